@@ -18,8 +18,8 @@ from podgpu.cluster.agent_reader import AgentReader, DirectClient
 from podgpu.cluster.discovery import StaticDiscovery
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.nodes import StoreDiscovery
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.survey import StoreDiscovery
 from podgpu.config.precedence import load
 from podgpu.option.address import Address
 from podgpu.serve.cluster.server import ClusterServer

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import pytest
 
 from podgpu.cli.main import main
-from podgpu.cluster.store.history import LEAST_STEP, METRICS
+from podgpu.cluster.store.pod_history import LEAST_STEP, METRICS
 from podgpu.model import of_one
 from podgpu.views.cluster import json as cluster_json
 from tests.agreement import surfaces

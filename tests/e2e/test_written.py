@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.nodes import StoreReading, read
+from podgpu.cluster.store.nodes import StoreReading, read_nodes
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.model import Snapshot
 from podgpu.views.exposition import Format, render
@@ -39,7 +39,7 @@ def reading(url: str, selector: str, now: float) -> StoreReading:
     async def ask() -> StoreReading:
         store = Store(StoreOptions(url=url, selector=selector))
         try:
-            return await read(store, now)
+            return await read_nodes(store, now)
         finally:
             await store.close()
 

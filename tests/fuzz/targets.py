@@ -16,13 +16,12 @@ from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import statement
-from podgpu.cluster.store import answer
-from podgpu.cluster.store.answer import Point, Series
+from podgpu.cluster.store import response
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.fault import StoreFault
-from podgpu.cluster.store.memory import last_uses
-from podgpu.cluster.store.nodes import read
+from podgpu.cluster.store.nodes import read_nodes
 from podgpu.cluster.store.options import StoreOptions
+from podgpu.cluster.store.pod_history import last_uses
+from podgpu.cluster.store.response import Point, Series, StoreFault
 from podgpu.config.precedence import load
 from podgpu.config.values import prices
 from podgpu.errors import UserError
@@ -116,7 +115,7 @@ class _FakeStore(Store):
             for labels, value in self._wanted(query)
             if not query.startswith("resets(") or self._random.random() < 0.01
         ]
-        found, _ = answer.points(200, self._damaged("vector", rows))
+        found, _ = response.points(200, self._damaged("vector", rows))
         return found
 
     async def series(self, query: str, at: float) -> list[Series]:
@@ -127,7 +126,7 @@ class _FakeStore(Store):
             }
             for labels, value in self._wanted(query)
         ]
-        found, _ = answer.series(200, self._damaged("matrix", rows))
+        found, _ = response.series(200, self._damaged("matrix", rows))
         return found
 
     def _wanted(self, query: str) -> list[tuple[dict[str, str], float]]:
@@ -144,7 +143,7 @@ class _FakeStore(Store):
 async def store_answers(random: Random) -> None:
     """What a store answers, through the reading of nodes, reports and the time of last use."""
     with suppress(StoreFault):
-        reading = await read(_FakeStore(random, 0.3), NOW)
+        reading = await read_nodes(_FakeStore(random, 0.3), NOW)
         nodes = [node_of(one.snapshot) for one in reading.nodes.values()]
         await show_cluster(cluster_of(GOOD, *nodes))
     with suppress(StoreFault):

@@ -17,9 +17,9 @@ from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.node_state import SnapshotReader
 from podgpu.cluster.pod_proxy import ProxyClient
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.history import StoreHistory
+from podgpu.cluster.store.nodes import StoreDiscovery
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.survey import StoreDiscovery
+from podgpu.cluster.store.pod_history import StoreHistory
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api

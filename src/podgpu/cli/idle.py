@@ -102,9 +102,9 @@ def _remembered(
     import asyncio
 
     from podgpu.cluster.store.client import Store
-    from podgpu.cluster.store.fault import StoreFault
-    from podgpu.cluster.store.memory import last_uses
     from podgpu.cluster.store.options import StoreOptions
+    from podgpu.cluster.store.pod_history import last_uses
+    from podgpu.cluster.store.response import StoreFault
     from podgpu.errors import UserError
     from podgpu.insight.idle import PlaceKey, candidates
 

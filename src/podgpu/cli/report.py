@@ -67,8 +67,8 @@ async def _statement(config: Config, between: tuple[float, float], arguments: Na
     from podgpu.cluster.report.grouping import Grouping
     from podgpu.cluster.report.statement import statement
     from podgpu.cluster.store.client import Store
-    from podgpu.cluster.store.fault import EMPTY, NOTHING, StoreFault
     from podgpu.cluster.store.options import StoreOptions
+    from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
     from podgpu.config import PriceOptions
     from podgpu.errors import UserError
 

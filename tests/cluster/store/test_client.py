@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from podgpu.cluster.store import client
-from podgpu.cluster.store.answer import Point
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.fault import Notice, StoreFault
 from podgpu.cluster.store.options import StoreOptions
+from podgpu.cluster.store.response import Notice, Point, StoreFault
 from podgpu.errors import UserError
 from tests.cluster.store.stub import StubStore, error, matrix, serving, vector
 from tests.fakeapi.certificate import certificate

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from podgpu.catalog.row import Scope
-from podgpu.cluster.store.labels import own
+from podgpu.cluster.store.promql import own_labels
 
 
 class Measure(StrEnum):
@@ -81,7 +81,7 @@ class CounterKey(NamedTuple):
 
 def card_of(labels: Mapping[str, str]) -> CardKey | None:
     """Return None where the labels name no card: it is not podgpu's own series."""
-    labels = own(labels)
+    labels = own_labels(labels)
     node, uuid = labels.get("node", ""), labels.get("uuid", "")
     return CardKey(labels.get("cluster", ""), node, uuid) if node and uuid else None
 
@@ -91,7 +91,7 @@ def counter_of(family: CounterFamily, labels: Mapping[str, str]) -> CounterKey |
     if card is None:
         return None
     if family.scope is CounterScope.CONTAINER:
-        labels = own(labels)
+        labels = own_labels(labels)
         names = (labels.get(name, "") for name in ("mig", "namespace", "pod", "container"))
         return CounterKey(card, family.scope, family.measure, *names)
     return CounterKey(card, family.scope, family.measure, reason=labels.get("reason", ""))

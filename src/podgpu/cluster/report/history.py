@@ -12,10 +12,8 @@ from msgspec import Struct
 
 from podgpu.cluster.report.counters import FAMILIES, CardKey, CounterKey, PodKey, card_of, counter_of
 from podgpu.cluster.report.growth import Samples
-from podgpu.cluster.store.answer import Point, Series
-from podgpu.cluster.store.fault import TOO_MUCH, StoreFault
-from podgpu.cluster.store.labels import own
-from podgpu.cluster.store.selector import one_of
+from podgpu.cluster.store.promql import any_of, own_labels
+from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, Series, StoreFault
 
 # For how long before the period a counter's last value is looked for.
 LOOKBACK_SECONDS = 3600.0
@@ -159,7 +157,7 @@ class CounterHistory:
 
     def _give_up(self, fault: StoreFault, window: _TimeWindow) -> None:
         """Raise the fault, unless the store may well answer the same about less time."""
-        if fault.reason not in TOO_MUCH or window.is_at_most(self._fine):
+        if fault.reason not in ANSWERABLE_IN_PARTS or window.is_at_most(self._fine):
             raise fault
 
     async def _parts(self, window: _TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
@@ -178,7 +176,7 @@ class CounterHistory:
         self, window: _TimeWindow, nodes: Sequence[str]
     ) -> dict[CounterKey, list[tuple[float, int]]]:
         """Those of one counter may be in several series, by who scraped them."""
-        chosen = one_of("node", nodes)
+        chosen = any_of("node", nodes)
         found: dict[CounterKey, dict[float, int]] = {}
         questions = (self._store.select(family.metric, chosen) + window.range for family in FAMILIES)
         answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
@@ -190,7 +188,7 @@ class CounterHistory:
         return {counter: sorted(own_samples.items()) for counter, own_samples in found.items()}
 
     async def _summary(self, window: _TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
-        chosen = (one_of("node", nodes),) if nodes else ()
+        chosen = (any_of("node", nodes),) if nodes else ()
         end, within = window.end, window.range
         info = self._store.select(_INFO, *chosen)
         lowest, highest, fallen, there, seen, pods = await asyncio.gather(
@@ -235,9 +233,9 @@ class CounterHistory:
         for point in await self._store.points(
             f"group by ({labels}) (last_over_time({info}{window.range}))", window.end
         ):
-            own_labels = own(point.labels)
-            key = PodKey(*(own_labels.get(name, "") for name in PodKey._fields))
-            facts = {name: own_labels.get(name, "") for name in self._facts}
+            info_labels = own_labels(point.labels)
+            key = PodKey(*(info_labels.get(name, "") for name in PodKey._fields))
+            facts = {name: info_labels.get(name, "") for name in self._facts}
             if any(facts.values()):
                 found.setdefault(key, []).append(facts)
         return found

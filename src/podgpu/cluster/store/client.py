@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from podgpu.cluster.store import answer
-from podgpu.cluster.store.answer import Point, Series
-from podgpu.cluster.store.fault import PARTIAL, Notice, StoreFault
+from podgpu.cluster.store import response
 from podgpu.cluster.store.options import StoreOptions
+from podgpu.cluster.store.response import PARTIAL, Notice, Point, Series, StoreFault
 from podgpu.errors import UserError
 from podgpu.net.client import HttpAnswer, HttpClient
 from podgpu.net.connection import HttpFault
@@ -61,32 +60,32 @@ class Store:
         self._manner = {**_MANNER, **(_WHOLE if whole else {})}
         self._login = StoreLogin(options)
         self._client = HttpClient(self._login.login, kept=AT_A_TIME, connect_seconds=_CONNECT_SECONDS)
-        self._places = asyncio.Semaphore(AT_A_TIME)
+        self._turns = asyncio.Semaphore(AT_A_TIME)
         self._is_closed = False
         self.notices: set[Notice] = set()
 
     def select(self, metric: str, *more: str) -> str:
         """Name the series of a metric that the user chose, and that match what is given."""
-        inside = ",".join(one for one in (self._options.selector, *more) if one)
+        inside = ",".join(filter(None, (self._options.selector, *more)))
         return f"{metric}{{{inside}}}" if inside else metric
 
     async def points(self, query: str, at: float) -> list[Point]:
-        return await self._ask(query, at, answer.points)
+        return await self._ask(query, at, response.points)
 
     async def series(self, query: str, at: float) -> list[Series]:
         """Return the samples of a selector with a range, such as `up[5m]`."""
-        return await self._ask(query, at, answer.series)
+        return await self._ask(query, at, response.series)
 
     async def close(self) -> None:
         self._is_closed = True
         await self._client.close()
 
     async def _ask(self, query: str, at: float, read: Read[T]) -> list[T]:
-        async with self._places:
-            given = await self._answer({"query": query, "time": f"{at:.3f}", **self._manner})
+        async with self._turns:
+            answer = await self._answer({"query": query, "time": f"{at:.3f}", **self._manner})
         # It takes long for a large answer, and nothing else may wait for it.
-        found, notices = await asyncio.to_thread(self._read, given, read)
-        if self._whole and (missing := [one for one in notices if one.reason == PARTIAL]):
+        found, notices = await asyncio.to_thread(self._read, answer, read)
+        if self._whole and (missing := [notice for notice in notices if notice.reason == PARTIAL]):
             raise StoreFault(PARTIAL, missing[0].detail)
         self.notices.update(notices)
         return found

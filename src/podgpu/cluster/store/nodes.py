@@ -2,19 +2,20 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from msgspec import Struct
 
 from podgpu.catalog.row import Scope
-from podgpu.cluster.store.answer import Point, Series
+from podgpu.cluster.discovery import Discovered, NodeTarget
+from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.fault import Notice
-from podgpu.cluster.store.labels import own
-from podgpu.cluster.store.rows import NodeRows
-from podgpu.cluster.store.tree import snapshot
-from podgpu.model import Snapshot
+from podgpu.cluster.store.promql import own_labels
+from podgpu.cluster.store.response import EMPTY, NOTHING, Notice, Point, Series, StoreFault
+from podgpu.cluster.store.snapshot import NodeRows, snapshot
+from podgpu.model import Fault, PartStatus, Snapshot
 from podgpu.model.document import NUMBERS
 
 # Far enough to see two scrapes of nearly every configuration; a store itself forgets a series after five minutes.
@@ -75,7 +76,7 @@ class _Scrape(Struct, frozen=True):
     interval: float
 
 
-async def read(store: Store, now: float) -> StoreReading:
+async def read_nodes(store: Store, now: float) -> StoreReading:
     """Raises StoreFault."""
     store.notices.clear()
     clock = store.select("podgpu_snapshot_timestamp_seconds")
@@ -94,12 +95,12 @@ async def read(store: Store, now: float) -> StoreReading:
     rows = await asyncio.to_thread(_sorted, scrapes, gone, [*points, *events, *errors])
     nodes: dict[str, NodeReading] = {}
     broken = {node: "its clock shows no time" for node in _without_time(clocks) if node not in scrapes}
-    for node, one in rows.items():
+    for node, own_rows in rows.items():
         try:
-            nodes[node] = _node(one, scrapes[node], now)
+            nodes[node] = _node(own_rows, scrapes[node], now)
         except Exception as error:  # whatever a store has of one node, the others are shown
             broken[node] = str(error) or repr(error)
-    silent = {node: max(now - one.at, 0.0) for node, one in scrapes.items() if node not in rows}
+    silent = {node: max(now - scrape.at, 0.0) for node, scrape in scrapes.items() if node not in rows}
     return StoreReading(nodes, silent, broken, tuple(sorted({*store.notices, *doubtful})))
 
 
@@ -115,15 +116,17 @@ def _last_scrapes(clocks: Iterable[Series]) -> tuple[dict[str, _Scrape], list[No
     Two nodes of one name in two clusters cannot be told apart: neither is shown.
     """
     found: dict[str, list[_Scrape]] = {}
-    for one in clocks:
-        node = own(one.labels).get("node", "")
-        if node and one.samples:
-            by = {name: value for name, value in one.labels.items() if name != "__name__"}
-            at, taken_at = one.samples[-1]
+    for clock in clocks:
+        node = own_labels(clock.labels).get("node", "")
+        if node and clock.samples:
+            by = {name: value for name, value in clock.labels.items() if name != "__name__"}
+            at, taken_at = clock.samples[-1]
             found.setdefault(node, []).append(
-                _Scrape(by, at, taken_at, _interval([when for when, _ in one.samples]))
+                _Scrape(by, at, taken_at, _interval([when for when, _ in clock.samples]))
             )
-    clusters = {node: sorted({one.by.get("cluster", "") for one in some}) for node, some in found.items()}
+    clusters = {
+        node: sorted({scrape.by.get("cluster", "") for scrape in scrapes}) for node, scrapes in found.items()
+    }
     notices = [
         Notice(
             "store_ambiguous", f"node {node} is in clusters {', '.join(names)}: give --prometheus.selector"
@@ -132,13 +135,16 @@ def _last_scrapes(clocks: Iterable[Series]) -> tuple[dict[str, _Scrape], list[No
         if len(names) > 1
     ]
     last = {
-        node: max(some, key=lambda one: one.at) for node, some in found.items() if len(clusters[node]) == 1
+        node: max(scrapes, key=lambda scrape: scrape.at)
+        for node, scrapes in found.items()
+        if len(clusters[node]) == 1
     }
     return last, notices
 
 
 def _without_time(clocks: Iterable[Series]) -> set[str]:
-    return {own(one.labels).get("node", "") for one in clocks if one.unsound and not one.samples} - {""}
+    silent = (clock.labels for clock in clocks if clock.unsound and not clock.samples)
+    return {own_labels(labels).get("node", "") for labels in silent} - {""}
 
 
 def _interval(times: list[float]) -> float:
@@ -147,36 +153,36 @@ def _interval(times: list[float]) -> float:
     return gaps[len(gaps) // 2] if gaps else 0.0
 
 
-_Thing = tuple[str, ...]
+_Holder = tuple[str, ...]
 
 
-def _thing(labels: Mapping[str, str]) -> _Thing:
+def _holder(labels: Mapping[str, str]) -> _Holder:
     """A card, or a container on it."""
     return tuple(labels.get(name, "") for name in ("node", "uuid", "mig", "namespace", "pod", "container"))
 
 
-def _gone(scrapes: Mapping[str, _Scrape], seen_at: Iterable[Point]) -> set[_Thing]:
+def _gone(scrapes: Mapping[str, _Scrape], seen_at: Iterable[Point]) -> set[_Holder]:
     """Return cards and containers that the last scrape did not have.
 
     A store that scrapes knows this by itself. One that is written to may show them for five minutes more.
     """
-    last: dict[_Thing, float] = {}
+    last: dict[_Holder, float] = {}
     for point in seen_at:
-        thing = _thing(own(point.labels))
-        last[thing] = max(point.value, last.get(thing, 0.0))
+        holder = _holder(own_labels(point.labels))
+        last[holder] = max(point.value, last.get(holder, 0.0))
     return {
-        thing
-        for thing, at in last.items()
-        if thing[0] in scrapes and at < scrapes[thing[0]].at - _SAME_SCRAPE_SECONDS
+        holder
+        for holder, at in last.items()
+        if holder[0] in scrapes and at < scrapes[holder[0]].at - _SAME_SCRAPE_SECONDS
     }
 
 
 def _sorted(
-    scrapes: Mapping[str, _Scrape], gone: set[_Thing], points: Iterable[Point]
+    scrapes: Mapping[str, _Scrape], gone: set[_Holder], points: Iterable[Point]
 ) -> dict[str, NodeRows]:
     found: dict[str, NodeRows] = {}
     for point in points:
-        labels = own(point.labels)
+        labels = own_labels(point.labels)
         scrape = scrapes.get(labels.get("node", ""))
         if scrape is None or not _is_of(point.labels, scrape) or _is_gone(labels, gone):
             continue
@@ -191,8 +197,95 @@ def _is_of(labels: Mapping[str, str], scrape: _Scrape) -> bool:
     return all(labels.get(name) == value for name, value in scrape.by.items() if name not in _OWN)
 
 
-def _is_gone(labels: Mapping[str, str], gone: set[_Thing]) -> bool:
+def _is_gone(labels: Mapping[str, str], gone: set[_Holder]) -> bool:
     if "uuid" not in labels:
         return False
-    thing = _thing(labels)
-    return thing in gone or (thing[0], thing[1], "", "", "", "") in gone
+    holder = _holder(labels)
+    return holder in gone or (holder[0], holder[1], "", "", "", "") in gone
+
+
+PART = "store"
+
+
+class StoreDiscovery:
+    """Keeps the nodes that it knows while the store does not answer."""
+
+    def __init__(self, store: Store, url: str) -> None:
+        self._store = store
+        self._url = url
+        self._last = StoreReading({})
+        self.fault: StoreFault | None = None
+
+    async def find(self) -> Discovered:
+        began = time.monotonic()
+        try:
+            found = await read_nodes(self._store, time.time())
+        except StoreFault as fault:
+            self.fault = fault
+        else:
+            self.fault = None
+            self._last = StoreReading(
+                {name: _kept(self._last.nodes.get(name), node) for name, node in found.nodes.items()},
+                found.silent,
+                found.broken,
+                found.notices,
+            )
+        names = sorted({*self._last.nodes, *self._last.silent, *self._last.broken})
+        targets = (NodeTarget(PART, (self._url,), name) for name in names)
+        return Discovered(tuple(targets), (self._part(time.monotonic() - began),))
+
+    def node(self, name: str) -> Snapshot:
+        """Return the node's newest snapshot. Raises ReadFault."""
+        if self.fault is not None:
+            raise ReadFault("store_failed", f"{self.fault.reason}: {self.fault.detail}")
+        if name in self._last.broken:
+            raise ReadFault("implausible", self._last.broken[name])
+        found = self._last.nodes.get(name)
+        if found is None or found.is_stale:
+            seconds = found.seconds if found else self._last.silent.get(name, 0.0)
+            raise ReadFault("not_scraped", f"its last scrape was {seconds:.0f} s ago")
+        return found.snapshot
+
+    def open_reader(self, target: NodeTarget) -> "StoreReader":
+        return StoreReader(self, target.node)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    def _part(self, seconds: float) -> PartStatus:
+        """A store that says that something may be missing works, and says so."""
+        fault = None
+        if self.fault is not None:
+            fault = Fault(reason=self.fault.reason, detail=self.fault.detail)
+        elif not self._last.nodes and not self._last.silent:
+            fault = Fault(reason=EMPTY, detail=NOTHING)
+        elif self._last.notices:
+            first = self._last.notices[0]
+            fault = Fault(reason=first.reason, detail=first.detail)
+        return PartStatus(name=PART, up=self.fault is None, fault=fault, duration_seconds=seconds)
+
+
+class StoreReader:
+    origin = PART
+    written = None
+
+    def __init__(self, survey: StoreDiscovery, node: str) -> None:
+        self._survey = survey
+        self._node = node
+
+    async def read(self) -> Snapshot:
+        return self._survey.node(self._node)
+
+    async def full(self) -> Snapshot:
+        """A store has no evidence: there is nothing more than this."""
+        return self._survey.node(self._node)
+
+    async def close(self) -> None:
+        """The survey closes the store."""
+
+
+def _kept(before: NodeReading | None, now: NodeReading) -> NodeReading:
+    """Hand out the same snapshot until there is another scrape: nobody need render it again."""
+    if before is None or before.scraped_at != now.scraped_at:
+        return now
+    return NodeReading(before.snapshot, now.scraped_at, now.seconds, now.scrape_seconds)

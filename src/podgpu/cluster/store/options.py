@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from podgpu.cluster.store.selector import matchers
+from podgpu.cluster.store.promql import matchers
 from podgpu.errors import UserError
 from podgpu.option import STORE, optional, single
 from podgpu.option.file import existing_file

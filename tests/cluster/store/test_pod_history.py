@@ -3,8 +3,8 @@
 import pytest
 
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.history import METRICS, StoreHistory
 from podgpu.cluster.store.options import StoreOptions
+from podgpu.cluster.store.pod_history import METRICS, StoreHistory
 from podgpu.errors import UserError
 from tests.cluster.store.stub import StubStore, error, matrix, serving
 

@@ -4,8 +4,7 @@ import pytest
 
 from podgpu import insight
 from podgpu.cluster.store.nodes import WANTED
-from podgpu.cluster.store.rows import NodeRows
-from podgpu.cluster.store.tree import snapshot
+from podgpu.cluster.store.snapshot import NodeRows, snapshot
 from podgpu.model import Snapshot
 from tests.tree import SETTINGS
 

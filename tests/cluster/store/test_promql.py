@@ -2,7 +2,7 @@ import pytest
 
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions, store_address
-from podgpu.cluster.store.selector import matchers, one_of
+from podgpu.cluster.store.promql import any_of, matchers
 from podgpu.errors import UserError
 
 
@@ -31,7 +31,7 @@ def test_the_users_choice_is_part_of_every_question() -> None:
 
 
 def test_names_are_taken_as_they_are() -> None:
-    assert one_of("node", ["a.b", "c-1"]) == r'node=~"a\\.b|c-1"'
+    assert any_of("node", ["a.b", "c-1"]) == r'node=~"a\\.b|c-1"'
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,12 @@ The books' counters are there, evidence is not: no processes by number, no ids o
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from podgpu import catalog
-from podgpu.cluster.store.rows import CardRows, NodeRows, Values, named
+from podgpu.catalog.row import Scope
 from podgpu.model import (
     ENDED,
     UNKNOWN,
@@ -36,6 +39,68 @@ _LABEL = "label_"
 _DEVICE = {row.name: row.label_names for row in catalog.device_rows()}
 
 
+# By the name without its prefix: the labels and values of each series.
+Values = dict[str, list[tuple[Mapping[str, str], float]]]
+
+
+class ContainerPlace(NamedTuple):
+    mig: str
+    namespace: str
+    pod: str
+    container: str
+
+
+def _values() -> Values:
+    return defaultdict(list)
+
+
+class CardRows(Struct):
+    uuid: str
+    index: str
+    gpu: Values = field(default_factory=_values)
+    ended: Values = field(default_factory=_values)
+    instances: dict[tuple[str, str], Values] = field(default_factory=lambda: defaultdict(_values))
+    containers: dict[ContainerPlace, Values] = field(default_factory=lambda: defaultdict(_values))
+    rest: dict[str, Values] = field(default_factory=lambda: defaultdict(_values))
+
+
+class NodeRows(Struct):
+    node: str
+    agent: Values = field(default_factory=_values)
+    cards: dict[str, CardRows] = field(default_factory=dict)
+
+    def value(self, name: str, **wanted: str) -> float | None:
+        return named(self.agent, name, **wanted)
+
+    def add(self, metric: str, labels: Mapping[str, str], value: float) -> None:
+        for scope in (Scope.GPU, Scope.MIG, Scope.CONTAINER, Scope.UNATTRIBUTED, Scope.ENDED):
+            if metric.startswith(scope.prefix):
+                if labels.get("uuid"):
+                    self._sorted(scope, labels)[metric.removeprefix(scope.prefix)].append((labels, value))
+                return
+        self.agent[metric.removeprefix(Scope.AGENT.prefix)].append((labels, value))
+
+    def _sorted(self, scope: Scope, labels: Mapping[str, str]) -> Values:
+        uuid = labels["uuid"]
+        card = self.cards.setdefault(uuid, CardRows(uuid, labels.get("gpu", "")))
+        if scope is Scope.CONTAINER:
+            return card.containers[ContainerPlace(*(labels.get(name, "") for name in ContainerPlace._fields))]
+        if scope is Scope.MIG:
+            return card.instances[labels.get("mig", ""), labels.get("profile", "")]
+        if scope is Scope.UNATTRIBUTED:
+            return card.rest[labels.get("reason", "")]
+        return card.ended if scope is Scope.ENDED else card.gpu
+
+
+def named(values: Values, name: str, **wanted: str) -> float | None:
+    """Return the value of the series of this name that has these labels; None if there is none."""
+    found = values.get(name, ())
+    return next(
+        (value for labels, value in found if all(labels.get(key) == text for key, text in wanted.items())),
+        None,
+    )
+
+
 def snapshot(rows: NodeRows, *, taken_at: float, interval: float) -> Snapshot:
     """`interval` is the time between two scrapes: nothing newer can be had."""
     build = next((labels for labels, _ in rows.agent["build_info"]), {})
@@ -51,7 +116,7 @@ def snapshot(rows: NodeRows, *, taken_at: float, interval: float) -> Snapshot:
         demo=build.get("demo") == "true",
         driver_version=build.get("driver_version", ""),
         nvml_version=build.get("nvml_version", ""),
-        cards=tuple(sorted((_card(one, made_for) for one in rows.cards.values()), key=_index)),
+        cards=tuple(sorted((_card(card, made_for) for card in rows.cards.values()), key=_index)),
         pods=pods,
         parts=tuple(_parts(rows)),
     )
@@ -70,7 +135,9 @@ def _pods(rows: NodeRows) -> Iterator[Pod]:
             uid=labels.get("pod_uid", ""),
             phase=labels.get("phase", ""),
             labels={
-                key.removeprefix(_LABEL): one for key, one in labels.items() if key.startswith(_LABEL) and one
+                key.removeprefix(_LABEL): text
+                for key, text in labels.items()
+                if key.startswith(_LABEL) and text
             },
             workload=Workload(kind=labels.get("workload_kind", ""), name=name) if name else None,
         )
@@ -126,11 +193,11 @@ def _fault(rows: CardRows) -> Fault | None:
 
 def _ability(rows: CardRows) -> Ability:
     """What is counted shows that it can be."""
-    sees = "processes" in rows.gpu or any("processes" in one for one in rows.containers.values())
+    sees = "processes" in rows.gpu or any("processes" in values for values in rows.containers.values())
     return Ability(
         sees_processes=sees,
         sees_all=sees,
-        knows_owners=any("processes" in one for one in rows.rest.values()),
+        knows_owners=any("processes" in values for values in rows.rest.values()),
         counts_busy="booked_busy_seconds_total" in rows.gpu,
         counts_energy="booked_energy_joules_total" in rows.gpu,
     )

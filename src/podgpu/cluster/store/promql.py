@@ -1,7 +1,7 @@
 """Which series to ask for, in PromQL."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from podgpu.errors import UserError
 
@@ -20,7 +20,7 @@ def matchers(text: str) -> str:
     return inside
 
 
-def one_of(label: str, values: Iterable[str]) -> str:
+def any_of(label: str, values: Iterable[str]) -> str:
     """Match any of the values, whatever characters they have."""
     pattern = "|".join(_SPECIAL.sub(r"\\\g<0>", value) for value in values)
     return f"{label}=~{quoted(pattern)}"
@@ -29,3 +29,15 @@ def one_of(label: str, values: Iterable[str]) -> str:
 def quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+_MOVED = "exported_"
+
+
+def own_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Undo what a scrape without `honor_labels` does: it renames labels that it has other values for.
+
+    Without this, everything would be booked to the pod of the agent itself.
+    """
+    moved = {name.removeprefix(_MOVED): value for name, value in labels.items() if name.startswith(_MOVED)}
+    return {**labels, **moved} if moved else labels

@@ -1,4 +1,4 @@
-"""What a store answers, in the form of Prometheus' HTTP API."""
+"""The answers of a store in the form of Prometheus' HTTP API, and why there is none, or perhaps not all of it."""
 
 import math
 import re
@@ -8,10 +8,17 @@ from contextlib import contextmanager
 import msgspec
 from msgspec import Struct
 
-from podgpu.cluster.store.fault import PARTIAL, Notice, StoreFault
 from podgpu.model.document import is_moment, is_sound
 
 Sample = tuple[float, float]  # when, and the value
+
+PARTIAL = "store_partial"
+EMPTY = "store_empty"
+NOTHING = (
+    "the store has no samples of podgpu: see whether agents are scraped, and check --prometheus.selector"
+)
+# The same question about less may well be answered.
+ANSWERABLE_IN_PARTS = frozenset({"store_late", "store_limited", "store_too_large"})
 
 LONGEST_TEXT = 300
 # How stores say that a question touches more than they are willing to read.
@@ -20,12 +27,26 @@ _LIMIT = re.compile(
     r"limit|exceed|-search\.|cannot select more than",
     re.IGNORECASE,
 )
-
-
 # How stores say that one of several that they are made of is down, when they must not answer without it.
 _HALF = re.compile(r"code = Unavailable|vmstorage")
 # Notes on the question itself, and Thanos' word for a time of which there is no data.
 _HARMLESS = ("PromQL ", "No StoreAPIs matched")
+
+
+class StoreFault(Exception):
+    """The store gave no answer that can be used. `reason` is one of those in docs/report.md."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Notice(Struct, frozen=True, order=True):
+    """The store answered, but not all may be there: `store_partial`, `store_warning` or `store_ambiguous`."""
+
+    reason: str
+    detail: str
 
 
 class Point(Struct, frozen=True, gc=False):
@@ -41,27 +62,27 @@ class Series(Struct, frozen=True, gc=False):
     unsound: int = 0
 
 
-class _Row(Struct, gc=False):
+class _ResultSeries(Struct, gc=False):
     metric: dict[str, str]
     value: tuple[float, str] | None = None
     values: list[tuple[float, str]] = []
 
 
-class _Data(Struct):
-    result: list[_Row] | None = None
+class _QueryData(Struct):
+    result: list[_ResultSeries] | None = None
     resultType: str = ""  # noqa: N815 - as the store writes it
 
 
-class _Answer(Struct):
+class _QueryResponse(Struct):
     status: str
-    data: _Data | None = None
+    data: _QueryData | None = None
     errorType: str = ""  # noqa: N815 - as the store writes it
     error: str = ""
     warnings: list[str] | None = None
     isPartial: bool = False  # noqa: N815 - as VictoriaMetrics writes it
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_QueryResponse).decode
 
 
 def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
@@ -91,20 +112,20 @@ def _sound(status: int, body: bytes) -> Iterator[None]:
             raise StoreFault(
                 "store_garbage", f"the answer does not follow Prometheus' API ({error})"
             ) from None
-        raise _refusal(status, "", short(body.decode(errors="replace"))) from None
+        raise _refusal(status, "", one_line(body.decode(errors="replace"))) from None
 
 
-def _read(status: int, body: bytes, wanted: str) -> tuple[list[_Row], list[Notice]]:
+def _read(status: int, body: bytes, wanted: str) -> tuple[list[_ResultSeries], list[Notice]]:
     answer = _decode(body)
     if answer.status != "success" or status != 200:
-        raise _refusal(status, answer.errorType, short(answer.error))
+        raise _refusal(status, answer.errorType, one_line(answer.error))
     data = answer.data
     if data is None or data.resultType != wanted:
         kind = data.resultType if data else ""
         raise StoreFault(
             "store_garbage", f"asked for a {wanted}, the store answered with {kind or 'nothing'}"
         )
-    notices = [Notice(_kind(one), short(one)) for one in answer.warnings or ()]
+    notices = [Notice(_kind(warning), one_line(warning)) for warning in answer.warnings or ()]
     if answer.isPartial:
         notices.append(Notice(PARTIAL, "the store says that it could not read all of its data"))
     return data.result or [], notices
@@ -130,13 +151,13 @@ def _refusal(status: int, kind: str, message: str) -> StoreFault:
     return StoreFault("store_error", said)
 
 
-def short(text: str) -> str:
+def one_line(text: str) -> str:
     """One printable line."""
     line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return line if len(line) <= LONGEST_TEXT else f"{line[: LONGEST_TEXT - 1]}…"
 
 
-def _series(row: _Row) -> Series:
+def _series(row: _ResultSeries) -> Series:
     numbers = [(at, float(text)) for at, text in row.values]
     known = [(at, value) for at, value in numbers if not math.isnan(value)]
     samples = [(at, value) for at, value in known if is_sound(value) and is_moment(at)]
