@@ -59,10 +59,10 @@ class NodePages:
         self._compressed: dict[bytes, RenderedPage] = {}
 
     def metrics(self, snapshot: Snapshot, path: str, form: Format, *, gzipped: bool) -> RenderedPage:
-        def body() -> bytes:
-            return exposition.render(self._fitted(snapshot, path), form)
-
-        return self._page(snapshot, _Key(path, form, gzipped), body, form.value)
+        key = _Key(path, form, gzipped)
+        return self._page(
+            snapshot, key, lambda: exposition.render(self._fitted(snapshot, path), form), form.value
+        )
 
     def some(
         self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format, *, gzipped: bool
@@ -96,22 +96,18 @@ class NodePages:
         return self._compressed.get(plain.body, plain)
 
     def json(self, snapshot: Snapshot, *, slim: bool = False, gzipped: bool) -> RenderedPage:
-        def body() -> bytes:
-            return json.encode(slimmed(snapshot) if slim else snapshot)
-
-        return self._page(snapshot, _Key("slim" if slim else "json", None, gzipped), body, "application/json")
+        key = _Key("slim" if slim else "json", None, gzipped)
+        return self._page(
+            snapshot, key, lambda: json.encode(slimmed(snapshot) if slim else snapshot), "application/json"
+        )
 
     def rows(self, snapshot: Snapshot, by: str, *, gzipped: bool) -> RenderedPage:
-        def body() -> bytes:
-            return json.rows_document(of_one(snapshot), by)
-
-        return self._page(snapshot, _Key(f"rows {by}", None, gzipped), body, "application/json")
+        key = _Key(f"rows {by}", None, gzipped)
+        return self._page(snapshot, key, lambda: json.rows_document(of_one(snapshot), by), "application/json")
 
     def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> RenderedPage:
-        def body() -> bytes:
-            return page.html(snapshot, age_seconds)
-
-        return self._page(snapshot, _Key("html", age_seconds, gzipped), body, "text/html; charset=utf-8")
+        key = _Key("html", age_seconds, gzipped)
+        return self._page(snapshot, key, lambda: page.html(snapshot, age_seconds), "text/html; charset=utf-8")
 
     def _page(
         self, snapshot: Snapshot, key: _Key, body: Callable[[], bytes], content_type: str

@@ -34,7 +34,6 @@ class ServerConnection(TrackedConnection):
         limits: Limits,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__()
         self._respond = respond
         self._connections = connections
         self._limits = limits

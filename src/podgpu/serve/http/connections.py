@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Coroutine
+from heapq import nsmallest
 from ipaddress import IPv6Address
 from typing import Any
 
@@ -54,12 +55,18 @@ class TrackedConnection(asyncio.Protocol):
     `has_requested` is whether it ever sent a whole request, `scraped_at` when it first got a page of metrics.
     """
 
-    def __init__(self) -> None:
-        self.client = ""
-        self.has_requested = False
-        self.scraped_at: float | None = None
-        self.idle_since: float | None = None
-        self.stalled_since: float | None = None
+    client = ""
+    has_requested = False
+    scraped_at: float | None = None
+    idle_since: float | None = None
+    stalled_since: float | None = None
+
+    @property
+    def idleness(self) -> tuple[int, float | None]:
+        """Return what it is idle with, and since when."""
+        if self.stalled_since is not None:
+            return _STALLED, self.stalled_since
+        return (_BETWEEN if self.has_requested else _SILENT), self.idle_since
 
     def check(self, now: float) -> None:
         """Abort it if it is late."""
@@ -77,33 +84,26 @@ class UnreadResponses:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._held: dict[TrackedConnection, bytes] = {}
-        self._holders: Counter[int] = Counter()
-        self.total_bytes = 0
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(map(len, {id(body): body for body in self._held.values()}.values()))
 
     def hold(self, connection: TrackedConnection, body: bytes) -> None:
-        self.release(connection)
         self._held[connection] = body
-        self._holders[id(body)] += 1
-        if self._holders[id(body)] == 1:
-            self.total_bytes += len(body)
         while self.total_bytes > self._most_bytes and (late := self._late(connection)) is not None:
             self.release(late)
             late.abort()
 
     def release(self, connection: TrackedConnection) -> None:
-        body = self._held.pop(connection, None)
-        if body is None:
-            return
-        self._holders[id(body)] -= 1
-        if not self._holders[id(body)]:
-            del self._holders[id(body)]
-            self.total_bytes -= len(body)
+        self._held.pop(connection, None)
 
     def _late(self, newest: TrackedConnection) -> TrackedConnection | None:
+        holders = Counter(map(id, self._held.values()))
         sizes: Counter[str] = Counter()
-        for holder, body in self._held.items():
-            sizes[holder.client] += len(body) // self._holders[id(body)]
-        others = [holder for holder in self._held if holder is not newest]
+        for connection, body in self._held.items():
+            sizes[connection.client] += len(body) // holders[id(body)]
+        others = [connection for connection in self._held if connection is not newest]
         return min(others, key=lambda held: (-sizes[held.client], held.stalled_since or 0.0), default=None)
 
 
@@ -126,10 +126,8 @@ class Connections:
         Otherwise a few hundred of these could keep the liveness probe out and get the agent killed.
         """
         if len(self._counted) >= self._max_connections:
-            settle_seconds = self._limits.settle_seconds
-            evicted = choose_eviction(
-                self._counted, connection.client, now, settle_seconds, self.known_clients
-            )
+            settle = self._limits.settle_seconds
+            evicted = choose_eviction(self._counted, connection.client, now, settle, self.known_clients)
             if evicted is None:
                 return False
             evicted.abort()
@@ -184,35 +182,31 @@ def choose_eviction(
     counts = Counter(connection.client for connection in connections)
     spared = _spared(connections)
 
-    def may_stay(client: str, rank: int, since: float) -> bool:
-        is_larger = client != newcomer and counts[client] > counts[newcomer]
-        return rank != _BETWEEN and now - since < settle_seconds and not is_larger
+    def may_go(connection: TrackedConnection) -> bool:
+        rank, since = connection.idleness
+        if since is None:
+            return False
+        is_larger = connection.client != newcomer and counts[connection.client] > counts[newcomer]
+        return rank == _BETWEEN or now - since >= settle_seconds or is_larger
 
-    best: tuple[tuple[float, ...], TrackedConnection] | None = None
-    for connection in connections:
-        client, rank, since = connection.client, *_idleness(connection)
-        if since is None or may_stay(client, rank, since):
-            continue
-        order = since if rank else -since  # of the silent the youngest, of others the longest idle
-        key = (connection in spared, -counts[client], known_clients.knows(client, now), rank, order)
-        if best is None or key < best[0]:
-            best = key, connection
-    return best[1] if best else None
+    def order(connection: TrackedConnection) -> tuple[float, ...]:
+        client, (rank, since) = connection.client, connection.idleness
+        idle = since or 0.0
+        # Of the silent the youngest, of others the longest idle.
+        age = idle if rank else -idle
+        return connection in spared, -counts[client], known_clients.knows(client, now), rank, age
+
+    return min(filter(may_go, connections), key=order, default=None)
 
 
 def _spared(connections: Collection[TrackedConnection]) -> set[TrackedConnection]:
     """Return those that have scraped for longest, a few of each network: else a flood would only have to scrape."""
-    spared: set[TrackedConnection] = set()
-    numbers: Counter[str] = Counter()
-    scrapers = [(found.scraped_at, found) for found in connections if found.scraped_at is not None]
-    for _, connection in sorted(scrapers, key=lambda pair: pair[0]):
-        numbers[connection.client] += 1
-        if numbers[connection.client] <= SPARED_SCRAPERS:
-            spared.add(connection)
-    return spared
-
-
-def _idleness(connection: TrackedConnection) -> tuple[int, float | None]:
-    if connection.stalled_since is not None:
-        return _STALLED, connection.stalled_since
-    return (_BETWEEN if connection.has_requested else _SILENT), connection.idle_since
+    by_client: defaultdict[str, list[TrackedConnection]] = defaultdict(list)
+    for connection in connections:
+        if connection.scraped_at is not None:
+            by_client[connection.client].append(connection)
+    return {
+        connection
+        for scrapers in by_client.values()
+        for connection in nsmallest(SPARED_SCRAPERS, scrapers, key=lambda found: found.scraped_at or 0.0)
+    }
