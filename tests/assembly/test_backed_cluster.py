@@ -40,7 +40,7 @@ async def test_an_agent_is_believed_while_it_answers_and_the_store_has_its_part(
     async with serving(ScrapedStore()) as store, Fleet(1, lambda _, __: document(NODE)) as fleet:
         fake.pods_at = {"podgpu-x1": fleet.urls[0]}
         async with opened(fake, prometheus_url=[store.url]) as cluster:
-            node, parts = only(cluster), {part.name: part.up for part in cluster.cluster.parts}
+            node, parts = only(cluster), {part.name: part.up for part in cluster.loop.cluster.parts}
             assert cluster.history is not None
     assert (node.state, node.origin) == ("fresh", "agent")
     assert parts["agents"] and parts["store"]
@@ -52,13 +52,13 @@ async def test_the_store_shows_a_node_whose_agent_cannot_be_reached() -> None:
         opened(cluster_of(agent_pod()), prometheus_url=[store.url]) as cluster,
     ):
         node = only(cluster)
-        assert (await cluster.full(NODE)).stored
+        assert (await cluster.loop.full(NODE)).stored
     assert (node.state, node.origin) == ("fresh", "store")
 
 
 async def test_without_agents_nothing_is_missing_while_the_store_answers() -> None:
     async with serving(ScrapedStore()) as store, opened(cluster_of(), prometheus_url=[store.url]) as cluster:
-        node, parts = only(cluster), cluster.cluster.parts
+        node, parts = only(cluster), cluster.loop.cluster.parts
     assert (node.state, node.origin) == ("fresh", "store")
     assert node.allocatable
     assert [part.name for part in parts if part.fault or not part.up] == []
@@ -70,7 +70,7 @@ async def test_a_store_that_fails_is_told_beside_agents_that_work() -> None:
     async with serving(broken) as store, Fleet(1, lambda _, __: document(NODE)) as fleet:
         fake.pods_at = {"podgpu-x1": fleet.urls[0]}
         async with opened(fake, prometheus_url=[store.url]) as cluster:
-            node, seen = only(cluster), cluster.cluster
+            node, seen = only(cluster), cluster.loop.cluster
     assert (node.state, node.origin) == ("fresh", "agent")
     assert seen.insight is not None
     assert [problem.text.partition(":")[0] for problem in seen.insight.problems] == ["store"]

@@ -74,21 +74,21 @@ async def opened(fake: FakeApi, **more: list[str]) -> AsyncIterator[OpenCluster]
     async with fake:
         cluster = open_cluster(config(fake, **more))
         try:
-            await until(lambda: cluster.ready)
+            await until(lambda: cluster.loop.ready)
             yield cluster
         finally:
             await cluster.close()
 
 
 def only(cluster: OpenCluster) -> ClusterNode:
-    (node,) = cluster.cluster.nodes
+    (node,) = cluster.loop.cluster.nodes
     return node
 
 
 async def test_without_any_agent_it_shows_what_kubernetes_gave_and_says_so() -> None:
     async with opened(cluster_of()) as cluster:
         node = only(cluster)
-        parts = {part.name: part for part in cluster.cluster.parts}
+        parts = {part.name: part for part in cluster.loop.cluster.parts}
     assert (node.name, node.state, node.origin, node.reason) == (NODE, "allocation", "api", "no_agent")
     assert node.snapshot is not None and any(card.tenants for card in node.snapshot.cards)
     assert all(part.up for part in parts.values()) and {"agents", "nodes", "apiserver"} <= parts.keys()
@@ -103,7 +103,7 @@ async def test_an_agent_is_read_through_the_proxy_and_again_only_if_it_has_news(
             assert (node.state, node.origin) == ("fresh", "agent")
             assert node.allocatable
             await until(lambda: fleet.requests > 1)
-            assert (await cluster.full(NODE)).node == NODE
+            assert (await cluster.loop.full(NODE)).node == NODE
     assert fleet.bodies == 2  # the second is the full one
     paths = {seen.path for seen in fake.requests if "/proxy/" in seen.path}
     assert paths == {"/api/v1/namespaces/podgpu/pods/podgpu-x1:19400/proxy/api/v1/snapshot"}
@@ -129,7 +129,7 @@ async def test_a_pod_with_the_labels_of_an_agent_does_not_speak_for_its_node(
             fake.pods_at = {"podgpu-x1": fleet.urls[0], "forged": fleet.urls[1]}
             async with opened(fake) as cluster:
                 node = only(cluster)
-                (part,) = (one for one in cluster.cluster.parts if one.name == "agents")
+                (part,) = (one for one in cluster.loop.cluster.parts if one.name == "agents")
         assert (node.state, node.reason) == (("fresh", "") if len(agents) > 1 else ("allocation", "no_agent"))
         assert not [one for one in fake.requests if "/forged:" in one.path]
     assert part.fault and f"; {named} have these labels and are not asked" in part.fault.detail
@@ -174,7 +174,7 @@ async def test_without_the_right_to_list_nodes_the_rest_is_shown_and_the_rule_is
     fake.refuse(403, times=99, body=FORBIDDEN, wanted=lambda seen: seen.path == "/api/v1/nodes")
     async with opened(fake) as cluster:
         node = only(cluster)
-        (part,) = (part for part in cluster.cluster.parts if part.name == "nodes")
+        (part,) = (part for part in cluster.loop.cluster.parts if part.name == "nodes")
     assert node.name == NODE
     assert not part.up and part.fault is not None
     assert 'resources: [nodes], verbs: ["list", "watch"]' in part.fault.detail

@@ -140,8 +140,8 @@ async def test_the_cluster_logs_in_with_what_the_options_name(authority: Authori
             "login_token_file": [str(tmp_path / "token")],
         }
         cluster = open_cluster(load(flags, {}))
-        await until(lambda: cluster.ready)
-        (node,) = cluster.cluster.nodes
+        await until(lambda: cluster.loop.ready)
+        (node,) = cluster.loop.cluster.nodes
         await cluster.close()
     assert (node.name, node.state) == (NODE, "fresh")
 
@@ -180,9 +180,9 @@ async def test_the_pod_of_an_agent_is_logged_in_to_by_the_name_in_its_certificat
                 "login_token_file": [str(tmp_path / "token")],
             }
             cluster = open_cluster(load(flags, {}))
-            await until(lambda: cluster.ready)
-            (found,) = cluster.cluster.nodes
-            full = await cluster.full(RECORDED_NODE)
+            await until(lambda: cluster.loop.ready)
+            (found,) = cluster.loop.cluster.nodes
+            full = await cluster.loop.full(RECORDED_NODE)
             await cluster.close()
     assert (found.name, found.state, found.origin) == (RECORDED_NODE, "fresh", "agent")
     assert full.node == RECORDED_NODE

@@ -1,7 +1,7 @@
 """Opens what reads a whole cluster."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
 from podgpu.assembly.exporter import open_exporter
 from podgpu.cluster.agent_reader import AgentReader, DirectClient, open_login
-from podgpu.cluster.discovery import BackedDiscovery, NodeTarget, PodDiscovery, StaticDiscovery
+from podgpu.cluster.discovery import BackedDiscovery, Discovery, NodeTarget, PodDiscovery, StaticDiscovery
 from podgpu.cluster.kube_allocations import KubeAllocations
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
@@ -25,7 +25,7 @@ from podgpu.errors import UserError
 from podgpu.kube.api import Api
 from podgpu.kube.cluster_watch import ClusterWatch, ObjectFilter
 from podgpu.kube.endpoints import Endpoints
-from podgpu.model import Cluster, Pod, Snapshot
+from podgpu.model import Pod
 from podgpu.model.ports import Closable
 from podgpu.net.login import Login
 from podgpu.sources.dcgm import NAME as DCGM
@@ -38,44 +38,20 @@ HASHES = ("pod-template-hash", "rollouts-pod-template-hash")  # stand in for an 
 
 
 class OpenCluster:
-    """A cluster that is being read, until it is closed. `history` is there where a store is read."""
+    """A cluster that `loop` reads until it is closed. `history` is there where a store is read."""
 
     def __init__(
         self,
         loop: ClusterLoop,
-        *others: Closable,
+        *to_close: Closable,
         api: Api | None = None,
         history: StoreHistory | None = None,
     ) -> None:
-        self._loop = loop
-        self._others = (*others, history) if history else others
+        self.loop = loop
         self.history = history
+        self.running = loop.supervisor.supervise(PART, loop.run)
+        self._to_close = (*to_close, history) if history else to_close
         self._api = api
-        self.supervisor = loop.supervisor
-        self.interval = loop.interval
-        self.running = self.supervisor.supervise(PART, loop.run)
-
-    @property
-    def ready(self) -> bool:
-        return self._loop.ready
-
-    @property
-    def cluster(self) -> Cluster:
-        """The newest one: the same object until there is a newer one. Its nodes come in while `ready` is false."""
-        return self._loop.cluster
-
-    @property
-    def seconds_behind(self) -> float:
-        """How long ago it was last looked how the nodes stand."""
-        return self._loop.seconds_behind
-
-    async def changed(self, seen: Cluster) -> Cluster:
-        """Return the newest cluster once it is another than `seen`."""
-        return await self._loop.changed(seen)
-
-    async def full(self, name: str) -> Snapshot:
-        """Fetch a node's snapshot with everything in it. Raises UserError."""
-        return await self._loop.full(name)
 
     async def check(self) -> None:
         """Close it and raise a UserError if there is no access to the cluster."""
@@ -88,41 +64,53 @@ class OpenCluster:
 
     async def close(self) -> None:
         await end(self.running)
-        await self._loop.close()
-        for one in self._others:
-            await one.close()
+        await self.loop.close()
+        for part in self._to_close:
+            await part.close()
 
 
 def open_cluster(config: Config) -> OpenCluster:
-    """Begin to read the cluster. Comes within a running event loop. Raises UserError."""
+    """Begin to read the cluster, within a running event loop. Raises UserError."""
     chosen, store = config.of(ClusterOptions), _open_store(config)
     if chosen.agents:
         return _of_addresses(config, chosen, store)
     if store is None or config.kube_kubeconfig or config.kube_context:
         return _of_kubernetes(config, chosen, open_cluster_api(config), store)
-    api = open_api_server(config)
-    return _of_kubernetes(config, chosen, api, store) if api else _of_store(config, chosen, store)
+    if api := open_api_server(config):
+        return _of_kubernetes(config, chosen, api, store)
+    return _opened(config, store, store.open_reader, store)
 
 
 def _open_store(config: Config) -> StoreDiscovery | None:
-    url = config.of(StoreOptions).url
-    return StoreDiscovery(Store(config.of(StoreOptions)), url) if url else None
+    options = config.of(StoreOptions)
+    return StoreDiscovery(Store(options), options.url) if options.url else None
 
 
-def _history(config: Config, store: StoreDiscovery | None) -> StoreHistory | None:
-    return StoreHistory(Store(config.of(StoreOptions))) if store else None
+def _opened(
+    config: Config,
+    discovery: Discovery,
+    open_reader: Callable[[NodeTarget], SnapshotReader],
+    store: StoreDiscovery | None,
+    *to_close: Closable,
+    api: Api | None = None,
+    allocations: KubeAllocations | None = None,
+) -> OpenCluster:
+    """A store, if there is one, gives the past, and the nodes that nothing else can read."""
 
+    def open_any(target: NodeTarget) -> SnapshotReader:
+        return store.open_reader(target) if store and target.is_fallback else open_reader(target)
 
-def _of_store(config: Config, chosen: ClusterOptions, store: StoreDiscovery) -> OpenCluster:
-    """Nothing else can be asked: there are neither agents nor an API server."""
+    chosen = config.of(ClusterOptions)
     loop = ClusterLoop(
-        store,
-        store.open_reader,
+        BackedDiscovery(discovery, store) if store and discovery is not store else discovery,
+        open_any,
         interval=chosen.interval,
         settings=insight_settings(config),
         name=chosen.name or "",
+        allocations=allocations,
     )
-    return OpenCluster(loop, history=_history(config, store))
+    history = StoreHistory(Store(config.of(StoreOptions))) if store else None
+    return OpenCluster(loop, *to_close, api=api, history=history)
 
 
 def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery | None) -> OpenCluster:
@@ -130,25 +118,14 @@ def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery 
     client, turn = DirectClient(timeout=chosen.timeout, login=login), asyncio.Lock()
 
     def open_reader(target: NodeTarget) -> SnapshotReader:
-        if store is not None and target.is_fallback:
-            return store.open_reader(target)
         return AgentReader(client, target.urls[0], turn=turn)
 
-    agents = StaticDiscovery(chosen.agents)
-    loop = ClusterLoop(
-        BackedDiscovery(agents, store) if store else agents,
-        open_reader,
-        interval=chosen.interval,
-        settings=insight_settings(config),
-        name=chosen.name or "",
-    )
-    return OpenCluster(loop, client, history=_history(config, store))
+    return _opened(config, StaticDiscovery(chosen.agents), open_reader, store, client)
 
 
 def _of_kubernetes(
     config: Config, chosen: ClusterOptions, api: Api, store: StoreDiscovery | None
 ) -> OpenCluster:
-    """Agents give the present and the evidence, a store the past, and nodes that no agent tells of."""
     allocations = _allocations(config, api)
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
     login = _login_to_pods(config.of(LoginOptions), chosen.scheme, proxied=is_proxied)
@@ -159,22 +136,12 @@ def _of_kubernetes(
     turn = asyncio.Lock()
 
     def open_reader(target: NodeTarget) -> SnapshotReader:
-        if store is not None and target.is_fallback:
-            return store.open_reader(target)
         if target.origin == DCGM:
             return open_exporter(config, target, allocations, proxy)
         return AgentReader(client, target.urls[0], target.node, turn=turn)
 
-    pods = _discovery(config, chosen, api, proxied=is_proxied)
-    loop = ClusterLoop(
-        BackedDiscovery(pods, store) if store else pods,
-        open_reader,
-        interval=chosen.interval,
-        settings=insight_settings(config),
-        name=chosen.name or "",
-        allocations=allocations,
-    )
-    return OpenCluster(loop, client, api, api=api, history=_history(config, store))
+    discovery = _discovery(config, chosen, api, proxied=is_proxied)
+    return _opened(config, discovery, open_reader, store, client, api, api=api, allocations=allocations)
 
 
 def _login_to_pods(chosen: LoginOptions, scheme: str, *, proxied: bool) -> Login:
@@ -241,7 +208,7 @@ def wanted_objects(pod_labels: Collection[str] = ()) -> ObjectFilter:
     def trimmed(pod: Pod) -> Pod | None:
         if pod.finished or not sharing.concerns(pod, signs):
             return None
-        labels = {key: one for key, one in pod.labels.items() if key in shown or key.startswith(signs)}
+        labels = {key: value for key, value in pod.labels.items() if key in shown or key.startswith(signs)}
         return replace(pod, labels=labels)
 
     return ObjectFilter(

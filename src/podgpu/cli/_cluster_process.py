@@ -31,23 +31,23 @@ def serve_cluster(config: Config) -> int:
 
 
 async def _serve(config: Config, at_exit: ExitStack) -> int:
-    reader = open_cluster(config)
-    await reader.check()
+    cluster = open_cluster(config)
+    await cluster.check()
     server = ClusterServer(
-        reader,
+        cluster.loop,
         open_cluster_pages(config),
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,
-        history=reader.history,
+        history=cluster.history,
         guard=open_guard(config),
-        supervisor=reader.supervisor,
+        supervisor=cluster.loop.supervisor,
     )
     signals = Signals(at_exit)
     try:
         await server.start(config.web_listen_address, config.web_probe_address)
         log.info("listening", version=__version__, addresses=",".join(map(str, server.addresses)))
-        return await until_stopped(signals, reader.running)
+        return await until_stopped(signals, cluster.running)
     finally:
         await within(SERVER_SECONDS, server.stop(), "server")
-        await within(READER_SECONDS, reader.close(), "reader")
+        await within(READER_SECONDS, cluster.close(), "reader")

@@ -29,27 +29,27 @@ _DOCS = "docs/report.md says what to do"
 
 
 class DirectTarget:
-    """The reader lives in the event loop of a thread of its own. A node that answers late is shown when it does."""
+    """The loop that reads it runs in a thread of its own. A node that answers late is shown when it does."""
 
     player = None
     is_one_node = False
 
     def __init__(
-        self, open_reader: Callable[[], OpenCluster], *, needs: str = "", patience: float = FIRST_SECONDS
+        self, open_cluster: Callable[[], OpenCluster], *, needs: str = "", patience: float = FIRST_SECONDS
     ) -> None:
         """`needs` is a part without which there is nothing to show. Raises UserError if it gives nothing."""
         self._events = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._events.run_forever, daemon=True)
         self._thread.start()
         try:
-            self._reader = self._ask(_opened(open_reader)).result()
+            self._opened = self._ask(_opened(open_cluster)).result()
         except BaseException:
             self._stop()
             raise
         until = time.monotonic() + patience
         try:
-            with waiting(self._words):
-                while not self._reader.ready and time.monotonic() < until:
+            with waiting(self._progress):
+                while not self._opened.loop.ready and time.monotonic() < until:
                     time.sleep(_LOOK_SECONDS)
             if needs:
                 self._check(needs)
@@ -59,10 +59,10 @@ class DirectTarget:
 
     @property
     def cluster(self) -> Cluster:
-        return self._reader.cluster
+        return self._opened.loop.cluster
 
     def changed(self, seen: Cluster, seconds: float) -> Cluster:
-        waiting = self._ask(self._reader.changed(seen))
+        waiting = self._ask(self._opened.loop.changed(seen))
         try:
             return waiting.result(seconds)
         except NotYet:
@@ -71,7 +71,7 @@ class DirectTarget:
 
     def full(self, node: str) -> Snapshot:
         try:
-            return self._ask(self._reader.full(node)).result(FULL_SECONDS)
+            return self._ask(self._opened.loop.full(node)).result(FULL_SECONDS)
         except NotYet:
             raise UserError(
                 f"the agent of node {node} does not answer within {duration(FULL_SECONDS)}"
@@ -79,22 +79,22 @@ class DirectTarget:
 
     def close(self) -> None:
         try:
-            self._ask(self._reader.close()).result(CLOSE_SECONDS)
+            self._ask(self._opened.close()).result(CLOSE_SECONDS)
         except NotYet:
             pass  # the process ends anyway
         finally:
             self._stop()
 
     def _check(self, needs: str) -> None:
-        """Without an answer nobody would seem to hold a GPU, or everybody to use it."""
-        part = next((one for one in self.cluster.parts if one.name == needs), None)
-        if not self._reader.ready or part is None:
+        """Without an answer, it would look as if no pod held a GPU, or as if all pods used theirs."""
+        part = next((part for part in self.cluster.parts if part.name == needs), None)
+        if not self._opened.loop.ready or part is None:
             raise UserError(f"{needs}_late: no answer in time; {_DOCS}")
         if part.fault is not None and (not part.up or part.fault.reason == f"{needs}_empty"):
             raise UserError(f"{part.fault.reason}: {part.fault.detail}; {_DOCS}")
 
-    def _words(self) -> str:
-        known = sum(one.snapshot is not None for one in self.cluster.nodes)
+    def _progress(self) -> str:
+        known = sum(node.snapshot is not None for node in self.cluster.nodes)
         return f"reading the cluster: {integer(known)} of {count(len(self.cluster.nodes), 'node')}"
 
     def _ask(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -107,7 +107,7 @@ class DirectTarget:
             self._events.close()
 
 
-async def _opened(open_reader: Callable[[], OpenCluster]) -> OpenCluster:
-    reader = open_reader()
-    await reader.check()
-    return reader
+async def _opened(open_cluster: Callable[[], OpenCluster]) -> OpenCluster:
+    opened = open_cluster()
+    await opened.check()
+    return opened
