@@ -8,9 +8,8 @@ from time import perf_counter
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.figure import Figure
-from podgpu.sources.dcgm.names import MEANINGS
 from podgpu.sources.dcgm.parse import parse
-from podgpu.sources.dcgm.reading import read
+from podgpu.sources.dcgm.reading import MEANINGS, read
 
 GPUS = 64
 PAGE_BYTES = 1_000_000

@@ -30,7 +30,7 @@ from podgpu.model import Snapshot
 from podgpu.model.ports import NodeSources, PodSource
 from podgpu.push.environment import destination
 from podgpu.sharing.inventory import Host
-from podgpu.sources import FindPods, Site, Source, Whereabouts, registry
+from podgpu.sources import FindPods, PageFinder, Site, Source, registry
 from podgpu.sources.switches.watcher import SwitchWatcher
 from podgpu.views.cluster import json
 
@@ -97,7 +97,7 @@ def _source_entry(config: Config) -> registry.SourceEntry:
 def _pod_finder(config: Config) -> FindPods:
     """Look for pods through the API server, if there is one."""
 
-    def find(selector: str, *, namespace: str, port: int, fixed: bool, path: str) -> Whereabouts | None:
+    def find(selector: str, *, namespace: str, port: int, fixed: bool, path: str) -> PageFinder | None:
         from podgpu.kube.endpoints import Endpoints
 
         api, node = open_api_server(config), machine.node_name(config)
@@ -112,27 +112,27 @@ def _pod_finder(config: Config) -> FindPods:
 
 def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
     """`spread` is over how many seconds an agent spreads its first requests for owners: it is one of many."""
-    residents = _source_entry(config).residents
-    if residents:
-        return _attribution_by_source(config, residents())
+    node_sources = _source_entry(config).node_sources
+    if node_sources:
+        return _attribution_by_source(config, node_sources())
     return _attribution_on_machine(config, spread)
 
 
 def misses_kubelet(config: Config) -> bool:
     """Whether the kubelet should say which container was given which device, and cannot be asked."""
     source = _source_entry(config)
-    return not (source.residents or source.names_holders or machine.has_kubelet(config))
+    return not (source.node_sources or source.names_holders or machine.has_kubelet(config))
 
 
-def _attribution_by_source(config: Config, residents: NodeSources) -> Attribution:
+def _attribution_by_source(config: Config, sources: NodeSources) -> Attribution:
     return Attribution(
         interval=config.interval,
-        allocations=residents.allocations,
-        pod_sources=[residents.pods],
-        processes=residents.processes,
-        workloads=residents.workloads,
+        allocations=sources.allocations,
+        pod_sources=[sources.pods],
+        processes=sources.processes,
+        workloads=sources.workloads,
         pod_labels=config.kube_pod_labels,
-        switch_logs=SwitchLogs(residents.switches, always=False),
+        switch_logs=SwitchLogs(sources.switches, always=False),
     )
 
 

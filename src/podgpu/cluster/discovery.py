@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.model import Fault, PartStatus
-from podgpu.sources import Whereabouts
+from podgpu.sources import PageFinder
 from podgpu.sources.dcgm import NAME as DCGM
 
 NONE_FOUND = "no_exporter"
@@ -50,7 +50,7 @@ class StaticDiscovery:
 class PodDiscovery:
     """Agents by their pods, and dcgm-exporters on the nodes without one."""
 
-    def __init__(self, agents: Whereabouts, exporters: Whereabouts) -> None:
+    def __init__(self, agents: PageFinder, exporters: PageFinder) -> None:
         self._agents = agents
         self._exporters = exporters
 

@@ -6,7 +6,7 @@ imports nothing heavy before `open` is called, since a child process of the sour
     NAME, HELP          its name in `--source`, and in a few words where its numbers come from
     open(options, site) opens the source; `options` is None if it declares none
 
-A folder without HELP is no source to choose: it adds to one. Where they apply, there are:
+A folder without HELP cannot be chosen: it adds to a source. Where they apply, there are:
 
     IS_DEFAULT          this source is used unless the user chooses another
     IS_DEMO             its numbers are made up
@@ -14,8 +14,8 @@ A folder without HELP is no source to choose: it adds to one. Where they apply, 
     SEES_PROCESSES      False if it cannot list the processes on a card
     LENDS_PROFILING, BORROWS_PROFILING
                         it can give profiling counters to another source, or take them from another: see `merged`
-    play(options)       in place of `open`: it plays snapshots that are joined already
-    residents()         the node's pods and processes, if the source brings its own
+    play(options)       in place of `open`: it plays recorded snapshots, which are attributed already
+    node_sources()      the node's pods and processes, if the source brings its own
 """
 
 from collections.abc import Callable, Mapping
@@ -55,40 +55,40 @@ class Playing(Protocol):
 
     @property
     def seconds_to_next(self) -> float:
-        """How long until another moment is due; for ever if it is paused or over."""
+        """How long until the next moment is due; infinite if it is paused or over."""
 
     def document(self, number: int) -> bytes:
         """Return a moment as the document of a cluster. Raises UserError."""
 
     def pause(self) -> None:
-        """Stop, or go on."""
+        """Pause, or resume."""
 
     def go_faster(self, steps: int) -> None: ...
 
 
-class Whereabouts(Protocol):
+class PageFinder(Protocol):
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
-        """Return URLs, each with the node it describes. If there are none, the fault says why."""
+        """Return the URLs of pages, each with the node it describes. If there are none, the fault says why."""
 
     async def close(self) -> None: ...
 
 
 class FindPods(Protocol):
-    """Looks for pods of this node by their labels. None if there is no API server.
+    """Finds pages of pods on this node by the labels of the pods. None if there is no API server.
 
-    `port` is for pods that name none for metrics, or, if it is `fixed`, for all.
+    `port` is for pods without a port named for metrics or, if it is `fixed`, for all pods.
     """
 
     def __call__(
         self, selector: str, *, namespace: str, port: int, fixed: bool, path: str
-    ) -> Whereabouts | None: ...
+    ) -> PageFinder | None: ...
 
 
 class Site(Struct, frozen=True):
-    """What a source may need to know about the machine it runs on. `node` is empty if nobody named it.
+    """What a source may need to know about the machine it runs on. `node` is empty if its name is unknown.
 
-    Of the cards that `watched` names, the source gives stretches of time with the busy time of each, where it has them.
-    It says for which they should be short, whatever that costs.
+    Of the cards that `watched` names, the source reports busy windows, where it has them. The value is True for cards
+    whose windows should be short, whatever that costs.
     """
 
     node: str

@@ -6,7 +6,6 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 import podgpu.sources
@@ -14,10 +13,12 @@ from podgpu.model.ports import NodeSources
 from podgpu.option import OptionsOf
 from podgpu.sources import Playing, Site, Source
 
+FLAGS = ("is_default", "is_demo", "names_holders", "sees_processes", "lends_profiling", "borrows_profiling")
+
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """What `--source` can name. `sections` are the classes of its options."""
+    """A value of `--source`. `sections` are the classes of its options."""
 
     name: str
     help: str
@@ -29,15 +30,15 @@ class SourceEntry:
     sees_processes: bool = True
     lends_profiling: bool = False
     borrows_profiling: bool = False
-    residents: Callable[[], NodeSources] | None = None
+    node_sources: Callable[[], NodeSources] | None = None
     play: Callable[[OptionsOf], Playing] | None = None
 
 
 @cache
 def entries() -> dict[str, SourceEntry]:
     """List the values of `--source`: the default first, the demo last."""
-    folders = [one.name for one in pkgutil.iter_modules(podgpu.sources.__path__) if one.ispkg]
-    single = [_entry(folder) for folder in folders if hasattr(_module(folder), "HELP")]
+    folders = [module.name for module in pkgutil.iter_modules(podgpu.sources.__path__) if module.ispkg]
+    single = [entry for folder in folders if (entry := _entry(folder))]
     pairs = [
         _combined(first, second)
         for first in single
@@ -45,29 +46,30 @@ def entries() -> dict[str, SourceEntry]:
         if first.borrows_profiling and second.lends_profiling and first != second
     ]
     ordered = sorted(
-        [*single, *pairs], key=lambda one: (one.is_demo, not one.is_default, "+" in one.name, one.name)
+        [*single, *pairs],
+        key=lambda entry: (entry.is_demo, not entry.is_default, "+" in entry.name, entry.name),
     )
-    return {one.name: one for one in ordered}
+    return {entry.name: entry for entry in ordered}
 
 
 def default() -> SourceEntry:
-    (found,) = (one for one in entries().values() if one.is_default)
-    return found
+    return next(entry for entry in entries().values() if entry.is_default)
 
 
 def demo() -> SourceEntry:
-    (found,) = (one for one in entries().values() if one.is_demo)
-    return found
+    return next(entry for entry in entries().values() if entry.is_demo)
 
 
 def listing() -> str:
     """Say in one line where each source gets its numbers."""
-    return ", ".join(f"{one.name} ({one.help})" for one in entries().values())
+    return ", ".join(f"{entry.name} ({entry.help})" for entry in entries().values())
 
 
-def _entry(folder: str) -> SourceEntry:
-    module = _module(folder)
-    section = _options(folder)
+def _entry(folder: str) -> SourceEntry | None:
+    module: Any = import_module(f"{podgpu.sources.__name__}.{folder}")
+    if not hasattr(module, "HELP"):
+        return None
+    section = _section(f"{module.__name__}.options")
 
     def own(options: OptionsOf) -> Any:
         return options(section) if section else None
@@ -77,32 +79,17 @@ def _entry(folder: str) -> SourceEntry:
         help=module.HELP,
         open=lambda options, site: module.open(own(options), site),
         sections=(section,) if section else (),
-        is_default=getattr(module, "IS_DEFAULT", False),
-        is_demo=getattr(module, "IS_DEMO", False),
-        names_holders=getattr(module, "NAMES_HOLDERS", False),
-        sees_processes=getattr(module, "SEES_PROCESSES", True),
-        lends_profiling=getattr(module, "LENDS_PROFILING", False),
-        borrows_profiling=getattr(module, "BORROWS_PROFILING", False),
-        residents=getattr(module, "residents", None),
+        node_sources=getattr(module, "node_sources", None),
         play=(lambda options: module.play(own(options))) if hasattr(module, "play") else None,
+        **{flag: getattr(module, flag.upper()) for flag in FLAGS if hasattr(module, flag.upper())},
     )
 
 
-def _module(folder: str) -> ModuleType:
-    return import_module(f"{podgpu.sources.__name__}.{folder}")
-
-
-def _options(folder: str) -> type | None:
-    name = f"{podgpu.sources.__name__}.{folder}.options"
-    if find_spec(name) is None:
-        return None
-    declared = vars(import_module(name)).values()
-    (section,) = (
-        found
-        for found in declared
-        if isinstance(found, type) and is_dataclass(found) and found.__module__ == name
-    )
-    return section
+def _section(name: str) -> type | None:
+    """Return the dataclass that the module of options declares, if there is such a module."""
+    found = vars(import_module(name)).values() if find_spec(name) else ()
+    own = (kind for kind in found if isinstance(kind, type) and is_dataclass(kind))
+    return next((kind for kind in own if kind.__module__ == name), None)
 
 
 def _combined(first: SourceEntry, second: SourceEntry) -> SourceEntry:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.sources.dcgm.names import MEANINGS
-from podgpu.sources.dcgm.reading import MOST_CARDS, PageCard, PageContents, read
+from podgpu.sources.dcgm.reading import MEANINGS, MOST_CARDS, PageCard, PageContents, read
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
 from tests.sources.dcgm.found import MIB, Key, names, values
 from tests.views.dialects.dcgm_node import PAIR

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from podgpu.errors import UserError
 from podgpu.model import Fault
-from podgpu.sources import Site, Source, Whereabouts
+from podgpu.sources import PageFinder, Site, Source
 
 if TYPE_CHECKING:
     from podgpu.sources.dcgm.options import DcgmOptions
@@ -28,7 +28,7 @@ def open(options: "DcgmOptions", site: Site) -> Source:  # noqa: A001 - read as 
     return DcgmSource(found.find, pages, closing=found.close)
 
 
-def _pages(options: "DcgmOptions", site: Site) -> Whereabouts:
+def _pages(options: "DcgmOptions", site: Site) -> PageFinder:
     if options.url is not None:
         return FixedPage(options.url, site.node)
     found = site.find_pods(

@@ -19,7 +19,7 @@ def open(options: "SimulatorOptions", _: Site) -> Source:  # noqa: A001 - read a
     return Simulator(seed=options.seed)
 
 
-def residents() -> NodeSources:
+def node_sources() -> NodeSources:
     from podgpu.sources.simulator.context_switches import DemoSwitches
     from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, DemoProcesses
 
