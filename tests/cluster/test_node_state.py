@@ -1,4 +1,4 @@
-"""How a node stands, by what was read and what Kubernetes knows."""
+"""The state of a node, by what was read and what Kubernetes knows."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from podgpu.cluster.node_state import FORGET_SECONDS, REASONS, ReadFault, ReadState, node_state
+from podgpu.cluster.node_state import REASONS, ReadFault, ReadState, node_state
 from podgpu.model import NODE_STATES, ClusterNode
 from tests.cluster.nodes import snapshot
 
@@ -54,9 +54,10 @@ def test_an_agent_with_long_intervals_of_its_own_is_not_stale_between_them() -> 
     )
 
 
-def test_what_is_very_old_is_not_shown_and_what_kubernetes_gave_is() -> None:
-    look = ReadState(origin="agent", snapshot=READ, seconds=FORGET_SECONDS + 1, fault=LATE)
-    node = node_state("a", look, KNOWN, INTERVAL)
+def test_what_is_older_than_five_minutes_is_not_shown_and_what_kubernetes_gave_is() -> None:
+    old = ReadState(origin="agent", snapshot=READ, seconds=300.0, fault=LATE)
+    assert node_state("a", old, KNOWN, INTERVAL).snapshot is READ
+    node = node_state("a", replace(old, seconds=300.5), KNOWN, INTERVAL)
     assert (node.state, node.reason, node.origin) == ("failed", "timeout", "api")
     assert node.snapshot is KNOWN.snapshot
 

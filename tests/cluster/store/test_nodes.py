@@ -3,7 +3,10 @@
 import pytest
 
 from podgpu import insight
-from podgpu.cluster.store.nodes import WANTED
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.nodes import WANTED, read_nodes
+from podgpu.cluster.store.options import StoreOptions
+from podgpu.cluster.store.response import Point, Series
 from podgpu.cluster.store.snapshot import NodeRows, snapshot
 from podgpu.model import Snapshot
 from tests.tree import SETTINGS
@@ -33,6 +36,34 @@ def read(**values: float) -> Snapshot:
 
 def test_it_says_that_it_comes_from_a_store() -> None:
     assert read().stored
+
+
+class ScrapedStore(Store):
+    """Has one node with a card and a container, whose last samples were `late` seconds before the last scrape."""
+
+    def __init__(self, late: float) -> None:
+        super().__init__(StoreOptions(url="http://127.0.0.1:1"))
+        self._late = late
+
+    async def series(self, query: str, at: float) -> list[Series]:
+        return [Series({"node": "a"}, [(at - 15.0, at - 15.0), (at, at)])]
+
+    async def points(self, query: str, at: float) -> list[Point]:
+        if query == "timestamp(podgpu_gpu_up)":
+            return [Point(CARD, at)]
+        if query == "timestamp(podgpu_container_info)":
+            return [Point(POD, at - self._late)]
+        if "__name__" not in query:
+            return []
+        up, info = {**CARD, "__name__": "podgpu_gpu_up"}, {**POD, "__name__": "podgpu_container_info"}
+        return [Point(up, 1.0), Point(info, 1.0)]
+
+
+@pytest.mark.parametrize(("late", "pods"), [(0.0, ["train-0"]), (0.4, ["train-0"]), (0.6, [])])
+async def test_a_container_that_the_last_scrape_did_not_have_is_gone(late: float, pods: list[str]) -> None:
+    found = await read_nodes(ScrapedStore(late), NOW)
+    (card,) = found.nodes["a"].snapshot.cards
+    assert [tenant.container.pod for tenant in card.tenants] == pods
 
 
 @pytest.mark.parametrize(
