@@ -115,7 +115,7 @@ def test_a_pod_is_never_taken_for_an_outsider_of_its_name() -> None:
     both = bare(WEB, Tenant(container=pod, booking=Booking(busy_us=77_000_000)))
     of_the_pod, of_the_other = why(both, "docker", "web", 80), why_outsider(both, "docker/web", 80)
     assert of_the_pod and of_the_other
-    assert "Somebody outside Kubernetes has the same name; this is the pod." in of_the_pod
+    assert "An owner outside Kubernetes has the same name; this is the pod." in of_the_pod
     assert "pid 424" not in of_the_pod and "busy 77.000000 s" in of_the_pod
     assert "pid 424" in of_the_other and "busy 77.000000 s" not in of_the_other
     assert (pod_names(both), outsider_names(both)) == (["docker/web"], ["docker/web"])

@@ -86,7 +86,7 @@ def test_every_link_of_the_chain_is_named() -> None:
         "0::/kubepods.slice/kubepods-burstable.slice",
         "busy 0.100000 s, 0.100 J, allocated 1800.000001 s",
         "78% (61–90) of the GPU's time, 3.9 W, in the last full minute, by samples",
-        "measured. Busy time and active energy are divided by looks.",
+        "measured. Busy time and active energy are divided by samples.",
         "The books balance.",
     ):
         assert link in text
@@ -145,7 +145,7 @@ def test_a_claim_of_unseen_processes_says_so() -> None:
         ability=replace(BUSY.ability, knows_owners=False),
     )
     text = told("ml", "llama-0", node(blind))
-    assert "No process can be seen, so the holder of the claim is taken for the user." in text
+    assert "No process can be seen, so the holder of the claim is assumed to be the user." in text
     assert "has no process on the card" not in text
     assert "Not known whether it uses this: whether it has a process on the card is not known." in text
 
@@ -167,7 +167,7 @@ def test_a_card_that_is_down_is_told() -> None:
     text = told("ml", "llama-0", node(claimed))
     assert "timeout in nvmlDeviceGetPowerUsage" in text
     assert "50% of the GPU" in text and "busy 77.000000 s" in text
-    assert "The GPU does not answer, so what is used of it now is unknown." in text
+    assert "The GPU does not answer, so its use now is unknown." in text
     assert "Method" not in text
 
 

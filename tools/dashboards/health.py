@@ -114,7 +114,7 @@ _HEAT = Section(
         ),
         lines(
             "Slowed down",
-            "Share of time in which clocks were held down, by reason. Reasons overlap.",
+            "Share of time in which clocks were throttled, by reason. Reasons overlap.",
             "percentunit",
             Query(
                 f"max by ({_BY}, reason) (rate(podgpu_gpu_throttle_seconds_total{{<node>}}[$__rate_interval]))",

@@ -52,7 +52,7 @@ def _throttle(
 ) -> Metric:
     return counter(
         "podgpu_gpu_throttle_seconds_total",
-        "Time during which clocks were held down, by reason. Reasons overlap: do not add them up.",
+        "Time during which clocks were throttled, by reason. Reasons overlap: do not add them up.",
         Field(field, NANOSECONDS),
         labels={"reason": reason},
         cadence=SLOW,

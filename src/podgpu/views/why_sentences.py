@@ -1,16 +1,16 @@
-"""What each method measures and what it estimates, in sentences."""
+"""The sentences of `podgpu why`: what each method measures and what it estimates, and what else was found."""
 
 METHODS = {
     "measured": (
-        "Busy time and active energy are divided by looks. Five times a second the driver looks at the GPU: it names "
-        "whoever ran last and gives the whole GPU's busy time, so a tenant may be named for time that was another's. "
-        "What it had at least and at most follows from how often it was named and how busy the GPU was, if nobody "
-        "times his work by the samples. Kernels that draw unequal power in equal time cannot be distinguished."
+        "Busy time and active energy are divided by samples. Five times a second the driver samples the GPU: it names "
+        "the process that ran last and gives the whole GPU's busy time, so a tenant may be named for time that was "
+        "another's. Its least and most busy time follow from how often it was named and how busy the GPU was, unless "
+        "a tenant times its work by the samples. Kernels that draw unequal power in equal time cannot be distinguished."
     ),
     "resident": (
         "The driver's log of context switches says whose context was on the GPU, to the microsecond. A context stays "
-        "after its work is done, so where the GPU had pauses, what it did is known between a least and a most; where "
-        "it had none, exactly. Whoever was not on the GPU did nothing."
+        "after its work is done, so where the GPU had pauses, its busy time is known between a least and a most; where "
+        "it had none, exactly. A tenant whose context was not on the GPU did nothing."
     ),
     "exclusive": (
         "It is alone on the GPU, so the GPU's busy time and active energy are its own. The card measures both; "
@@ -41,10 +41,10 @@ STORED = (
 )
 STORED_NOTHING = "The store has no series of it on a GPU."
 STORED_IDLE = "its series count 0 processes on the card"
-BLIND = "No process can be seen, so the holder of the claim is taken for the user."
+BLIND = "No process can be seen, so the holder of the claim is assumed to be the user."
 UNSURE = "Not every process on this GPU could be listed, or traced to its container."
 UNSIZED = "nothing: the size of its MIG instance is not known, so no part of the GPU can be booked to it"
-SILENT = "The GPU does not answer, so what is used of it now is unknown. The counters are those of before."
+SILENT = "The GPU does not answer, so its use now is unknown. The counters are the last that were read."
 SETTLED = (
     "What the sharing system wrote can be read in two ways. Its processes settle it: they were seen on this GPU, while "
     "the other reading names"
@@ -58,7 +58,7 @@ EVADES = (
 )
 UNDERSAMPLED = (
     "Samples name it far less often than its processor time suggests. It may rest around each sample, so it can have "
-    "had all that others are booked. --switches=check would settle it."
+    "used all the busy time that others are booked. --switches=check would settle it."
 )
 NOT_GIVEN = (
     "It uses this without having been given it: no claim is known. Look for a privileged container or for "
@@ -72,7 +72,7 @@ ENDED = (
     "is scraped."
 )
 OUTSIDE = "It is outside Kubernetes. What it uses is booked to no pod, but to"
-NAMESAKE = "Somebody outside Kubernetes has the same name; this is the pod."
+NAMESAKE = "An owner outside Kubernetes has the same name; this is the pod."
 # How it is known who is outside Kubernetes, by the first word of the title; `session` is for `podman/USER/ID`.
 OUTSIDERS = {
     "docker": "the container's id in the cgroup of each process; its name, where it can be read, from Docker's files",

@@ -37,7 +37,7 @@ def test_the_table() -> None:
 def test_why() -> None:
     text = reported(node(compared(EVADES)))
     assert "shows it on the GPU for 52% of the GPU's busy time, samples name it 0%." in text
-    assert "if nobody times his work by the samples" in text
+    assert "unless a tenant times its work by the samples" in text
     assert "evades" not in reported(node(compared(HONEST)))
     assert "--switches=check would settle it" in reported(node(compared(None, undersampled=True)))
     assert "--switches=check" not in reported(node(compared(None)))
