@@ -1,4 +1,4 @@
-"""The machine's address by its network interfaces, for where nobody else tells."""
+"""The machine's address by its network interfaces, for when Kubernetes does not name it."""
 
 import fcntl
 import socket
@@ -39,7 +39,7 @@ def own_address(folder: Path = FOLDER, address: Callable[[str], str] = address_o
 
 def _names(folder: Path) -> list[str]:
     try:
-        return [one.name for one in folder.iterdir() if one.name not in _OF_CONTAINERS]
+        return [entry.name for entry in folder.iterdir() if entry.name not in _OF_CONTAINERS]
     except OSError:
         return []
 

@@ -143,7 +143,7 @@ class Procfs:
             parent = read_stat(read_bytes(f"{self._prefix}{pid}/stat", STAT)).parent
             if self._is_roots_daemon(pid) or self._is_roots_daemon(parent):
                 return "root"
-            own, host = (_whole(f"{self._prefix}{one}/mountinfo") for one in (pid, 1))
+            own, host = (_whole(f"{self._prefix}{number}/mountinfo") for number in (pid, 1))
         except (OSError, ValueError, IndexError):
             return None
         return mps.pipe_directory(own, host)

@@ -1,4 +1,4 @@
-"""Keeps what the API server knows of the whole cluster up to date: one watch per kind, and nothing else."""
+"""Watches the nodes, pods, resource claims and resource slices of the whole cluster, and finds the pods' workloads."""
 
 import asyncio
 import time
@@ -31,7 +31,6 @@ NODES = "/api/v1/nodes"
 TIMING = WatchTiming(relist=3600.0)
 LOOK_SECONDS = 0.2  # between two looks at whether anything has changed
 FIRST_LOOK_SECONDS = 0.01
-OWNER_SECONDS = 86_400.0  # the owner of a UID never changes
 
 INTERNAL = "InternalIP"
 CORE, RESOURCE = '""', "resource.k8s.io"
@@ -188,9 +187,7 @@ class ClusterWatch:
             self._watch(cache, [f"{root}/{plural}" for root in ROOTS], plural, RESOURCE, timing)
             for plural, cache in (("resourceclaims", self._claims), ("resourceslices", self._slices))
         )
-        self._workloads = Workloads(
-            api, name_labels=tuple(workload_labels), nearest=nearest_owner, known_seconds=OWNER_SECONDS
-        )
+        self._workloads = Workloads(api, name_labels=tuple(workload_labels), nearest=nearest_owner)
         self._owners: dict[str, Workload] = {}
         self._made: KubeObjects | None = None
 
@@ -205,7 +202,7 @@ class ClusterWatch:
         return self.pods, self.nodes, *self._dynamic
 
     def statuses(self) -> tuple[PartStatus, ...]:
-        """List those of the parts that this cluster has."""
+        """Return the status of each kind that this cluster has."""
         return tuple(watch.status() for watch in self._watches if not watch.is_absent)
 
     @property
@@ -217,22 +214,17 @@ class ClusterWatch:
         """Return the same objects for as long as nothing changes."""
         pods, nodes = self.pods.pods() or (), self._nodes.items()
         claims, devices = self._claims.items(), self._slices.devices()
+        found = (nodes, pods, claims, devices, self._owners)
         made = self._made
-        if made is None or (made.pods, made.nodes, made.claims, made.devices, made.workloads) != (
-            pods, nodes, claims, devices, self._owners,
-        ):  # fmt: skip
+        if made is None or found != (made.nodes, made.pods, made.claims, made.devices, made.workloads):
+            workloads = dict(self._owners)
             self._made = made = KubeObjects(
-                at=time.time(),
-                nodes=nodes,
-                pods=pods,
-                claims=claims,
-                devices=devices,
-                workloads=dict(self._owners),
+                at=time.time(), nodes=nodes, pods=pods, claims=claims, devices=devices, workloads=workloads
             )
         return made
 
     async def changed(self, seen: KubeObjects) -> KubeObjects:
-        """Return the newest objects once they are others than `seen`."""
+        """Return the newest objects once they differ from `seen`."""
         while (found := self.objects()) is seen:  # noqa: ASYNC110 - as below
             await asyncio.sleep(LOOK_SECONDS)
         return found

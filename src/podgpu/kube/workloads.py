@@ -1,7 +1,7 @@
-"""What a pod was made for: its topmost known owner, or the nearest that Kubernetes itself knows as a workload.
+"""The workload of a pod: its topmost known owner, or the nearest that Kubernetes itself knows as a workload.
 
 The search never waits for long. Until the API server has answered, a pod's workload is not known, unless the label that
-a Deployment gives to its pods names it: an owner in between is not what the pod was made for.
+a Deployment gives to its pods names it: an owner in between is not the workload.
 """
 
 import asyncio
@@ -66,9 +66,9 @@ class ApiResources(Struct):
 
 
 class OwnerAbove(Struct, frozen=True):
-    """The owner of an owner. It is None for the topmost, and for one that may not be read, or is not there.
+    """The owner of an owner. None for the topmost owner, and for one that may not be read or does not exist.
 
-    `is_known` is False then. A server that cannot be reached says neither.
+    `is_known` is False then. While the server cannot be reached, there is no entry.
     """
 
     is_known: bool
@@ -82,7 +82,12 @@ class DiscoveredResources(Struct, frozen=True):
 
 
 class Workloads:
-    """Asks once per owner, not once per pod, and remembers answers. Failures are remembered for a shorter time."""
+    """Asks once per owner, not once per pod, and remembers answers. Failures are remembered for a shorter time.
+
+    `most_known` limits how many owners are remembered. Those read longest ago are forgotten first. Agents have a
+    `spread`, since there are many: each waits for a random time up to that, in seconds, before it asks for the owner
+    of a new pod, asks once more, or comes back after a failure.
+    """
 
     name = "workloads"
 
@@ -98,11 +103,6 @@ class Workloads:
         most_known: int | None = None,
         spread: float = 0.0,
     ) -> None:
-        """`most_known` limits how many owners are remembered. Those read longest ago are forgotten first.
-
-        Whoever is one of many gives a `spread`: for up to so many seconds, by chance, it waits before it asks for the
-        owner of a new pod, asks once more, or comes back after a failure.
-        """
         self._api = api
         self._name_labels = tuple(name_labels)
         self._nearest = nearest
@@ -114,7 +114,7 @@ class Workloads:
         self._due: dict[str, float] = {}
         self._above: dict[str, OwnerAbove] = {}
         self._discovered: dict[str, DiscoveredResources] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._requests: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._quiet_until = 0.0
 
@@ -128,14 +128,14 @@ class Workloads:
         return {uid: workload for uid, workload in found.items() if workload}
 
     def knows_all(self, pods: Iterable[Pod]) -> bool:
-        """Whether there is nobody left to ask for."""
+        """Whether no owner is left to ask for."""
         return self._api is None or not self._unknown(tuple(pods), time.monotonic())
 
     async def close(self) -> None:
-        asking = tuple(self._asking.values())
-        for task in asking:
+        tasks = tuple(self._requests.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask_until_known(self, api: Api, pods: tuple[Pod, ...]) -> None:
         ends = time.monotonic() + self._deadline
@@ -143,18 +143,15 @@ class Workloads:
         while (now := time.monotonic()) < ends:
             unknown = self._unknown(pods, now)
             for uid, (owner, namespace) in list(unknown.items()):
-                if uid not in self._asking and left and now >= max(self._quiet_until, self._due_at(uid, now)):
+                due = self._due.setdefault(uid, self._spread_out(now))
+                if uid not in self._requests and left and now >= max(self._quiet_until, due):
                     left -= 1
-                    self._asking[uid] = brief(self._ask(api, owner, namespace))
-            waited = [self._asking[uid] for uid in unknown if uid in self._asking]
+                    self._requests[uid] = brief(self._ask(api, owner, namespace))
+            waited = [self._requests[uid] for uid in unknown if uid in self._requests]
             if not waited:
                 return
             # Requests that take longer go on, and their answers are used the next time.
             await asyncio.wait(waited, timeout=ends - now, return_when=asyncio.FIRST_COMPLETED)
-
-    def _due_at(self, uid: str, now: float) -> float:
-        """When to ask for an owner that has come up."""
-        return self._due.setdefault(uid, self._spread_out(now))
 
     def _spread_out(self, at: float) -> float:
         return at + random.uniform(0.0, self._spread)  # noqa: S311 - so that nodes do not ask in step
@@ -170,20 +167,18 @@ class Workloads:
         return unknown
 
     def _asked_for(self, pod: Pod) -> list[OwnerReference]:
-        way = self._way(pod)
-        return [owner for owner in way[:1] if owner.kind in MAKERS] if self._nearest else way
+        owners = self._owners(pod)
+        return [owner for owner in owners[:1] if owner.kind in MAKERS] if self._nearest else owners
 
-    def _way(self, pod: Pod) -> list[OwnerReference]:
+    def _owners(self, pod: Pod) -> list[OwnerReference]:
         """Return the known owners, from the nearest to the topmost."""
-        way: list[OwnerReference] = []
-        seen: set[str] = set()
+        owners: dict[str, OwnerReference] = {}
         owner = _first_owner(pod)
-        while owner and owner.uid not in seen and len(way) < DEEPEST:
-            way.append(owner)
-            seen.add(owner.uid)
+        while owner and owner.uid not in owners and len(owners) < DEEPEST:
+            owners[owner.uid] = owner
             above = self._above.get(owner.uid)
             owner = above.owner if above else None
-        return way
+        return list(owners.values())
 
     async def _ask(self, api: Api, owner: OwnerReference, namespace: str) -> None:
         try:
@@ -198,7 +193,7 @@ class Workloads:
                 self._quiet_until = self._spread_out(time.monotonic() + pause)
                 return
         finally:
-            self._asking.pop(owner.uid, None)
+            self._requests.pop(owner.uid, None)
         self._learn(owner.uid, found)
 
     async def _found(self, api: Api, owner: OwnerReference, namespace: str) -> Owned | None:
@@ -209,14 +204,14 @@ class Workloads:
 
     def _learn(self, uid: str, found: Owned | None) -> None:
         now = self._spread_out(time.monotonic())
-        old = self._above.pop(uid, None)  # what is put back stands last
+        old = self._above.pop(uid, None)  # so that the new entry comes last
         if found:
             owner = controller(found.metadata.owner_references or ())
             self._above[uid] = OwnerAbove(is_known=True, until=now + self._known_seconds, owner=owner)
             if owner:
-                self._due.setdefault(owner.uid, 0.0)  # the way up has waited already
+                self._due.setdefault(owner.uid, 0.0)  # its owner's has waited already
         elif old:
-            # The owner of a UID never changes, so a failure to read it again does not matter.
+            # The owner of a UID never changes, so a failure to read it again does no harm.
             self._above[uid] = replace(old, until=now + self._unknown_seconds)
         else:
             self._above[uid] = OwnerAbove(is_known=False, until=now + self._unknown_seconds)
@@ -252,11 +247,11 @@ class Workloads:
         return resources
 
     def _forget(self, pods: tuple[Pod, ...]) -> None:
-        """Drop what no pod leads to any more, once it has expired."""
+        """Drop what no pod needs any more, once it has expired."""
         now = time.monotonic()
-        wanted = {owner.uid for pod in pods for owner in self._way(pod)}
+        wanted = {owner.uid for pod in pods for owner in self._owners(pod)}
         self._above = {uid: above for uid, above in self._above.items() if uid in wanted or above.until > now}
-        self._discovered = {root: each for root, each in self._discovered.items() if each.until > now}
+        self._discovered = {root: found for root, found in self._discovered.items() if found.until > now}
         self._due = {uid: due for uid, due in self._due.items() if uid in wanted}
 
     def _workload(self, pod: Pod) -> Workload | None:
@@ -271,7 +266,7 @@ class Workloads:
         return self._api is not None and owner.uid not in self._above
 
     def _nearest_owner(self, pod: Pod) -> Workload | None:
-        """What zxporter says: a ReplicaSet or Job that cannot be read leaves the pod to itself."""
+        """As zxporter does: if a ReplicaSet or Job cannot be read, the pod is its own workload."""
         owner = _first_owner(pod)
         if owner is None:
             return Workload(kind="Pod", name=pod.name)
@@ -287,12 +282,12 @@ class Workloads:
         return Workload(kind=found.kind, name=found.name)
 
     def _top(self, pod: Pod) -> Workload | None:
-        way = self._way(pod)
-        if not way:
+        owners = self._owners(pod)
+        if not owners:
             return Workload(kind="Pod", name=pod.name)
-        top = way[-1]
+        top = owners[-1]
         above = self._above.get(top.uid)
-        if len(way) == 1 and not (above and above.is_known) and (named := _by_hash(pod, top)):
+        if len(owners) == 1 and not (above and above.is_known) and (named := _by_hash(pod, top)):
             return named
         return None if self._is_asked_for(top) else Workload(kind=top.kind, name=top.name)
 
