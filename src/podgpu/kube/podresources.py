@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import device_lists, rpc
-from podgpu.kube.kubelet.connection import KubeletConnection
 from podgpu.kube.kubelet.device_lists import Rows, Unlisted
+from podgpu.kube.kubelet.rpc import KubeletConnection
 from podgpu.model import Allocation, DynamicAllocation, Fault, PartStatus
 
 LIST = "/v1.PodResourcesLister/List"

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -34,7 +35,7 @@ _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
 
 
 class PodsApi:
-    """Lists, then watches, and lists again whenever the watch is lost. A watch alone will do: it begins with all pods.
+    """Lists, then watches, and lists again whenever the watch is lost. A watch alone begins with all pods too.
 
     `annotations` are prefixes of those to keep.
     """
@@ -59,7 +60,7 @@ class PodsApi:
         self._condition = Condition(self.name, clock=clock)
         self.errors = self._condition.errors
         self._asked = LIST
-        self._oddity: Fault | None = None
+        self._list_fault: Fault | None = None
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._throttle = CpuThrottle()
 
@@ -68,7 +69,7 @@ class PodsApi:
             try:
                 await self._session()
             except Exception as error:
-                self._note(error)
+                self._condition.failed(rpc.fault(error, self._asked))
                 await self._rest()
 
     def pods(self) -> tuple[Pod, ...] | None:
@@ -79,7 +80,7 @@ class PodsApi:
 
     async def _session(self) -> None:
         """List and watch, until it is time to list again or something fails."""
-        with rpc.connected(self._socket) as channel:
+        with closing(rpc.open_channel(self._socket)) as channel:
             await self._listed(channel)
             watch = brief(self._watch(channel))
             try:
@@ -91,11 +92,11 @@ class PodsApi:
                 await asyncio.gather(watch, return_exceptions=True)
 
     async def _listed(self, channel: Channel) -> None:
-        """A list that is too large is left to the watch, which sends one pod at a time.
+        """If the list is too large, the watch sends the pods one at a time.
 
-        Pods can make it too large. But only a kubelet that is in trouble sends other fields, and many of them.
+        Pods can make it too large. But only a kubelet that is in trouble sends too many fields.
         """
-        self._oddity = None
+        self._list_fault = None
         try:
             await self._list(channel)
         except AnswerRejected as refused:
@@ -104,7 +105,7 @@ class PodsApi:
             if refused.reason == "too_large":
                 self.errors[refused.reason] += 1
             else:
-                self._oddity = rpc.fault(refused, LIST)
+                self._list_fault = rpc.fault(refused, LIST)
 
     async def _list(self, channel: Channel) -> None:
         self._asked = LIST
@@ -176,26 +177,19 @@ class PodsApi:
     def _judge(self) -> None:
         if self._pods.excess:
             detail = f"more than {MOST_PODS} pods; no node has as many, and the others are left out"
-            self._condition.worked_partly(
-                Fault(reason="too_many", call=self._asked.rpartition("/")[2], detail=detail)
-            )
-        elif self._oddity:
-            self._condition.worked_partly(self._oddity)
+            call = self._asked.rpartition("/")[2]
+            self._condition.worked_partly(Fault(reason="too_many", call=call, detail=detail))
+        elif self._list_fault:
+            self._condition.worked_partly(self._list_fault)
         else:
             self._condition.worked()
 
-    def _note(self, error: Exception) -> None:
-        self._condition.failed(rpc.fault(error, self._asked))
-
     async def _rest(self) -> None:
-        """Wait longer each time. A socket that is not there is waited for: to look for its file costs nothing."""
+        """Wait longer each time. While there is no socket, look for its file often, since that costs nothing."""
         if self._condition.fault and self._condition.fault.reason == "no_socket":
             await self._sleep(LOOK_SECONDS)
-            while not self._is_there():
+            while not os.path.exists(self._socket):  # noqa: ASYNC240, PTH110 - quick, and never raises
                 await self._sleep(LOOK_SECONDS)
             self._backoff.reset()
         else:
             await self._sleep(self._backoff.pause())
-
-    def _is_there(self) -> bool:
-        return os.path.exists(self._socket)  # noqa: PTH110 - never raises

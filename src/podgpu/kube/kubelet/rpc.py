@@ -1,10 +1,11 @@
-"""A gRPC call over one of the kubelet's sockets, and a short reason when it fails."""
+"""gRPC calls over the kubelet's sockets, and a short reason when one fails."""
 
-import contextlib
+import asyncio
 import struct
 import time
 from asyncio import BaseTransport, Transport
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -21,7 +22,11 @@ from podgpu.model import Fault
 from podgpu.supervise import brief
 
 LARGEST_ANSWER = 16 * 1024 * 1024  # what the kubelet's own clients accept
+READ_BYTES = 32 << 10  # at once: all frames that fit are answered before any other task has a turn
+PINGS = 200  # that come for free, and as many more each second
 _DETAIL_CHARACTERS = 200
+SocketId = tuple[int, int, int]
+
 _HEAD = struct.Struct(">?I")
 
 _REASONS = {
@@ -43,7 +48,7 @@ class AnswerRejected(Exception):
 
 
 class _Plain(CodecBase):
-    """Passes bytes through, so that an answer that is too large is refused before it is decoded."""
+    """Passes bytes through, so that an answer that is too large is rejected before it is decoded."""
 
     __content_subtype__ = "proto"
 
@@ -52,6 +57,54 @@ class _Plain(CodecBase):
 
     def decode(self, data: bytes, message_type: type[bytes]) -> bytes:
         return data
+
+
+class GuardedProtocol(H2Protocol):
+    """Lets no peer keep the connection busy: grpclib answers every ping, and waits to send the answers.
+
+    What is sent here is a few bytes for each call. If they pile up, the other side does not read.
+    """
+
+    _pings = 0
+    _began = 0.0
+    _transport: Transport
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(transport)
+        self._transport = cast("Transport", transport)
+        self._began = time.monotonic()
+        self._transport.max_size = READ_BYTES  # type: ignore[attr-defined] # of the event loop's own transports
+        self.processor.processors[PingReceived] = self._count
+
+    def pause_writing(self) -> None:
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close at once. Unsent bytes to a peer that reads nothing would keep the connection open otherwise."""
+        self._transport.abort()
+
+    def _count(self, _: PingReceived) -> None:
+        self._pings += 1
+        if self._pings > PINGS * (1 + time.monotonic() - self._began):
+            self.hang_up()
+
+
+class GuardedChannel(Channel):
+    _protocol: GuardedProtocol | None
+
+    def _protocol_factory(self) -> GuardedProtocol:
+        return GuardedProtocol(Handler(), self._config, self._h2_config)
+
+    def close(self) -> None:
+        protocol = self._protocol
+        super().close()
+        if protocol is not None:
+            protocol.hang_up()
+
+
+def open_channel(socket: Path) -> Channel:
+    """Return a connection that is opened by its first call."""
+    return GuardedChannel(path=str(socket), codec=_Plain())
 
 
 class KubeletCall(Stream[bytes, bytes]):
@@ -79,32 +132,18 @@ class KubeletCall(Stream[bytes, bytes]):
             return None
         compressed, size = _HEAD.unpack(head)
         if compressed:
-            self._refuse("garbage", "a compressed answer to a call that asked for none")
+            self._reject("garbage", "a compressed answer to a call that asked for none")
         if size > LARGEST_ANSWER:
-            self._refuse("too_large", f"an answer of {size} bytes; at most {LARGEST_ANSWER} are accepted")
+            self._reject("too_large", f"an answer of {size} bytes; at most {LARGEST_ANSWER} are accepted")
         with self._wrapper:
             return await self._stream.recv_data(size)
 
-    def _refuse(self, reason: str, detail: str) -> NoReturn:
+    def _reject(self, reason: str, detail: str) -> NoReturn:
         self._channel.close()  # so that nothing more of the answer comes
         raise AnswerRejected(reason, detail)
 
 
-@contextlib.contextmanager
-def connected(socket: Path) -> Iterator[Channel]:
-    """Give a connection that is opened by its first call."""
-    channel = open_channel(socket)
-    try:
-        yield channel
-    finally:
-        channel.close()
-
-
-def open_channel(socket: Path) -> Channel:
-    return GuardedChannel(socket, _Plain())
-
-
-@contextlib.asynccontextmanager
+@asynccontextmanager
 async def call(channel: Channel, method: str) -> AsyncIterator[KubeletCall]:
     """Send the empty request that each of the kubelet's methods used here takes."""
     answers = KubeletCall(channel, method)
@@ -154,46 +193,63 @@ def _explained(error: Exception) -> tuple[str, str]:
             return "garbage", repr(error)
 
 
-READ_BYTES = 32 << 10  # at once: as many frames as fit in there are answered before anybody else has a turn
-PINGS = 200  # that come for free, and as many more each second
+class KubeletConnection:
+    """Opens a connection when there is none, and again when the open one no longer works.
 
+    A kubelet that restarts puts a new socket in place. The old kubelet may still run and answer with outdated lists,
+    so the socket's file is checked before each call.
+    """
 
-class GuardedProtocol(H2Protocol):
-    _pings = 0
-    _began = 0.0
-    _transport: Transport
+    def __init__(self, socket: Path) -> None:
+        self.socket_id: SocketId | None = None  # of the kubelet that was called last
+        self._socket = socket
+        self._channel: Channel | None = None
 
-    def connection_made(self, transport: BaseTransport) -> None:
-        super().connection_made(transport)
-        self._transport = cast("Transport", transport)
-        self._began = time.monotonic()
-        self._transport.max_size = READ_BYTES  # type: ignore[attr-defined] # of the event loop's own transports
-        self.processor.processors[PingReceived] = self._count
-
-    def pause_writing(self) -> None:
-        self.hang_up()
-
-    def hang_up(self) -> None:
-        """Close at once. Otherwise what is still to be sent to a peer that reads nothing would keep it open."""
-        self._transport.abort()
-
-    def _count(self, _: PingReceived) -> None:
-        self._pings += 1
-        if self._pings > PINGS * (1 + time.monotonic() - self._began):
-            self.hang_up()
-
-
-class GuardedChannel(Channel):
-    _protocol: GuardedProtocol | None
-
-    def __init__(self, socket: Path, codec: CodecBase) -> None:
-        super().__init__(path=str(socket), codec=codec)
-
-    def _protocol_factory(self) -> GuardedProtocol:
-        return GuardedProtocol(Handler(), self._config, self._h2_config)
+    async def answer(self, method: str) -> bytes:
+        """Return a call's only answer. A kept connection that fails is replaced at once, and the call repeated."""
+        if kept := self._kept():
+            try:
+                return await self._ask(kept, method)
+            except (GRPCError, AnswerRejected):
+                raise
+            except Exception:
+                if _is_cancelled():
+                    raise
+        return await self._ask(self._opened(), method)
 
     def close(self) -> None:
-        protocol = self._protocol
-        super().close()
-        if protocol is not None:
-            protocol.hang_up()
+        if self._channel:
+            self._channel.close()
+            self._channel = None
+
+    def _kept(self) -> Channel | None:
+        if self._channel and _socket_id(self._socket) != self.socket_id:
+            self.close()
+        return self._channel
+
+    def _opened(self) -> Channel:
+        # Taken before connecting: if the socket is replaced in between, the next call notices.
+        self.socket_id = _socket_id(self._socket)
+        self._channel = open_channel(self._socket)
+        return self._channel
+
+    async def _ask(self, channel: Channel, method: str) -> bytes:
+        try:
+            return await answer(channel, method)
+        except GRPCError:
+            raise  # the kubelet itself says so: the connection works
+        except BaseException:
+            self.close()
+            raise
+
+
+def _socket_id(socket: Path) -> SocketId:
+    """Return what changes when the file is replaced. An inode's number alone may be used again."""
+    found = socket.stat()
+    return found.st_dev, found.st_ino, found.st_ctime_ns
+
+
+def _is_cancelled() -> bool:
+    """Say whether the caller's time is over: grpclib may raise its own error in place of the cancellation."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
