@@ -19,8 +19,8 @@ from podgpu.cli._top.rows import TopRows
 from podgpu.cli.top import print_rows
 from podgpu.doctor import Machine, examine, rendering
 from podgpu.insight.idle import idle_pods
-from podgpu.insight.placement import cards_of, placements, pod_name
 from podgpu.insight.selection import EVERYTHING
+from podgpu.insight.tenants import cards_of, placements, pod_name
 from podgpu.model import Cluster, Problem, Snapshot
 from podgpu.views import exposition, json, native, otlp, page
 from podgpu.views.cluster import inspect as inspected

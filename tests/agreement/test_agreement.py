@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from podgpu.insight.placement import cards_of, placements
+from podgpu.insight.tenants import cards_of, placements
 from podgpu.model import Cluster
 from tests.agreement import surfaces
 from tests.agreement.cases import held_still, names

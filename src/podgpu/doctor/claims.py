@@ -14,7 +14,7 @@ from podgpu.doctor.check import (
     works,
     wrong,
 )
-from podgpu.insight.use import UNKNOWN
+from podgpu.insight.tenants import UNKNOWN
 from podgpu.model import SharingStatus, Snapshot
 from podgpu.numbers import count
 from podgpu.views.tenants import excused_texts

@@ -8,8 +8,15 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from podgpu.insight import problems, sums
-from podgpu.insight.placement import NodeCard, Placement, cards_of_node, cards_of_snapshot, placements
-from podgpu.insight.use import InsightSettings, holding, with_use
+from podgpu.insight.tenants import (
+    InsightSettings,
+    NodeCard,
+    Placement,
+    cards_of_node,
+    cards_of_snapshot,
+    judged,
+    placements,
+)
 from podgpu.model import Card, Cluster, ClusterNode, Group, Insight, Prices, Problem, Snapshot, Sums
 
 __all__ = [
@@ -26,9 +33,9 @@ __all__ = [
 
 def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = True) -> Snapshot:
     """Return the snapshot with what follows from it. `has_books`: whether everything that was booked is in it."""
-    judged = replace(snapshot, cards=tuple([_card(card, snapshot, settings) for card in snapshot.cards]))
-    found = problems.all_of_snapshot(judged, settings, has_books=has_books)
-    titled = replace(judged, cards=_with_titles(judged.cards, found))
+    used = replace(snapshot, cards=tuple([judged(card, snapshot, settings) for card in snapshot.cards]))
+    found = problems.all_of_snapshot(used, settings, has_books=has_books)
+    titled = replace(used, cards=_with_titles(used.cards, found))
     return replace(titled, insight=_insight(cards_of_snapshot(titled), found, settings))
 
 
@@ -103,15 +110,6 @@ def _is_concluded(snapshot: Snapshot, settings: InsightSettings) -> bool:
     return insight.prices == _prices(snapshot.cards, settings.prices) and (
         settings.prices is None or insight.currency == settings.prices.currency
     )
-
-
-def _card(card: Card, snapshot: Snapshot, settings: InsightSettings) -> Card:
-    card = with_use(card)
-    tenants = [
-        replace(tenant, holding=holding(tenant, card, snapshot.taken_at, snapshot.watched_since, settings))
-        for tenant in card.tenants
-    ]
-    return replace(card, tenants=tuple(tenants))
 
 
 def _with_titles(cards: tuple[Card, ...], found: Iterable[Problem]) -> tuple[Card, ...]:

@@ -6,11 +6,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.insight import conclude_cluster, conclude_node
-from podgpu.insight.placement import Placement, cards_of, held_share, placements
 from podgpu.insight.rows import profile_of
 from podgpu.insight.selection import EVERYTHING, PodSelection
-from podgpu.insight.sums import SECONDS_PER_HOUR, grouped
-from podgpu.insight.use import IDLE, UNKNOWN, InsightSettings, idle_seconds
+from podgpu.insight.sums import grouped
+from podgpu.insight.tenants import (
+    IDLE,
+    UNKNOWN,
+    InsightSettings,
+    Placement,
+    cards_of,
+    held_share,
+    placements,
+)
 from podgpu.model import Card, Cluster, ClusterNode, Tenant
 from podgpu.model.quantity import total
 
@@ -59,11 +66,13 @@ class IdlePods(Struct, frozen=True):
 
 def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
     """List the pods that hold something idle, as it was concluded: what costs most comes first."""
-    unknown = {place.pod_key for place in _held(cluster, chosen) if _state(place) == UNKNOWN}
+    unknown = {place.pod_key for place in _held(cluster, chosen) if place.state == UNKNOWN}
     pods = grouped(_idle(cluster, chosen), lambda place: place.pod_key)
     rows = sorted((_row(key, own) for key, own in pods.items()), key=_rank)
     has_prices = bool(cluster.insight and cluster.insight.currency)
-    models = {place.on.card.gpu.model for own in pods.values() for place in own if _cost_rate(place) is None}
+    models = {
+        place.on.card.gpu.model for own in pods.values() for place in own if place.cost_per_hour is None
+    }
     unread = tuple(node.name for node in cluster.nodes if node.state != "fresh")
     unpriced = tuple(sorted(model or "unknown" for model in models)) if has_prices else ()
     return IdlePods(tuple(rows), len(unknown - pods.keys()), unread, unpriced)
@@ -114,11 +123,7 @@ def _held(cluster: Cluster, chosen: PodSelection) -> Iterator[Placement]:
 
 
 def _idle(cluster: Cluster, chosen: PodSelection) -> Iterator[Placement]:
-    return (place for place in _held(cluster, chosen) if _state(place) == IDLE)
-
-
-def _state(place: Placement) -> str:
-    return place.tenant.holding.state if place.tenant.holding else ""
+    return (place for place in _held(cluster, chosen) if place.state == IDLE)
 
 
 def _row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:
@@ -139,29 +144,16 @@ def _row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:
         memory_used_bytes=total(tenant.booking.memory_bytes for tenant in tenants),
         processes=total(tenant.booking.processes for tenant in tenants),
         idle_since=_if_all((tenant.holding.since for tenant in tenants if tenant.holding), max),
-        idle_seconds=_if_all((_seconds(place) for place in own), min),
+        idle_seconds=_if_all((place.idle_seconds for place in own), min),
         ever_used=any(tenant.booking.last_active_at is not None for tenant in tenants),
-        cost_per_hour=total(_cost_rate(place) for place in own),
-        cost=total(_cost(place) for place in own),
+        cost_per_hour=total(place.cost_per_hour for place in own),
+        cost=total(place.idle_cost for place in own),
     )
 
 
 def _gpu(place: Placement) -> str:
     profile, index = profile_of(place), str(place.on.card.gpu.index)
     return f"{index}/{profile}" if profile else index
-
-
-def _seconds(place: Placement) -> float | None:
-    return idle_seconds(place.tenant.holding, place.on.snapshot.taken_at)
-
-
-def _cost_rate(place: Placement) -> float | None:
-    return place.tenant.holding.cost_per_hour if place.tenant.holding else None
-
-
-def _cost(place: Placement) -> float | None:
-    rate, seconds = _cost_rate(place), _seconds(place)
-    return None if rate is None or seconds is None else rate * seconds / SECONDS_PER_HOUR
 
 
 def _if_all(values: Iterable[float | None], choose: Callable[[list[float]], float]) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from podgpu.insight.problems import KINDS, ProblemKind
-from podgpu.insight.use import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
+from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 
 _STATES = {
     WORKING: "it used what it holds within the time of --idle.after",

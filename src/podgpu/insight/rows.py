@@ -4,7 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from podgpu.insight.placement import (
+from podgpu.insight.selection import EVERYTHING, PodSelection
+from podgpu.insight.sums import DIGITS, grouped, of_cards, of_placements
+from podgpu.insight.tenants import (
+    IDLE,
+    UNKNOWN,
+    WAITING,
     NodeCard,
     Placement,
     cards_of,
@@ -14,9 +19,6 @@ from podgpu.insight.placement import (
     placements,
     reading,
 )
-from podgpu.insight.selection import EVERYTHING, PodSelection
-from podgpu.insight.sums import DIGITS, grouped, of_cards, of_placements
-from podgpu.insight.use import IDLE, UNKNOWN, WAITING, idle_seconds
 from podgpu.model import Cluster, ClusterNode, PendingPod, Sums, Use
 from podgpu.numbers import count
 
@@ -270,7 +272,7 @@ def _pod_state(own: Sequence[Placement]) -> tuple[str, str]:
     for place in own:
         if place.on.node and place.on.node.state in ("stale", "failed"):
             return place.on.node.state, place.on.node.detail
-    states = {place.tenant.holding.state for place in own if place.tenant.holding}
+    states = {place.state for place in own}
     return next((state for state in (IDLE, WAITING, UNKNOWN) if state in states), ""), ""
 
 
@@ -279,9 +281,7 @@ def _idle_words(sums: Sums) -> str:
 
 
 def _shortest_idle(own: Iterable[Placement]) -> float | None:
-    found = [
-        idle_seconds(place.tenant.holding, place.on.snapshot.taken_at) for place in own if place.on.is_fresh
-    ]
+    found = [place.idle_seconds for place in own if place.on.is_fresh]
     return min((seconds for seconds in found if seconds is not None), default=None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from podgpu.errors import UserError
-from podgpu.insight.placement import NodeCard, Placement, placements
+from podgpu.insight.tenants import NodeCard, Placement, placements
 from podgpu.model import PendingPod
 
 Labels = Mapping[str, str]

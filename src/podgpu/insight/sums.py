@@ -7,8 +7,10 @@ from typing import TypeVar
 
 from msgspec.structs import asdict, replace
 
-from podgpu.insight.placement import (
+from podgpu.insight.tenants import (
+    IDLE,
     NOTHING,
+    UNKNOWN,
     WHOLE,
     NodeCard,
     Placement,
@@ -17,12 +19,10 @@ from podgpu.insight.placement import (
     placements,
     reading,
 )
-from podgpu.insight.use import IDLE, UNKNOWN, idle_seconds
 from podgpu.model import Card, FreeInstances, Sums, Tenant
 from podgpu.model.quantity import total_of_known
 
 DIGITS = 12  # enough to cut the noise of binary fractions, and too many to change what is written
-SECONDS_PER_HOUR = 3600.0
 K = TypeVar("K", bound=Hashable)
 
 
@@ -136,7 +136,7 @@ class _Held:
         self._allocated += share or NOTHING
         self._unknown_shares += share is None
         found = place.tenant.holding
-        cost = found.cost_per_hour if found else None
+        cost = place.cost_per_hour
         if cost is not None:
             self._costs.append(cost)
         if found is None or not place.on.is_fresh or found.state == UNKNOWN:
@@ -144,11 +144,10 @@ class _Held:
         elif found.state == IDLE:
             self._unused += share or NOTHING
             self._unused_pods.add(place.pod_key)
-            seconds = idle_seconds(found, place.on.snapshot.taken_at)
             if cost is not None:
                 self._unused_costs.append(cost)
-            if cost is not None and seconds is not None:
-                self._spent.append(cost * seconds / SECONDS_PER_HOUR)
+            if (spent := place.idle_cost) is not None:
+                self._spent.append(spent)
 
     def sums(self) -> Sums:
         has_prices = bool(self._costs)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
-from podgpu.insight.use import IDLE
+from podgpu.insight.tenants import IDLE
 from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Process, Reading, Rest, Snapshot, Tenant
 from podgpu.model.quantity import total, total_of_known
 from podgpu.views.series import Labels

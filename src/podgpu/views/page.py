@@ -9,7 +9,7 @@ from html import escape
 
 import msgspec
 
-from podgpu.insight.use import EVIDENCE
+from podgpu.insight.tenants import EVIDENCE
 from podgpu.model import Snapshot
 from podgpu.numbers import TABLE, duration, moment
 from podgpu.views.format import MEANINGS, REASONS

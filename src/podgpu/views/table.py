@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-from podgpu.insight.use import IDLE, MINUTE, WAITING, idle_seconds
-from podgpu.insight.use import UNKNOWN as NOT_KNOWN
+from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds
+from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
 from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
 from podgpu.views.format import (

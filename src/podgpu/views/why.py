@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podgpu.insight.problems import fault_words
 from podgpu.insight.problems.cards import adds_up
-from podgpu.insight.use import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
+from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cli._top.evidence import evidence
-from podgpu.insight.placement import cards_of
 from podgpu.insight.rows import gpus_of
+from podgpu.insight.tenants import cards_of
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
 from tests.views.concluded import html, table, why
 from tests.views.quirks import BUSY, LLAMA, SNAPSHOT, band

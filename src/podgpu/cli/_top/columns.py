@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from podgpu.cli._output import Column
 from podgpu.insight.rows import SummaryRow
-from podgpu.insight.use import IDLE
+from podgpu.insight.tenants import IDLE
 from podgpu.numbers import UNKNOWN, age, celsius, gib, gpu_number, integer, watts
 from podgpu.views.format import use_text
 from podgpu.views.text import line

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, YELLOW, Line
-from podgpu.insight.placement import Placement
 from podgpu.insight.rows import SummaryItem, gpus_of, pods_of
+from podgpu.insight.tenants import Placement
 from podgpu.model import Process, Rest, Use
 from podgpu.numbers import gib, memory, percent, watts
 from podgpu.views.format import REASONS, switching_text, use_text, visible_rest

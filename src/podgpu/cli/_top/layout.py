@@ -10,7 +10,7 @@ from podgpu.cli._top.keys import HELP, VIEWS, TopState
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread
 from podgpu.insight.rows import PENDING, SummaryItem, SummaryRow
-from podgpu.insight.use import IDLE
+from podgpu.insight.tenants import IDLE
 from podgpu.model import Sums, Use
 from podgpu.numbers import UNKNOWN, count, gpu_number, integer, moment
 from podgpu.views.text import fitted, line, shortened

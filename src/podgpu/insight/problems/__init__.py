@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from podgpu.insight.placement import cards_of_snapshot
 from podgpu.insight.problems import cards, holders, parts
 from podgpu.insight.problems.kind import CRITICAL, WARNING, ProblemKind, fault_words
 from podgpu.insight.problems.parts import severity_of_part
-from podgpu.insight.use import InsightSettings
+from podgpu.insight.tenants import InsightSettings, cards_of_snapshot
 from podgpu.model import SEVERITIES, Cluster, ClusterNode, Problem, Snapshot
 
 KINDS: tuple[ProblemKind, ...] = tuple(

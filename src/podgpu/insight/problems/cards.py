@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from podgpu.catalog import xids
 from podgpu.insight.advice import ACTIONS, next_step
-from podgpu.insight.placement import NodeCard, reading
 from podgpu.insight.problems.kind import CRITICAL, WARNING, ProblemKind, about_card, fault_words, names_of
+from podgpu.insight.tenants import NodeCard, reading
 from podgpu.model import Booking, Card, Problem, Rest
 from podgpu.numbers import count, percent
 

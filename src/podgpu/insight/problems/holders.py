@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 from podgpu.catalog.agent_parts import PODRESOURCES
-from podgpu.insight.placement import (
+from podgpu.insight.problems.kind import WARNING, ProblemKind
+from podgpu.insight.sums import grouped
+from podgpu.insight.tenants import (
+    EVIDENCE,
+    IDLE,
     NOTHING,
+    InsightSettings,
     NodeCard,
     Placement,
     cards_of_snapshot,
@@ -14,9 +19,6 @@ from podgpu.insight.placement import (
     placements,
     pod_name,
 )
-from podgpu.insight.problems.kind import WARNING, ProblemKind
-from podgpu.insight.sums import SECONDS_PER_HOUR, grouped
-from podgpu.insight.use import EVIDENCE, IDLE, InsightSettings, idle_seconds
 from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
 from podgpu.model.quantity import total
 from podgpu.numbers import duration, gpus, money, percent
@@ -93,7 +95,7 @@ def _not_claimed(allocation: Allocation) -> str:
 
 def _idle(snapshot: Snapshot, settings: InsightSettings) -> Iterator[Problem]:
     """One for each pod that holds something idle, the most wasteful first."""
-    idle = [place for place in placements(cards_of_snapshot(snapshot)) if _is_idle(place)]
+    idle = [place for place in placements(cards_of_snapshot(snapshot)) if place.state == IDLE]
     pods = grouped(idle, lambda place: place.pod_key)
     for own in sorted(pods.values(), key=_wasted, reverse=True):
         yield _idle_pod(own, snapshot, settings)
@@ -108,7 +110,7 @@ def _idle_pod(own: list[Placement], snapshot: Snapshot, settings: InsightSetting
     what = f"{gpus(known)} on {where}" if known is not None else f"a share of {where}"
     since = max(place.tenant.holding.since or 0.0 for place in own if place.tenant.holding)
     evidence = own[0].tenant.holding.evidence if own[0].tenant.holding else ""
-    cost = _cost(own, snapshot.taken_at)
+    cost = total(place.idle_cost for place in own)
     spent = f" ({money(cost, settings.prices.currency)})" if cost is not None and settings.prices else ""
     first = own[0].on.card.gpu
     return Problem(
@@ -126,29 +128,13 @@ def _idle_pod(own: list[Placement], snapshot: Snapshot, settings: InsightSetting
     )
 
 
-def _is_idle(place: Placement) -> bool:
-    return place.tenant.holding is not None and place.tenant.holding.state == IDLE
-
-
 def _wasted(own: list[Placement]) -> float:
     return float(
         sum(
-            (held_share(place.tenant, place.on.card) or NOTHING)
-            * int(idle_seconds(place.tenant.holding, place.on.snapshot.taken_at) or 0)
+            (held_share(place.tenant, place.on.card) or NOTHING) * int(place.idle_seconds or 0)
             for place in own
         )
     )
-
-
-def _cost(own: list[Placement], now: float) -> float | None:
-    costs = [
-        None
-        if place.tenant.holding is None or place.tenant.holding.cost_per_hour is None
-        else place.tenant.holding.cost_per_hour * (idle_seconds(place.tenant.holding, now) or 0.0)
-        for place in own
-    ]
-    found = total(costs)
-    return None if found is None else found / SECONDS_PER_HOUR
 
 
 def _evades(on: NodeCard) -> Iterator[Problem]:

@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from podgpu.insight.placement import NodeCard, pod_name
-from podgpu.insight.use import InsightSettings
+from podgpu.insight.tenants import InsightSettings, NodeCard, pod_name
 from podgpu.model import Cluster, ClusterNode, Fault, Problem, Snapshot, Tenant
 from podgpu.numbers import duration
 

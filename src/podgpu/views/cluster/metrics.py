@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
-from podgpu.insight.placement import NodeCard, Placement, cards_of_node, placements
 from podgpu.insight.sums import grouped, of_cards, of_placements
-from podgpu.insight.use import IDLE, UNKNOWN
+from podgpu.insight.tenants import IDLE, UNKNOWN, NodeCard, Placement, cards_of_node, placements
 from podgpu.model import NODE_STATES, Cluster, ClusterNode, PendingPod
 from podgpu.model.quantity import amount
 from podgpu.views import exposition
