@@ -121,7 +121,7 @@ class Supervisor:
             task.reset()
         self.errors[task.name, REASON] += 1
         self._down[task] = Fault(reason=REASON, detail=repr(error)[:DETAIL_LENGTH])
-        cause = (type(error).__name__, _origin(error))
+        cause = (type(error).__name__, raised_at(error))
         if cause not in task.causes:
             task.causes.add(cause)
             task.is_logged = True
@@ -171,8 +171,8 @@ def _with_fault(part: PartStatus, fault: Fault | None) -> PartStatus:
     return part if fault is None else replace(part, up=False, fault=fault)
 
 
-def _origin(error: Exception) -> str:
-    """Where it was raised: messages may differ each time."""
+def raised_at(error: Exception) -> str:
+    """Return the file and line that raised the error: its message may differ each time."""
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next

@@ -295,7 +295,9 @@ async def test_missed_changes_are_sent_unless_the_document_is_shorter(
     """A client misses `count` changes, which are longer than the document by `excess` bytes."""
     texts = Texts()
     events = EventBroadcaster(texts, 10)
-    with await events.stream("", gzipped=False) as chunks:
+    stream = await events.stream("", "10.0.0.1", gzipped=False)
+    assert stream is not None
+    with stream as chunks:
         await anext(chunks)  # the opening
         full, seen = await anext(chunks), events.newest
         frame = len(f"id: {seen}\nevent: change\ndata: \n\n")

@@ -119,17 +119,16 @@ class EventBroadcaster(Generic[State]):
         self._encoding = asyncio.Lock()
         self._begin_epoch()
 
-    def has_place(self, client: str) -> bool:
-        """Whether the client network may open one more stream."""
-        own = sum(stream.client == client for stream in self._streams)
-        return len(self._streams) < self._max_streams and own < max(1, self._max_streams // LARGEST_PART)
-
-    async def stream(self, last_id: str, *, client: str = "", gzipped: bool) -> "EventStream":
-        """Open a stream that goes on after the event of that id, if it is still known."""
+    async def stream(self, last_id: str, client: str, *, gzipped: bool) -> "EventStream | None":
+        """Open a stream that goes on after the event of that id, if it is still known. None if there are too many."""
+        if not self._has_place(client):
+            return None
         if not self._is_following:
             self._begin_epoch()
         await self._document()  # raises here, where it becomes a response
-        return EventStream(self, EventId.parse(last_id), client=client, gzipped=gzipped)
+        if not self._has_place(client):  # others came while the document was encoded
+            return None
+        return EventStream(self, EventId.parse(last_id), client, gzipped=gzipped)
 
     def add(self, stream: "EventStream") -> None:
         self._streams.add(stream)
@@ -161,12 +160,17 @@ class EventBroadcaster(Generic[State]):
         for stream in list(self._streams):
             stream.close()
 
+    def _has_place(self, client: str) -> bool:
+        """Whether the client network may open one more stream."""
+        own = sum(stream.client == client for stream in self._streams)
+        return len(self._streams) < self._max_streams and own < max(1, self._max_streams // LARGEST_PART)
+
     @property
     def _is_following(self) -> bool:
         return self._follower is not None and not self._follower.done()
 
     def _begin_epoch(self) -> None:
-        """Begin anew: no client can go on from what was."""
+        """Start over: no client can go on from earlier events."""
         self.newest = EventId(token_hex(4), 0)
         self._state = self._source.state
         self._full: tuple[EventId, EncodedEvents] | None = None
@@ -206,13 +210,13 @@ class EventBroadcaster(Generic[State]):
                 await asyncio.sleep(0)
 
     async def _document(self) -> tuple[EventId, tuple[EncodedEvents, ...]]:
-        """Encode the document of now, once for all who need it."""
+        """Encode the document of now, once for all streams."""
         async with self._encoding:
             if self._full is None:
                 newest, state = self.newest, self._state
                 full = EncodedEvents.of(FULL, newest, [await self._source.document(state)])
                 self._full_size = full.size
-                if newest != self.newest:  # it changed meanwhile, and the change comes next
+                if newest != self.newest:  # it has changed, and the change comes next
                     return newest, (full,)
                 self._full = newest, full
             newest, full = self._full
@@ -220,11 +224,9 @@ class EventBroadcaster(Generic[State]):
 
 
 class EventStream:
-    """One stream, counted inside its `with`. None waits for it: a slow client misses what was in between."""
+    """One stream, counted inside its `with`. Others do not wait for it: a slow client misses what was in between."""
 
-    def __init__(
-        self, events: EventBroadcaster[Any], seen: EventId, *, client: str = "", gzipped: bool
-    ) -> None:
+    def __init__(self, events: EventBroadcaster[Any], seen: EventId, client: str, *, gzipped: bool) -> None:
         self.client = client
         self._events = events
         self._seen = seen
@@ -272,21 +274,15 @@ def handler(events: EventBroadcaster[Any]) -> Callable[[Request], Awaitable[Resp
 
     async def respond(request: Request) -> Response:
         client = client_network((request.remote,)) if request.remote else ""
-        if not events.has_place(client):
-            return _too_many()
         gzipped = gzip_accepted(request.headers.get("accept-encoding"))
         # A browser sends the header when it connects again by itself; a script can only set the query.
         last = request.headers.get("last-event-id") or request.query.get("last-event-id", "")
+        stream = await events.stream(last, client, gzipped=gzipped)
+        if stream is None:
+            return busy_response("too many event streams; ask for the document instead")
         headers = {"X-Accel-Buffering": "no"}  # a proxy must not hold events back
         if gzipped:
             headers["Content-Encoding"] = "gzip"
-        stream = await events.stream(last, client=client, gzipped=gzipped)
-        if not events.has_place(client):  # others came while the document was encoded
-            return _too_many()
         return Response(200, b"", "text/event-stream", headers, stream=stream)
 
     return respond
-
-
-def _too_many() -> Response:
-    return busy_response("too many event streams; ask for the document instead")

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from time import monotonic
 
 from podgpu import log
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
+from podgpu.supervise import raised_at
 
 LOG_SECONDS = 60.0
 
@@ -105,13 +105,5 @@ class RequestHandler:
                 "a page failed; further failures of it within a minute are not logged",
                 page=path,
                 error=error,
-                at=_place(error),
+                at=raised_at(error),
             )
-
-
-def _place(error: Exception) -> str:
-    """Return the file and line that raised the error."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "" if trace is None else f"{PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

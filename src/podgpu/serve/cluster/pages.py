@@ -61,7 +61,7 @@ class ClusterPages:
                     await self._feed.changed(seen)
 
     async def prepare(self) -> None:
-        """Render what has changed, for the pages that were asked for of late."""
+        """Render what has changed, for the pages that were requested lately."""
         self._forget()
         failures: list[Exception] = []
         async with self._rendering:
@@ -148,13 +148,13 @@ class ClusterPages:
 
 
 class SingleFlight(Generic[T]):
-    """Work that is done once for all who wait for its result."""
+    """Work that is done once for all callers that wait for its result."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[T]] = {}
 
     async def result(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
-        """Wait for the result of this key's work, and begin it if none waits for it yet. Raises what `work` raises."""
+        """Wait for the result of this key's work, and start it unless it runs already. Raises what `work` raises."""
         task = self._running.get(key)
         if task is None:
             task = self._running[key] = brief(_done(work))
@@ -169,7 +169,7 @@ class SingleFlight(Generic[T]):
     def _end(self, key: Hashable, task: asyncio.Task[T]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # retrieved, even if all who waited for it have left
+            task.exception()  # retrieved, even if every caller has left
 
 
 async def _done(work: Callable[[], Awaitable[T]]) -> T:
@@ -185,7 +185,7 @@ class _RenderedRows:
 
 
 class ClusterRows:
-    """A cluster's rows, made when they are asked for: once for all who wait, and one kind of rows once at a time."""
+    """A cluster's rows, made when they are requested: once for all requests that wait, and each kind once at a time."""
 
     def __init__(self, newest: Callable[[], Cluster]) -> None:
         self._newest = newest

@@ -1,4 +1,4 @@
-"""Checks of credentials: costly, so each is made once for all who show the same, kept for a while, and bounded."""
+"""Checks of credentials. They are costly: equal ones are made once, results are kept, and the number is bounded."""
 
 import asyncio
 import secrets
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class TooManyChecks(Exception):
-    """Too many checks are in progress, or were caused of late."""
+    """Too many checks are in progress, or were caused lately."""
 
 
 class Rate(NamedTuple):
@@ -152,7 +152,7 @@ class CredentialChecks(Generic[T]):
         return await asyncio.shield(self._running[key])
 
     def _key(self, shown: tuple[str, ...]) -> bytes:
-        """Digest it: no secret is kept. Without the salt nobody can aim at the digest of another."""
+        """Digest it: no secret is kept. Without the salt, no client can aim at the digest of another."""
         return blake2b(msgspec.json.encode(shown), key=self._salt, digest_size=32).digest()
 
     def _begin(self, key: bytes, client: str, check: Callable[[], Awaitable[T]]) -> None:
@@ -211,7 +211,7 @@ class CredentialChecks(Generic[T]):
             if not self._clients[client]:
                 del self._clients[client]
         if not task.cancelled():
-            task.exception()  # retrieved, even if all who waited for it have left
+            task.exception()  # retrieved, even if every caller has left
 
 
 def familiar_clients() -> KnownClients:

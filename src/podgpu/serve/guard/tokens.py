@@ -30,7 +30,7 @@ class ReviewUnavailable(Exception):
 def reviewed_path(path: str) -> str:
     """Return the path that an account must be allowed in order to read this one.
 
-    It is the same, but for those that Kubernetes allows everybody: /podgpu/api/v1/snapshot for /api/v1/snapshot.
+    It is the same, but for those that Kubernetes allows every account: /podgpu/api/v1/snapshot for /api/v1/snapshot.
     """
     return OWN + path if path.strip("/").partition("/")[0] in FREE_FOR_ALL else path
 

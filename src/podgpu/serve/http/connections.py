@@ -19,7 +19,7 @@ _SILENT, _STALLED, _BETWEEN = range(3)
 
 
 def client_network(peer: object) -> str:
-    """Return the client's IPv4 address or its IPv6 /64: whoever has one address of a /64 has all of them."""
+    """Return the client's IPv4 address or its IPv6 /64: a client with one address of a /64 has them all."""
     host = str(peer[0]).partition("%")[0] if isinstance(peer, tuple) and peer else ""
     if ":" not in host:
         return host
