@@ -7,14 +7,14 @@ import pytest
 from podgpu.assembly.api_server import chosen_account, open_api_server
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
-from podgpu.kube.api.account import Account
+from podgpu.kube.api.account import ApiAccount
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
 
 URL = "https://10.0.0.1:6443"
 
 
-def account(**options: object) -> Account | None:
+def account(**options: object) -> ApiAccount | None:
     return chosen_account(load({f"kube_{name}": [str(value)] for name, value in options.items()}, {}), {})
 
 

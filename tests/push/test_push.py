@@ -14,9 +14,8 @@ import pytest
 from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.loop import Agent
 from podgpu.model import Card, Gpu, Reading, Report, Snapshot
-from podgpu.push.collector import CollectorClient
 from podgpu.push.environment import Destination
-from podgpu.push.loop import Push
+from podgpu.push.loop import CollectorClient, Push
 from podgpu.views.otlp import encode, rejection
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.patience import until

@@ -11,7 +11,7 @@ from podgpu.assembly import machine
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
-from podgpu.kube.api.account import Account, guarded, in_cluster
+from podgpu.kube.api.account import ApiAccount, checked_account, in_cluster
 from podgpu.net.login import ClientCertificate
 
 _FILES = ("kube_token_file", "kube_ca_file", "kube_client_cert_file", "kube_client_key_file")
@@ -61,7 +61,7 @@ async def check_access(api: Api) -> None:
         await api.check()
 
 
-def chosen_account(config: Config, environ: Mapping[str, str]) -> Account | None:
+def chosen_account(config: Config, environ: Mapping[str, str]) -> ApiAccount | None:
     """Return None if no API server is to be asked."""
     _check_options(config)
     if config.kube_api == "off":
@@ -69,13 +69,15 @@ def chosen_account(config: Config, environ: Mapping[str, str]) -> Account | None
     if config.kube_kubeconfig:
         from podgpu.kube.api.kubeconfig import account
 
-        return guarded(account(config.kube_kubeconfig, config.kube_context or ""))
+        return checked_account(account(config.kube_kubeconfig, config.kube_context or ""))
     if config.kube_api == "auto":
         return in_cluster(environ)
     client = None
     if config.kube_client_cert_file and config.kube_client_key_file:
         client = ClientCertificate(cert=config.kube_client_cert_file, key=config.kube_client_key_file)
-    return guarded(Account(config.kube_api, config.kube_token_file, config.kube_ca_file, client=client))
+    return checked_account(
+        ApiAccount(config.kube_api, config.kube_token_file, config.kube_ca_file, client=client)
+    )
 
 
 def _check_options(config: Config) -> None:
@@ -93,14 +95,14 @@ def _check_options(config: Config) -> None:
         raise UserError("--kube.client-cert-file and --kube.client-key-file go together; give both or none")
 
 
-def _kubeconfig_account(config: Config) -> Account:
+def _kubeconfig_account(config: Config) -> ApiAccount:
     from podgpu.kube.api.kubeconfig import account
 
     path = config.kube_kubeconfig or _default_kubeconfig()
     if path is None:
         raise UserError(_NO_ACCESS)
     try:
-        return guarded(account(path, config.kube_context or ""))
+        return checked_account(account(path, config.kube_context or ""))
     except UserError as error:
         raise UserError(f"{error}; or install kubectl, which may be able to do it") from None
 

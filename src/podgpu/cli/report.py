@@ -64,8 +64,7 @@ def run(config: Config, arguments: Namespace) -> int:
 async def _statement(config: Config, between: tuple[float, float], arguments: Namespace) -> "Statement":
     from msgspec.structs import replace
 
-    from podgpu.cluster.report.grouping import Grouping
-    from podgpu.cluster.report.statement import statement
+    from podgpu.cluster.report.statement import Grouping, statement
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.options import StoreOptions
     from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault

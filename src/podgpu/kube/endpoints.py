@@ -8,8 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import msgspec
 
-from podgpu.kube.api import Api, ApiFault
-from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.api import Api, ApiFault, ListPage, list_pages
 from podgpu.kube.pod_object import Label, OwnerEntry, Subdomain
 from podgpu.model import Fault
 
@@ -110,10 +109,10 @@ class Endpoints:
         within = f"/namespaces/{namespace}" if namespace else ""
         on_node = "" if self.node is None else f"spec.nodeName={self.node},"
         query = {"labelSelector": self.selector, "fieldSelector": f"{on_node}status.phase=Running"}
-        found = pages(
+        found = list_pages(
             self.api,
             f"/api/v1{within}/pods",
-            Page[EndpointPod],
+            ListPage[EndpointPod],
             query,
             size=PAGE,
             most=MOST_PAGES,

@@ -14,8 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from podgpu.kube.api import Api, ApiFault
-from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.api import Api, ApiFault, ListPage, list_pages
 from podgpu.kube.condition import Condition
 from podgpu.kube.object_cache import CachedObject, ObjectCache
 from podgpu.kube.throttle import Backoff, CpuThrottle, spread
@@ -154,10 +153,10 @@ class ObjectWatch(Generic[T]):
         found: list[CachedObject[T]] = []
         version = ""
         excess = 0
-        async for page in pages(
+        async for page in list_pages(
             self._api,
             self._path,
-            Page[msgspec.Raw],
+            ListPage[msgspec.Raw],
             self._selector,
             size=self._page,
             most=MOST_PAGES,

@@ -14,8 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from podgpu.kube.api import MALFORMED, Api, ApiFault
-from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.api import MALFORMED, Api, ApiFault, ListPage, list_pages
 from podgpu.kube.condition import Condition
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.resource_objects import (
@@ -136,7 +135,9 @@ class ResourceClaims:
         raise ApiFault("garbage", f"the server has no resource.k8s.io in {', '.join(VERSIONS)}")
 
     async def _listed(self, path: str) -> list[msgspec.Raw]:
-        listed = pages(self._api, path, Page[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES)
+        listed = list_pages(
+            self._api, path, ListPage[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES
+        )
         found: list[msgspec.Raw] = []
         left = MOST_BYTES
         async for page in listed:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.kube.api.account import Account, guarded, in_cluster
+from podgpu.kube.api.account import ApiAccount, checked_account, in_cluster
 from podgpu.kube.api.server import open_server
 from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
 from podgpu.kube.workloads import Workloads
@@ -53,10 +53,10 @@ class WorkloadResolver:
         nearest: bool = False,
         cache_size: int = CACHE_SIZE,
     ) -> None:
-        account = Account(url, token_file, ca_file) if url else in_cluster(os.environ)
+        account = ApiAccount(url, token_file, ca_file) if url else in_cluster(os.environ)
         if account is None:
             raise UserError("this process has no service account of a cluster; give the API server's url")
-        self._api = open_server(guarded(account))
+        self._api = open_server(checked_account(account))
         if cache_size < SMALLEST_CACHE:
             raise UserError(f"cache_size is {cache_size}; choose at least {SMALLEST_CACHE}")
         self._workloads = Workloads(

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.kube.api.account import Account, guarded
+from podgpu.kube.api.account import ApiAccount, checked_account
 from podgpu.net.login import ClientCertificate
 
 TOKEN = Path("/token")
@@ -12,52 +12,52 @@ TOKEN = Path("/token")
 @pytest.mark.parametrize(
     "account",
     [
-        Account("https://10.0.0.1:6443", TOKEN),
-        Account("https://10.0.0.1:6443", token="secret"),
-        Account("http://10.0.0.1:8001"),
-        Account("http://127.0.0.1:8001", TOKEN),
-        Account("http://[::1]:8001", token="secret"),
-        Account("http://localhost:8001", TOKEN),
+        ApiAccount("https://10.0.0.1:6443", TOKEN),
+        ApiAccount("https://10.0.0.1:6443", token="secret"),
+        ApiAccount("http://10.0.0.1:8001"),
+        ApiAccount("http://127.0.0.1:8001", TOKEN),
+        ApiAccount("http://[::1]:8001", token="secret"),
+        ApiAccount("http://localhost:8001", TOKEN),
     ],
 )
-def test_a_token_goes_over_tls_or_stays_on_the_machine(account: Account) -> None:
-    assert guarded(account) is account
+def test_a_token_goes_over_tls_or_stays_on_the_machine(account: ApiAccount) -> None:
+    assert checked_account(account) is account
 
 
 @pytest.mark.parametrize(
     "account",
     [
-        Account("http://10.0.0.1:8001", TOKEN),
-        Account("http://10.0.0.1:8001", token="secret"),
-        Account("http://127.0.0.1.example.org:8001", TOKEN),
-        Account("http://localhost.example.org:8001", TOKEN),
-        Account("HTTP://10.0.0.1:8001", TOKEN),
+        ApiAccount("http://10.0.0.1:8001", TOKEN),
+        ApiAccount("http://10.0.0.1:8001", token="secret"),
+        ApiAccount("http://127.0.0.1.example.org:8001", TOKEN),
+        ApiAccount("http://localhost.example.org:8001", TOKEN),
+        ApiAccount("HTTP://10.0.0.1:8001", TOKEN),
     ],
 )
-def test_a_token_is_never_sent_over_plain_http(account: Account) -> None:
+def test_a_token_is_never_sent_over_plain_http(account: ApiAccount) -> None:
     with pytest.raises(UserError, match="a login is never sent over plain HTTP; write https://"):
-        guarded(account)
+        checked_account(account)
 
 
 def test_certificates_mean_nothing_over_plain_http() -> None:
     client = ClientCertificate(cert=Path("/cert"), key=Path("/key"))
-    for account in (Account("http://h", ca_file=Path("/ca")), Account("http://h", client=client)):
+    for account in (ApiAccount("http://h", ca_file=Path("/ca")), ApiAccount("http://h", client=client)):
         with pytest.raises(UserError, match="certificates mean nothing over plain HTTP"):
-            guarded(account)
+            checked_account(account)
 
 
 def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(UserError, match="leave them out") as caught:
-        guarded(Account("https://admin:hunter2@10.0.0.1"))
+        checked_account(ApiAccount("https://admin:hunter2@10.0.0.1"))
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["https://[::1", "https://10.0.0.1:port", "https://10.0.0.1:99999"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="write it like https://"):
-        guarded(Account(url))
+        checked_account(ApiAccount(url))
 
 
 def test_a_secret_is_in_no_representation() -> None:
     client = ClientCertificate(cert="CERT", key="hunter2")
-    assert "hunter" not in repr(Account("https://h", token="hunter3", client=client)) + repr(client)
+    assert "hunter" not in repr(ApiAccount("https://h", token="hunter3", client=client)) + repr(client)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.kube.api.account import Account
+from podgpu.kube.api.account import ApiAccount
 from podgpu.kube.api.kubeconfig import account
 from podgpu.kube.api.server import open_server
 from tests.fakeapi.certificate import certificate
@@ -34,7 +34,7 @@ def written(path: Path, cluster: dict[str, Any], user: dict[str, Any], **more: A
     return path
 
 
-def config(folder: Path, user: dict[str, Any] | None = None, /, **cluster: Any) -> Account:
+def config(folder: Path, user: dict[str, Any] | None = None, /, **cluster: Any) -> ApiAccount:
     return account(written(folder / "config", {"server": "https://h:1", **cluster}, user or {}))
 
 
@@ -47,7 +47,7 @@ def locked(key: Path, target: Path) -> None:
     subprocess.run(["openssl", *words], check=True, capture_output=True)
 
 
-async def asked(found: Account) -> object:
+async def asked(found: ApiAccount) -> object:
     api = open_server(found)
     try:
         return await api.get("/thing", dict)

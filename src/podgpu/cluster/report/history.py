@@ -10,8 +10,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from podgpu.cluster.report.counters import FAMILIES, CardKey, CounterKey, PodKey, card_of, counter_of
-from podgpu.cluster.report.growth import Samples
+from podgpu.cluster.report.counters import FAMILIES, CardKey, CounterKey, PodKey, Samples, card_of, counter_of
 from podgpu.cluster.store.promql import any_of, own_labels
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, Series, StoreFault
 

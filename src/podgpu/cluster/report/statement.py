@@ -1,17 +1,75 @@
 """Makes a statement of a period: who had how much, what nobody had, and what it costs."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
-from podgpu.cluster.report.grouping import Grouping
-from podgpu.cluster.report.growth import CardGrowth, CounterTotals
+from podgpu.cluster.report.counters import (
+    CardGrowth,
+    CardKey,
+    CounterKey,
+    CounterScope,
+    CounterTotals,
+    Measure,
+)
 from podgpu.cluster.report.history import CounterHistory, HistoryPart, PodFacts, StoreQueries
 from podgpu.model import Prices, Statement, StatementLine, total_of
 
+# Columns of each grouping, and the labels of podgpu_pod_info that it needs. Any other word is a label of pods.
+_KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "namespace": (("namespace",), ()),
+    "workload": (("namespace", "workload_kind", "workload_name"), ("workload_kind", "workload_name")),
+    "pod": (("namespace", "pod"), ()),
+    "node": (("node",), ()),
+    "model": (("model",), ()),
+    "cluster": (("cluster",), ()),
+}
+CHOICES = tuple(_KNOWN)
+_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
 MICRO = 1_000_000
+
+
+class Grouping(Struct, frozen=True):
+    """`by` is one of CHOICES, or the key of a pod label. With a namespace, only what is in it counts."""
+
+    by: str
+    namespace: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _KNOWN[self.by][0] if self.by in _KNOWN else (self.label,)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        return _KNOWN[self.by][1] if self.by in _KNOWN else (self.label,)
+
+    @property
+    def label(self) -> str:
+        """The name that podgpu_pod_info gives to the pod label."""
+        return f"label_{_NOT_IN_A_LABEL.sub('_', self.by)}"
+
+    @property
+    def is_filtered(self) -> bool:
+        return self.namespace is not None
+
+    def of(self, counter: CounterKey, model: str, pods: Sequence[dict[str, str]]) -> tuple[str, ...] | None:
+        """Return the values of the columns; None for what is filtered out."""
+        if self.namespace not in (None, counter.namespace):
+            return None
+        if self.by not in _KNOWN:
+            return (_only(pods, self.label),)
+        known = {
+            "namespace": counter.namespace,
+            "pod": counter.pod or counter.container,
+            "node": counter.card.node,
+            "model": model,
+            "cluster": counter.card.cluster,
+            "workload_kind": _only(pods, "workload_kind") or ("Pod" if counter.pod else ""),
+            "workload_name": _only(pods, "workload_name") or counter.pod or counter.container,
+        }
+        return tuple(known[name] for name in self.columns)
 
 
 class GroupTotals(Struct):
@@ -158,3 +216,8 @@ def _cost(totals: GroupTotals, prices: Prices) -> float | None:
 
 def _rank(line: StatementLine) -> tuple[int, Sequence[str]]:
     return -(line.held_us or 0), tuple(line.group.values())
+
+
+def _only(pods: Sequence[dict[str, str]], name: str) -> str:
+    """Pods of one name may differ within a short time: then all values are shown, and nobody gets another's part."""
+    return ", ".join(sorted({found for pod in pods if (found := pod.get(name, ""))}))

@@ -2,14 +2,16 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from podgpu.net.client import HttpAnswer
 
 OBJECT_BYTES = 2 << 20
+PAGE_BYTES = 16 << 20
 # etcd keeps 1.5 MiB of an object. In JSON each of its characters may take six, and a tenant chooses its characters.
 POD_BYTES = 16 << 20
 # What a decoder raises for malformed bytes, hostile nesting included.
@@ -80,3 +82,37 @@ class Api(Protocol):
         """Stream an answer line by line; a line that is too long is None. Silence for that long is a stall."""
 
     async def close(self) -> None: ...
+
+
+class ListMetadata(Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = field(default="", name="continue")
+
+
+class ListPage(Struct, Generic[T]):
+    metadata: ListMetadata
+    items: list[T] | None = None
+
+
+async def list_pages(
+    api: Api,
+    path: str,
+    kind: type[ListPage[T]],
+    query: Mapping[str, str],
+    *,
+    size: int,
+    most: int,
+    freshness: Mapping[str, str] | None = None,
+) -> AsyncIterator[ListPage[T]]:
+    """Yield the pages of a list, of `size` items each. A list of more than `most` pages is refused.
+
+    `freshness` says how old the list may be. Only the first request may carry it.
+    """
+    position = freshness or {}
+    for _ in range(most):
+        page = await api.get(path, kind, {**query, "limit": str(size), **position}, limit=PAGE_BYTES)
+        yield page
+        if not page.metadata.continue_:
+            return
+        position = {"continue": page.metadata.continue_}
+    raise ApiFault("too_large", f"{path}: more than {most} pages of {size}")

@@ -10,7 +10,7 @@ from podgpu.errors import UserError
 from podgpu.net.login import ClientCertificate, Login
 
 
-class Account(Struct, frozen=True):
+class ApiAccount(Struct, frozen=True):
     """`ca` and `token` are text, for accounts that have no file. A file wins, and is read again when it changes."""
 
     url: str
@@ -21,7 +21,7 @@ class Account(Struct, frozen=True):
     client: ClientCertificate | None = None
 
     def __repr__(self) -> str:
-        return f"Account({self.url!r}, …)"  # a token does not belong in a log
+        return f"ApiAccount({self.url!r}, …)"  # a token does not belong in a log
 
     def login(self) -> Login:
         return Login(
@@ -33,17 +33,17 @@ class Account(Struct, frozen=True):
         )
 
 
-def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> Account | None:
+def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> ApiAccount | None:
     """Return the service account that this process has in the cluster it runs in, if it has one."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
     folder = root / "var/run/secrets/kubernetes.io/serviceaccount"
     if not host or not (folder / "token").exists():
         return None
     shown = f"[{host}]" if ":" in host else host
-    return Account(f"https://{shown}:{port}", folder / "token", folder / "ca.crt")
+    return ApiAccount(f"https://{shown}:{port}", folder / "token", folder / "ca.crt")
 
 
-def guarded(account: Account) -> Account:
+def checked_account(account: ApiAccount) -> ApiAccount:
     """Refuse an address that is none, or one where a login would be read on the way."""
     try:
         parts = urlsplit(account.url)

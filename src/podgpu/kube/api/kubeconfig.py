@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from podgpu.errors import UserError
-from podgpu.kube.api.account import Account
+from podgpu.kube.api.account import ApiAccount
 from podgpu.net.login import ClientCertificate
 from podgpu.option.file import Malformed, parsed, start_of
 
@@ -32,7 +32,7 @@ _FOR_USER = {
 Entry = Mapping[str, Any]
 
 
-class Place(Struct, frozen=True):
+class ConfigPart(Struct, frozen=True):
     """The part of a file that is being read. Its name begins every message; values never show."""
 
     path: Path
@@ -69,21 +69,23 @@ class Place(Struct, frozen=True):
             raise self.error(f"{key} is not base64 of a PEM text; write it again") from None
 
 
-def account(path: Path, context: str = "") -> Account:
+def account(path: Path, context: str = "") -> ApiAccount:
     """Return the account of a context, or of the current one. Raises UserError."""
     document = _document(path)
-    name = context or Place(path, "kubeconfig").text(document, "current-context")
+    name = context or ConfigPart(path, "kubeconfig").text(document, "current-context")
     if not name:
         raise UserError(f"{path} has no current-context; choose one with --kube.context: {_names(document)}")
     chosen = _named(path, document, "context", name)
-    place = Place(path, f"context {name!r}")
+    place = ConfigPart(path, f"context {name!r}")
     cluster, user = place.text(chosen, "cluster"), place.text(chosen, "user")
     server = _named(path, document, "cluster", cluster)
     login = _named(path, document, "user", user) if user else {}
-    return _account(server, Place(path, f"cluster {cluster!r}"), login, Place(path, f"user {user!r}"))
+    return _account(
+        server, ConfigPart(path, f"cluster {cluster!r}"), login, ConfigPart(path, f"user {user!r}")
+    )
 
 
-def _account(server: Entry, at: Place, login: Entry, who: Place) -> Account:
+def _account(server: Entry, at: ConfigPart, login: Entry, who: ConfigPart) -> ApiAccount:
     at.refuse(server, _FOR_CLUSTER)
     who.refuse(login, _FOR_USER)
     url = at.text(server, "server")
@@ -91,7 +93,7 @@ def _account(server: Entry, at: Place, login: Entry, who: Place) -> Account:
         raise at.error("server is not a URL; write it like https://10.0.0.1:6443")
     ca = at.pem(server, "certificate-authority-data")
     token_file = who.file(login, "tokenFile")
-    return Account(
+    return ApiAccount(
         url,
         token_file,
         None if ca else at.file(server, "certificate-authority"),
@@ -101,14 +103,14 @@ def _account(server: Entry, at: Place, login: Entry, who: Place) -> Account:
     )
 
 
-def _token(login: Entry, who: Place) -> str:
+def _token(login: Entry, who: ConfigPart) -> str:
     token = who.text(login, "token")
     if not (token.isascii() and token.isprintable()):
         raise who.error("token holds characters that no token has; write it again")
     return token
 
 
-def _client(login: Entry, who: Place) -> ClientCertificate | None:
+def _client(login: Entry, who: ConfigPart) -> ClientCertificate | None:
     cert, key = (
         who.pem(login, f"{name}-data") or who.file(login, name)
         for name in ("client-certificate", "client-key")

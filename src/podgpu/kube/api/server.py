@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from podgpu.kube.api import MALFORMED, OBJECT_BYTES, POD_BYTES, ApiFault, ApiStatus
-from podgpu.kube.api.account import Account
+from podgpu.kube.api.account import ApiAccount
 from podgpu.net.client import HttpAnswer, HttpClient, HttpStream
 from podgpu.net.connection import HttpFault
 from podgpu.net.login import Login
@@ -129,7 +129,7 @@ class ApiServer:
         return f"{self._url}{path}?{urlencode(query)}" if query else f"{self._url}{path}"
 
 
-def open_server(account: Account, connections: int = CONNECTIONS) -> ApiServer:
+def open_server(account: ApiAccount, connections: int = CONNECTIONS) -> ApiServer:
     return ApiServer(account.url, account.login(), connections=connections)
 
 

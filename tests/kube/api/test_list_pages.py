@@ -3,8 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from podgpu.kube.api import ApiFault
-from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.api import ApiFault, ListPage, list_pages
 from podgpu.kube.api.server import ApiServer
 from tests.fakeapi.recorded import pod
 from tests.fakeapi.server import PODS, FakeApi
@@ -19,7 +18,7 @@ class Item(msgspec.Struct):
 
 
 async def names(api: ApiServer, **options: Any) -> list[list[str]]:
-    found = pages(api, PODS, Page[Item], {"fieldSelector": "spec.nodeName=n"}, **options)
+    found = list_pages(api, PODS, ListPage[Item], {"fieldSelector": "spec.nodeName=n"}, **options)
     return [[item.metadata.name for item in page.items or ()] async for page in found]
 
 

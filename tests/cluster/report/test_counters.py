@@ -1,7 +1,6 @@
 """Counters over time."""
 
-from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
-from podgpu.cluster.report.growth import CounterTotals
+from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, CounterTotals, Measure
 
 CARD = CardKey("", "alpha", "GPU-1")
 BOOKED = CounterKey(CARD, CounterScope.BOOKED, Measure.ENERGY)
