@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from podgpu.catalog import reference as metrics
-from podgpu.config import reference as options
 from podgpu.doctor import reference as checks
 from podgpu.insight import listing as problems
+from tools import configuration as options
 from tools import schema
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,7 +7,6 @@ import yaml
 
 from podgpu.config import OPTIONS, Config
 from podgpu.config.precedence import load
-from podgpu.config.reference import markdown
 from podgpu.config.sections import collected
 from podgpu.errors import UserError
 from podgpu.option import options_of
@@ -15,6 +14,7 @@ from podgpu.option.address import Address
 from podgpu.sources.nvml import options as nvml
 from podgpu.sources.simulator import options as simulator
 from podgpu.views.dialects import gpu_mem_monitor, hami
+from tools.configuration import markdown
 
 ROOT = Path(__file__).parents[2]
 

@@ -103,7 +103,7 @@ from podgpu.assembly.agent import open_source
 from podgpu.cli._commands import find_command
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import load
-from podgpu.config.reference import markdown
+from tools.configuration import markdown
 from podgpu.model import Snapshot
 
 flags = {"source": ["crystal"], "node_name": ["n"], "crystal_depth": ["7"]}

@@ -7,9 +7,9 @@ import pytest
 
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import load
-from podgpu.config.reference import markdown
 from podgpu.errors import UserError
 from tools.chart import schema
+from tools.configuration import markdown
 
 
 @pytest.fixture(autouse=True)

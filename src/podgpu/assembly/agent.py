@@ -60,13 +60,13 @@ def open_playback(config: Config) -> Playback | None:
     settings = insight_settings(config)
 
     def take(document: bytes) -> Snapshot:
-        return _of_node(document, config.node_name, settings)
+        return _recorded_node(document, config.node_name, settings)
 
     return Playback(play(config.of), take)
 
 
-def _of_node(document: bytes, wanted: str | None, settings: InsightSettings) -> Snapshot:
-    found = {one.name: one.snapshot for one in json.decode(document).nodes if one.snapshot}
+def _recorded_node(document: bytes, wanted: str | None, settings: InsightSettings) -> Snapshot:
+    found = {node.name: node.snapshot for node in json.decode(document).nodes if node.snapshot}
     if wanted is None and len(found) == 1:
         (snapshot,) = found.values()
     elif wanted in found:

@@ -111,7 +111,7 @@ def build_parser(program: str, command: Command) -> ArgumentParser:
     )
     command.arguments(parser)
     positionals = parser._get_positional_actions()  # noqa: SLF001 - nothing public lists them
-    wanted = [str(one.metavar or one.dest) for one in positionals if one.help != SUPPRESS]
+    wanted = [str(action.metavar or action.dest) for action in positionals if action.help != SUPPRESS]
     parser.usage = " ".join([program, *wanted, "[options]"])
     _add_options(parser, {name: OPTIONS[name] for name in command.options})
     return parser

@@ -41,10 +41,14 @@ def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list
     from podgpu.views.tenants import outsider_names
     from podgpu.views.why_evidence import pod_names, workload_names
 
-    snapshots = [one.snapshot for one in cluster.nodes if one.snapshot]
-    pods = {one.node: pod_names(one) for one in snapshots}
-    others = {one.node: outsider_names(one) for one in snapshots} if namespace is None else {}
-    workloads = {name: made_for for one in snapshots for name, made_for in workload_names(one).items()}
+    snapshots = [node.snapshot for node in cluster.nodes if node.snapshot]
+    pods = {snapshot.node: pod_names(snapshot) for snapshot in snapshots}
+    others = {}
+    if namespace is None:
+        others = {snapshot.node: outsider_names(snapshot) for snapshot in snapshots}
+    workloads = {
+        pod: workload for snapshot in snapshots for pod, workload in workload_names(snapshot).items()
+    }
     name = _full(pod, namespace, _all(pods.values()), _all(others.values()), workloads)
     nodes = [node for node in pods if name in pods[node]]
     nodes = nodes or [node for node in others if name in others[node]]
@@ -141,7 +145,7 @@ def _advice(name: str, known: Sequence[str]) -> str:
     # With no namespace or a wrong one, the pod's own name may still match.
     by_name = {full.rpartition("/")[2]: full for full in known}
     near = get_close_matches(name, known, n=MAX_SUGGESTIONS)
-    near += [by_name[one] for one in get_close_matches(name.rpartition("/")[2], by_name, n=MAX_SUGGESTIONS)]
+    near += [by_name[pod] for pod in get_close_matches(name.rpartition("/")[2], by_name, n=MAX_SUGGESTIONS)]
     if near:
         return f"did you mean {' or '.join(dict.fromkeys(near[:MAX_SUGGESTIONS]))}?"
     return "ask the agent on the pod's node with --url"

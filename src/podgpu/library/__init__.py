@@ -5,9 +5,8 @@ from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
 from podgpu.library.mount import Querier, metrics_route, routes
 from podgpu.library.node import Node
-from podgpu.library.page import fetch_page, read_page
+from podgpu.library.page import fetch_page, read_page, scrape
 from podgpu.library.record import METRIC_NAMES, GpuMetric, gpu_metrics
-from podgpu.library.scrape import scrape
 from podgpu.library.workload import WorkloadResolver
 from podgpu.model import Snapshot, Workload
 from podgpu.sources.dcgm.page import PageFault

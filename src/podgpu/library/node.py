@@ -15,7 +15,7 @@ from podgpu.option.value import did_you_mean
 
 # How long the start waits for parts that have not answered yet.
 PATIENCE_SECONDS = 10.0
-GLANCE_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 
 class Node:
@@ -72,7 +72,7 @@ class Node:
     async def _first_snapshot(self, loop: asyncio.Task[None]) -> None:
         until = time.monotonic() + PATIENCE_SECONDS
         while _is_starting(self.snapshot) and time.monotonic() < until:
-            done, _ = await asyncio.wait({loop}, timeout=GLANCE_SECONDS)
+            done, _ = await asyncio.wait({loop}, timeout=POLL_SECONDS)
             if done:
                 loop.result()
 
@@ -95,4 +95,4 @@ def _configured(options: Mapping[str, object]) -> Config:
 
 
 def _texts(value: object) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+    return [str(text) for text in value] if isinstance(value, list | tuple) else [str(value)]

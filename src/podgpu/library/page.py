@@ -1,15 +1,18 @@
-"""Fetches and reads a page of dcgm-exporter."""
+"""Fetches and reads pages of dcgm-exporter."""
 
+import asyncio
 import time
 from collections.abc import Iterable
+
+from msgspec.structs import replace
 
 from podgpu import __version__, sharing
 from podgpu.agent.join import Join
 from podgpu.model import Card, Claim, Device, ErrorCount, Fault, PartStatus, Snapshot
 from podgpu.sharing.inventory import Inventory
-from podgpu.sources.dcgm.page import PageClient
+from podgpu.sources.dcgm.page import PageClient, PageFault
 from podgpu.sources.dcgm.reading import read
-from podgpu.sources.dcgm.source import NO_GPU, DcgmSource
+from podgpu.sources.dcgm.source import AT_ONCE, NO_GPU, DcgmSource
 
 LONGEST_SECONDS = 10.0
 LARGEST_BYTES = 16 << 20
@@ -61,3 +64,35 @@ def _cards(devices: Iterable[Device], claims: Iterable[Claim]) -> tuple[Card, ..
         on_card.setdefault(claim.gpu, []).append(claim)
     join = Join((), {}, {})
     return tuple(join.card(device, None, on_card.get(device.gpu.uuid, ())) for device in devices)
+
+
+async def scrape(
+    urls: Iterable[str], *, timeout_seconds: float = LONGEST_SECONDS, max_bytes: int = LARGEST_BYTES
+) -> dict[str, Snapshot]:
+    """Read the pages at these addresses, each within the time and size limit, and return a snapshot for each.
+
+    It never raises: the snapshot of a page that cannot be read has no cards, and its part is down, with the reason.
+    """
+    pages = PageClient(timeout=timeout_seconds, max_bytes=max_bytes)
+    turns = asyncio.Semaphore(AT_ONCE)
+    wanted = list(dict.fromkeys(urls))
+    try:
+        found = await asyncio.gather(*(_read(pages, url, turns) for url in wanted))
+    finally:
+        await pages.close()
+    return dict(zip(wanted, found, strict=True))
+
+
+async def _read(pages: PageClient, url: str, turns: asyncio.Semaphore) -> Snapshot:
+    async with turns:
+        try:
+            body = await pages.get(url)
+        except PageFault as fault:
+            return _failed(fault)
+        return await asyncio.to_thread(read_page, body)
+
+
+def _failed(fault: PageFault) -> Snapshot:
+    nothing = read_page(b"")
+    part: PartStatus = nothing.parts[0]
+    return replace(nothing, parts=(replace(part, fault=Fault(reason=fault.reason, detail=fault.detail)),))

@@ -15,7 +15,7 @@ from podgpu.kube.api.account import ApiAccount, checked_account, in_cluster
 from podgpu.kube.api.server import open_server
 from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
 from podgpu.kube.workloads import Workloads
-from podgpu.model import Card, Snapshot, Workload
+from podgpu.model import Card, Snapshot, Tenant, Workload
 
 NOT_FOUND = 404
 CACHE_SIZE = 4096
@@ -92,12 +92,14 @@ class WorkloadResolver:
 
         A pod that is gone or cannot be read has none: the numbers do not depend on the API server.
         """
-        refs = {one.container for card in snapshot.cards for one in card.tenants if one.container.pod}
+        refs = {
+            tenant.container for card in snapshot.cards for tenant in card.tenants if tenant.container.pod
+        }
         pods = sorted({(ref.namespace, ref.pod) for ref in refs})
         turns = asyncio.Semaphore(AT_ONCE)
         found = await asyncio.gather(*(self._found(namespace, pod, turns) for namespace, pod in pods))
         known = dict(zip(pods, found, strict=True))
-        return replace(snapshot, cards=tuple(_named(card, known) for card in snapshot.cards))
+        return replace(snapshot, cards=tuple(_with_workloads(card, known) for card in snapshot.cards))
 
     async def _found(self, namespace: str, pod: str, turns: asyncio.Semaphore) -> Workload | None:
         async with turns:
@@ -107,8 +109,10 @@ class WorkloadResolver:
                 return None
 
 
-def _named(card: Card, known: Mapping[tuple[str, str], Workload | None]) -> Card:
-    tenants = (
-        (one, known.get((one.container.namespace, one.container.pod)) or one.workload) for one in card.tenants
+def _with_workloads(card: Card, known: Mapping[tuple[str, str], Workload | None]) -> Card:
+    def workload_of(tenant: Tenant) -> Workload | None:
+        return known.get((tenant.container.namespace, tenant.container.pod)) or tenant.workload
+
+    return replace(
+        card, tenants=tuple(replace(tenant, workload=workload_of(tenant)) for tenant in card.tenants)
     )
-    return replace(card, tenants=tuple(replace(one, workload=workload) for one, workload in tenants))

@@ -61,7 +61,7 @@ class HttpTarget:
         """Return the node's snapshot with everything in it, where the cluster's is slim."""
         if self._path == CLUSTER:
             return self._fetched(node)
-        found = next((one for one in self.cluster.nodes if one.name == node), None)
+        found = next((known for known in self.cluster.nodes if known.name == node), None)
         if found is None or found.snapshot is None:
             raise UserError(f"nothing is known of the GPUs of node {node}; see `podgpu top`")
         return found.snapshot
@@ -123,7 +123,7 @@ class HttpTarget:
 
 
 def _interval(cluster: Cluster) -> float:
-    return min((one.snapshot.interval_seconds for one in cluster.nodes if one.snapshot), default=0.0)
+    return min((node.snapshot.interval_seconds for node in cluster.nodes if node.snapshot), default=0.0)
 
 
 def _silent(cluster: Cluster, problem: str) -> Cluster:

@@ -36,7 +36,7 @@ class RecordingTarget:
 
     def full(self, node: str) -> Snapshot:
         """A recording has what was recorded, and no more."""
-        found = next((one.snapshot for one in self.cluster.nodes if one.name == node), None)
+        found = next((known.snapshot for known in self.cluster.nodes if known.name == node), None)
         if found is None:
             raise UserError(f"the recording knows nothing of the GPUs of node {node} at this moment")
         return found
@@ -47,7 +47,7 @@ class RecordingTarget:
     def _taken(self) -> Cluster:
         cluster = json.decode(self.player.document(self._number))
         nodes = [
-            replace(one, snapshot=replace(one.snapshot, replayed=True)) if one.snapshot else one
-            for one in cluster.nodes
+            replace(node, snapshot=replace(node.snapshot, replayed=True)) if node.snapshot else node
+            for node in cluster.nodes
         ]
         return ensured(replace(cluster, replayed=True, nodes=tuple(nodes)), self._settings)
