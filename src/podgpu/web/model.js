@@ -125,14 +125,9 @@ function makeNode(row) {
     driver: snapshot?.driver_version ?? "",
     takenAt: snapshot?.taken_at,
   };
-  node.gpus = (snapshot?.cards ?? []).map((card) => makeGpu(card, named(node, card)));
-  node.gpus.sort((a, b) => (a.node.name < b.node.name ? -1 : a.node.name > b.node.name ? 1 : a.index - b.index));
+  node.gpus = (snapshot?.cards ?? []).map((card) => makeGpu(card, node));
+  node.gpus.sort((a, b) => a.index - b.index);
   return node;
-}
-
-/** A source may read the cards of many nodes: then each card names its own, and the sums are not of that one. */
-function named(node, card) {
-  return card.gpu.node ? { ...node, name: card.gpu.node, sums: undefined } : node;
 }
 
 /** Keeps what it made of each node, and makes it again only if the node's row is another. */
