@@ -30,6 +30,13 @@ def test_it_loses_readings_and_evidence_but_not_who_is_there() -> None:
     assert found.pods[0].labels == {"team": "x"} and not found.pods[0].containers
 
 
+def test_an_alarm_is_kept_where_it_is_not_0_and_every_clock_event_is() -> None:
+    events = [Reading("clock_event", 1.0, (reason,)) for reason in ("hardware_thermal", "idle")]
+    pending, failed = Reading("row_remap_pending", 0.0), Reading("row_remap_failed", 1.0)
+    one = replace(card("GPU-1"), readings=(pending, failed, *events))
+    assert slim(snapshot("n", one)).cards[0].readings == (failed, *events)
+
+
 def test_the_pages_of_a_whole_cluster_are_the_same_from_the_slim_form() -> None:
     options = DcgmPageOptions()
     for query in ({}, {"missing": "null"}):

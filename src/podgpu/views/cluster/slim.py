@@ -12,11 +12,10 @@ from podgpu.views.format import KeyReadings
 
 _XIDS = ("xid_last_code", "xid_last_timestamp_seconds")
 _METRICS = frozenset({*KeyReadings.__struct_fields__, "power_limit_watts", *_XIDS})
-# Worth a word where they are not 0.
+# Shown where they are not 0.
 _ALARMS = frozenset(
     {"recovery_action", "row_remap_failed", "row_remap_pending", "retired_pages_pending", "ecc_errors_total"}
 )
-_THROTTLED = frozenset({"hardware_thermal", "software_thermal", "hardware_slowdown", "hardware_power_brake"})
 
 
 def slim(snapshot: Snapshot) -> Snapshot:
@@ -45,25 +44,15 @@ def _card(card: Card) -> Card:
 
 
 def _readings(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    return tuple(
-        [
-            reading
-            for reading in readings
-            if reading.metric in _METRICS or _is_alarm(reading) or _is_fed(reading)
-        ]
+    return tuple([reading for reading in readings if _is_shown(reading)])
+
+
+def _is_shown(reading: Reading) -> bool:
+    return (
+        reading.metric in _METRICS
+        or (reading.metric in _ALARMS and bool(reading.value))
+        or (reading.metric, reading.labels) in container_json.READINGS
     )
-
-
-def _is_alarm(reading: Reading) -> bool:
-    if not reading.value:
-        return False
-    is_throttled = reading.metric == "clock_event" and not _THROTTLED.isdisjoint(reading.labels)
-    return is_throttled or reading.metric in _ALARMS
-
-
-def _is_fed(reading: Reading) -> bool:
-    """Whether `/container/metrics` has it."""
-    return (reading.metric, reading.labels) in container_json.READINGS
 
 
 def _tenant(tenant: Tenant) -> Tenant:
