@@ -7,6 +7,7 @@ half away from zero. What is unknown, or no number, is a dash.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial
 from typing import TypeGuard
 
 from msgspec import Struct
@@ -164,70 +165,44 @@ _ONE = _PLACES[0]
 
 def write(quantity: str, value: Number) -> str:
     """Write it with its unit."""
-    return _whole(QUANTITIES[quantity], value)
+    if not _known(value):
+        return UNKNOWN
+    how = QUANTITIES[quantity]
+    value = value if how.least is None else max(value, how.least)
+    step, size = _step(how, value)
+    number = _signed(size, step.decimals, is_negative=value < 0, trims=how.trims)
+    if step.rest is not None and (rest := _left(abs(value), step.factor, step.rest[0])):
+        return f"{number}{step.unit} {rest}{step.rest[1]}"
+    return f"{number}{step.unit if not step.units or 0 < size <= 1 else step.units}"
 
 
-def percent(ratio: Number) -> str:
-    return write("ratio", ratio)
+def bare(quantity: str, value: Number) -> str:
+    """Write it without its unit, where the words around say which."""
+    if not _known(value):
+        return UNKNOWN
+    how = QUANTITIES[quantity]
+    step, size = _step(how, value)
+    return _signed(size, step.decimals, is_negative=value < 0, trims=how.trims)
 
 
-def gpus(value: Number) -> str:
-    """`0.25 GPU`, `1.3 GPUs`, `3 GPUs`."""
-    return write("gpus", value)
-
-
-def gpu_number(value: Number) -> str:
-    """A number of GPUs where the column, or the word beside it, says so."""
-    return bare("gpus", value)
-
-
-def memory(size: Number) -> str:
-    return write("memory", size)
-
-
-def gib(size: Number) -> str:
-    """Memory for a column that is headed GiB."""
-    return bare("memory", size)
+percent = partial(write, "ratio")
+gpus = partial(write, "gpus")  # `0.25 GPU`, `1.3 GPUs`, `3 GPUs`
+gpu_number = partial(bare, "gpus")  # where the column, or the word beside it, says so
+memory = partial(write, "memory")
+gib = partial(bare, "memory")  # for a column that is headed GiB
+bytes_on_disk = partial(write, "size")
+watts = partial(write, "power")
+energy = partial(write, "energy")  # of joules
+celsius = partial(write, "temperature")
+duration = partial(write, "duration")  # `42 ms`, `2.1 s`, `12 s`, `5 min`, `3 h 12 min`, `5 d 4 h`
+age = partial(write, "age")  # a duration for a narrow column: `42s`, `35m`, `12h`, `9d`
+times = partial(write, "times")  # `2x`
+integer = partial(write, "count")
 
 
 def gib_of(used: Number, total: Number) -> str:
     """Write `used / total`, for a column that is headed GiB."""
     return UNKNOWN if used is None and total is None else f"{gib(used)} / {gib(total)}"
-
-
-def bytes_on_disk(size: Number) -> str:
-    return write("size", size)
-
-
-def watts(value: Number) -> str:
-    return write("power", value)
-
-
-def energy(joules: Number) -> str:
-    return write("energy", joules)
-
-
-def celsius(value: Number) -> str:
-    return write("temperature", value)
-
-
-def duration(seconds: Number) -> str:
-    """`42 ms`, `2.1 s`, `12 s`, `5 min`, `3 h 12 min`, `5 d 4 h`."""
-    return write("duration", seconds)
-
-
-def age(seconds: Number) -> str:
-    """A duration that is short enough for a column: `42s`, `35m`, `12h`, `9d`."""
-    return write("age", seconds)
-
-
-def times(value: Number) -> str:
-    """`2x`."""
-    return write("times", value)
-
-
-def integer(value: Number) -> str:
-    return write("count", value)
 
 
 def count(things: int, noun: str) -> str:
@@ -276,26 +251,6 @@ def moment(at: Number) -> str:
         return UNKNOWN if at is None else datetime.fromtimestamp(at, UTC).strftime(MOMENT)
     except (ValueError, OverflowError, OSError):
         return UNKNOWN
-
-
-def _whole(how: QuantityFormat, value: Number) -> str:
-    if not _known(value):
-        return UNKNOWN
-    value = value if how.least is None else max(value, how.least)
-    step, size = _step(how, value)
-    number = _signed(size, step.decimals, is_negative=value < 0, trims=how.trims)
-    if step.rest is not None and (rest := _left(abs(value), step.factor, step.rest[0])):
-        return f"{number}{step.unit} {rest}{step.rest[1]}"
-    return f"{number}{step.unit if not step.units or 0 < size <= 1 else step.units}"
-
-
-def bare(quantity: str, value: Number) -> str:
-    """Write it without its unit, where the words around say which."""
-    if not _known(value):
-        return UNKNOWN
-    how = QUANTITIES[quantity]
-    step, size = _step(how, value)
-    return _signed(size, step.decimals, is_negative=value < 0, trims=how.trims)
 
 
 def _known(value: Number) -> TypeGuard[float]:

@@ -1,8 +1,10 @@
 """The cluster as rows: by pod, by workload, by namespace, by GPU or by node."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.insight.selection import EVERYTHING, PodSelection
 from podgpu.insight.sums import DIGITS, grouped, of_cards, of_placements
@@ -147,121 +149,100 @@ def _namespace_of(place: Placement) -> str:
 def _pod(key: Key, own: Sequence[Placement]) -> SummaryItem:
     node, namespace, name, uid = key
     state, detail = _pod_state(own)
-    row = _row(own, namespace=namespace, name=name, state=state, detail=detail)
+    row = replace(_group_row(own, name=name, namespace=namespace), state=state, detail=detail)
     return SummaryItem(row, "/".join((namespace, name, uid, node)), (namespace, name), own)
 
 
 def _workload(key: Key, own: Sequence[Placement]) -> SummaryItem:
     namespace, kind, name = key
-    row = _row(own, namespace=namespace, kind=kind, name=name)
+    row = _group_row(own, name=name, namespace=namespace, kind=kind)
     return SummaryItem(row, "/".join(key), (namespace, name, kind), own)
 
 
 def _namespace(name: str, own: Sequence[Placement]) -> SummaryItem:
-    return SummaryItem(_row(own, name=name or "outside Kubernetes"), name, (not name, name), own)
+    row = _group_row(own, name=name or "outside Kubernetes")
+    return SummaryItem(row, name, (not name, name), own)
 
 
-def _row(
-    own: Sequence[Placement],
-    *,
-    name: str,
-    namespace: str = "",
-    kind: str = "",
-    state: str | None = None,
-    detail: str = "",
-) -> SummaryRow:
+def _group_row(own: Sequence[Placement], **names: str) -> SummaryRow:
     sums = of_placements(own)
     nodes = {place.on.node_name for place in own}
-    models = {short_model(place.on.card.gpu.model) for place in own}
     least, most = _bounds(own, sums)
-    return SummaryRow(
-        name=name,
-        namespace=namespace,
-        kind=kind,
+    return _row(
+        sums,
+        own,
+        known_cards=len({place.on.key for place in own if _use(place).ratio is not None}),
         node=next(iter(nodes)) if len(nodes) == 1 else "",
         gpus=_numbers(own) if len(nodes) == 1 else (),
-        model=models.pop() if len(models) == 1 else "",
-        cards=sums.gpus,
-        pods=sums.pods,
-        held_gpus=sums.allocated_gpus if any(is_holder(place.tenant) for place in own) else None,
-        busy_gpus=sums.busy_gpus,
+        model=_model(place.on for place in own),
         least_busy_gpus=least,
         most_busy_gpus=most,
-        use_ratio=_mean(
-            sums.busy_gpus, len({place.on.key for place in own if _use(place).ratio is not None})
-        ),
-        memory_used_bytes=sums.memory_used_bytes,
-        memory_total_bytes=sums.memory_total_bytes,
-        power_watts=sums.power_watts,
-        unused_gpus=sums.unused_gpus,
-        idle_pods=sums.unused_pods,
-        idle_seconds=_shortest_idle(own),
-        state=_idle_words(sums) if state is None else state,
-        detail=detail,
+        state=_idle_words(sums),
+        **names,
     )
 
 
 def _gpu(on: NodeCard) -> SummaryItem:
     gpu, fault = on.card.gpu, on.card.fault
-    sums, own = of_cards([on]), list(placements([on]))
-    row = _card_row(
-        [on],
-        sums,
-        own,
-        name=f"{on.node_name} {gpu.index}",
-        gpus=(str(gpu.index),),
-        model=short_model(gpu.model),
-        state=fault.reason if fault else _idle_words(sums),
-        detail=fault.detail if fault else "",
-    )
+    own = list(placements([on]))
+    row = replace(_card_row([on], own, name=f"{on.node_name} {gpu.index}"), gpus=(str(gpu.index),))
+    if fault:
+        row = replace(row, state=fault.reason, detail=fault.detail)
     return SummaryItem(row, "/".join(map(str, on.key)), (on.node_name, gpu.index), own, (on,), on.node)
 
 
 def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> SummaryItem:
-    sums, own = of_cards(cards), list(placements(cards))
-    state, detail = (node.reason or node.state, node.detail) if node.state != "fresh" else ("", "")
-    if not state and sums.lost_gpus:
-        state = f"{count(sums.lost_gpus, 'GPU')} down"
-    models = {short_model(on.card.gpu.model) for on in cards}
-    model = short_model(node.model) or (models.pop() if len(models) == 1 else "")
-    row = _card_row(
-        cards, sums, own, name=node.name, model=model, state=state or _idle_words(sums), detail=detail
-    )
+    own = list(placements(cards))
+    row = _card_row(cards, own, name=node.name)
+    lost = sum(on.card.fault is not None for on in cards)
+    if node.state != "fresh":
+        row = replace(row, state=node.reason or node.state, detail=node.detail)
+    elif lost:
+        row = replace(row, state=f"{count(lost, 'GPU')} down")
+    if node.model:
+        row = replace(row, model=short_model(node.model))
     return SummaryItem(row, node.name, (node.name,), own, cards, node)
 
 
-def _card_row(
-    cards: Sequence[NodeCard],
-    sums: Sums,
-    own: Sequence[Placement],
-    *,
-    name: str,
-    model: str,
-    state: str,
-    detail: str,
-    gpus: tuple[str, ...] = (),
-) -> SummaryRow:
+def _card_row(cards: Sequence[NodeCard], own: Sequence[Placement], *, name: str) -> SummaryRow:
+    sums = of_cards(cards)
     heat = [reading(on.card.readings, "temperature_celsius") for on in cards]
-    return SummaryRow(
+    return _row(
+        sums,
+        own,
+        known_cards=sums.gpus - sums.lost_gpus - sums.unknown_busy,
         name=name,
         node=cards[0].node_name if cards else name,
-        gpus=gpus,
-        model=model,
+        model=_model(cards),
+        temperature_celsius=max((value for value in heat if value is not None), default=None),
+        state=_idle_words(sums),
+    )
+
+
+def _row(sums: Sums, own: Sequence[Placement], *, known_cards: int, **more: Any) -> SummaryRow:
+    """Fill in what all rows have. `known_cards` is on how many cards the busy time is known."""
+    return SummaryRow(
         cards=sums.gpus,
         pods=sums.pods,
         held_gpus=sums.allocated_gpus if any(is_holder(place.tenant) for place in own) else None,
         busy_gpus=sums.busy_gpus,
-        use_ratio=_mean(sums.busy_gpus, sums.gpus - sums.lost_gpus - sums.unknown_busy),
+        use_ratio=None
+        if sums.busy_gpus is None or not known_cards
+        else round(sums.busy_gpus / known_cards, DIGITS),
         memory_used_bytes=sums.memory_used_bytes,
         memory_total_bytes=sums.memory_total_bytes,
         power_watts=sums.power_watts,
-        temperature_celsius=max((value for value in heat if value is not None), default=None),
         unused_gpus=sums.unused_gpus,
         idle_pods=sums.unused_pods,
         idle_seconds=_shortest_idle(own),
-        state=state,
-        detail=detail,
+        **more,
     )
+
+
+def _model(cards: Iterable[NodeCard]) -> str:
+    """The model of the cards; empty if mixed."""
+    models = {short_model(on.card.gpu.model) for on in cards}
+    return models.pop() if len(models) == 1 else ""
 
 
 def _pod_state(own: Sequence[Placement]) -> tuple[str, str]:
@@ -311,10 +292,6 @@ def _bounds(own: Sequence[Placement], sums: Sums) -> tuple[float | None, float |
     least = sum(use.ratio or 0.0 if use.least is None else use.least for use in uses)
     most = sum(use.ratio or 0.0 if use.most is None else use.most for use in uses)
     return round(least, DIGITS), round(min(most, float(sums.gpus)), DIGITS)
-
-
-def _mean(busy: float | None, cards: int) -> float | None:
-    return None if busy is None or not cards else round(busy / cards, DIGITS)
 
 
 def _pending(pod: PendingPod) -> SummaryItem:

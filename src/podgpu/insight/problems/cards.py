@@ -109,43 +109,6 @@ def _switching(on: NodeCard) -> Iterator[Problem]:
         yield about_card(on, "switching", WARNING, "Switching", what, next_step=advice)
 
 
-KINDS = (
-    ProblemKind(
-        name="gpu_unreadable", rank=10, means="A card is lost, stuck or cannot be read.", of_card=_unreadable
-    ),
-    ProblemKind(
-        name="recovery",
-        rank=20,
-        means="The driver asks for a reset, a reboot or the like.",
-        of_card=_recovery,
-    ),
-    ProblemKind(
-        name="memory_failed",
-        rank=21,
-        means="A bad row of memory could not be remapped.",
-        of_card=_memory_failed,
-    ),
-    ProblemKind(name="xid", rank=22, means="The driver raised an XID error.", of_card=_xid),
-    ProblemKind(name="books", rank=32, means="The books of a card do not add up.", of_card=_books),
-    ProblemKind(
-        name="memory_pending",
-        rank=40,
-        means="Bad memory will be replaced at the next reset.",
-        of_card=_memory_pending,
-    ),
-    ProblemKind(
-        name="ecc", rank=41, means="A card had memory errors that could not be corrected.", of_card=_ecc
-    ),
-    ProblemKind(name="throttled", rank=60, means="Heat or power slows a card down.", of_card=_throttled),
-    ProblemKind(
-        name="switching",
-        rank=61,
-        means="A card spends much of its time on context switches.",
-        of_card=_switching,
-    ),
-)
-
-
 def adds_up(card: Card) -> bool:
     """Whether tenants, those that ended and the rest are the card, exactly. True where nothing is booked yet."""
     balance = card.balance
@@ -159,3 +122,18 @@ def adds_up(card: Card) -> bool:
         and sum(row.busy_us for row in rows) == balance.busy_us
         and sum(row.energy_mj for row in rows) == balance.energy_mj
     )
+
+
+KINDS = (
+    ProblemKind("gpu_unreadable", 10, "A card is lost, stuck or cannot be read.", of_card=_unreadable),
+    ProblemKind("recovery", 20, "The driver asks for a reset, a reboot or the like.", of_card=_recovery),
+    ProblemKind("memory_failed", 21, "A bad row of memory could not be remapped.", of_card=_memory_failed),
+    ProblemKind("xid", 22, "The driver raised an XID error.", of_card=_xid),
+    ProblemKind("books", 32, "The books of a card do not add up.", of_card=_books),
+    ProblemKind(
+        "memory_pending", 40, "Bad memory will be replaced at the next reset.", of_card=_memory_pending
+    ),
+    ProblemKind("ecc", 41, "A card had memory errors that could not be corrected.", of_card=_ecc),
+    ProblemKind("throttled", 60, "Heat or power slows a card down.", of_card=_throttled),
+    ProblemKind("switching", 61, "A card spends much of its time on context switches.", of_card=_switching),
+)

@@ -159,24 +159,19 @@ def _evades(on: NodeCard) -> Iterator[Problem]:
 
 KINDS = (
     ProblemKind(
-        name="evades_sampling",
-        rank=49,
-        means="A pod works while the driver takes no sample, so that others are named for its time.",
+        "evades_sampling",
+        49,
+        "A pod works while the driver takes no sample, so that others are named for its time.",
         of_card=_evades,
     ),
+    ProblemKind("not_given", 50, "A pod uses a card that it was not given.", of_card=_not_given),
     ProblemKind(
-        name="not_given", rank=50, means="A pod uses a card that it was not given.", of_card=_not_given
+        "unclaimed", 51, "A device that the kubelet gave out is not understood.", of_snapshot=_unclaimed
     ),
     ProblemKind(
-        name="unclaimed",
-        rank=51,
-        means="A device that the kubelet gave out is not understood.",
-        of_snapshot=_unclaimed,
-    ),
-    ProblemKind(
-        name="idle",
-        rank=70,
-        means="A pod holds a share of a card and has not used it for the time of --idle.after.",
+        "idle",
+        70,
+        "A pod holds a share of a card and has not used it for the time of --idle.after.",
         of_snapshot=_idle,
     ),
 )

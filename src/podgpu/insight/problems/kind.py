@@ -12,7 +12,7 @@ from podgpu.numbers import duration
 CRITICAL, WARNING = "critical", "warning"
 
 
-class ProblemKind(Struct, frozen=True, kw_only=True):
+class ProblemKind(Struct, frozen=True):
     """Kinds of a lower rank come first. A kind looks at cards, at a node's snapshot, at a node, or at the cluster."""
 
     name: str

@@ -86,28 +86,23 @@ def _view_lost(cluster: Cluster) -> Iterator[Problem]:
 
 KINDS = (
     ProblemKind(
-        name="view_lost",
-        rank=1,
-        means="A command no longer reaches whoever it reads from, and shows what it read last.",
+        "view_lost",
+        1,
+        "A command no longer reaches whoever it reads from, and shows what it read last.",
         of_cluster=_view_lost,
     ),
+    ProblemKind("node_silent", 11, "A node gives no numbers, or has stopped to answer.", of_node=_silent),
     ProblemKind(
-        name="node_silent",
-        rank=11,
-        means="A node gives no numbers, or has stopped to answer.",
-        of_node=_silent,
-    ),
-    ProblemKind(
-        name="part_down",
-        rank=30,
-        means="A part of the agent, or of the cluster's reader, does not work.",
+        "part_down",
+        30,
+        "A part of the agent, or of the cluster's reader, does not work.",
         of_snapshot=_down,
         of_cluster=_cluster_down,
     ),
     ProblemKind(
-        name="part_degraded",
-        rank=33,
-        means="A part works, but something is missing.",
+        "part_degraded",
+        33,
+        "A part works, but something is missing.",
         of_snapshot=_degraded,
         of_cluster=_cluster_degraded,
     ),
