@@ -118,7 +118,9 @@ class _Stage:
     async def cycle(self) -> float:
         self._at += 5.0
         energy = Reading("energy_joules_total", 400 * self._at)
-        devices = [replace(one, at=self._at, readings=(*one.readings, energy)) for one in self._devices]
+        devices = [
+            replace(device, at=self._at, readings=(*device.readings, energy)) for device in self._devices
+        ]
         gc.collect()
         began = perf_counter()
         found = await self._attribution.attribute(devices, self._at)

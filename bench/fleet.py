@@ -49,10 +49,13 @@ async def documents() -> Document:
 
 
 def _with_pods(snapshot: Snapshot, number: int) -> Snapshot:
-    tenants = {id(one) for one in islice((one for card in snapshot.cards for one in card.tenants), number)}
+    tenants = {
+        id(tenant)
+        for tenant in islice((tenant for card in snapshot.cards for tenant in card.tenants), number)
+    }
 
     def cut(card: Card) -> Card:
-        return replace(card, tenants=tuple(one for one in card.tenants if id(one) in tenants))
+        return replace(card, tenants=tuple(tenant for tenant in card.tenants if id(tenant) in tenants))
 
     return replace(snapshot, cards=tuple(map(cut, snapshot.cards)), pods=snapshot.pods[:number])
 

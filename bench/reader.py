@@ -134,7 +134,7 @@ async def _refresh(
     """
     await change(number)
     # Weakly: to free a thousand nodes at once would be work that the reader itself spreads.
-    before = [ref(one) for one in loop.cluster.nodes]
+    before = [ref(node) for node in loop.cluster.nodes]
     began, worked = time.monotonic(), time.process_time()
     await loop.round()
     await server.prepare()
@@ -165,14 +165,14 @@ async def _get(port: int, path: str, *, gzipped: bool) -> int:
 def _read(port: int, path: str, gzipped: bool) -> int:  # noqa: FBT001
     import socket
 
-    with socket.create_connection(("127.0.0.1", port)) as one:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
         coding = "gzip" if gzipped else "identity"
-        one.sendall(
+        connection.sendall(
             f"GET {path} HTTP/1.1\r\nHost: b\r\nConnection: close\r\nAccept-Encoding: {coding}\r\n\r\n".encode()
         )
         size = 0
         buffer = bytearray(1 << 20)
-        while got := one.recv_into(buffer):
+        while got := connection.recv_into(buffer):
             size += got
         return size
 

@@ -59,7 +59,7 @@ def _our_families(labels: list[Labels]) -> list[Family]:
             Kind.GAUGE,
             "A family of the benchmark.",
             Worth.USEFUL,
-            {(one,): _value(family, series) for series, one in enumerate(labels)},
+            {(label,): _value(family, series) for series, label in enumerate(labels)},
         )
         for family in range(FAMILIES)
     ]

@@ -56,15 +56,15 @@ def broken(
     promises: Sequence[Promise], now: Mapping[str, Promise], renames: Sequence[Rename] = RENAMES
 ) -> Iterator[str]:
     """Say which promises about stable names are broken, and how to keep them."""
-    new_names = {one.old: one.new for one in renames}
+    new_names = {rename.old: rename.new for rename in renames}
     for promise in promises:
         if promise.is_stable:
             yield from _broken(promise, new_names.get(promise.name, promise.name), now)
-    for one in renames:
-        if one.new not in now:
-            yield f"{one.old} was renamed to {one.new}, which does not exist: correct catalog/renames.py"
-        if one.old in now:
-            yield f"{one.old} was renamed to {one.new}, but is still in the catalog: remove one of them"
+    for rename in renames:
+        if rename.new not in now:
+            yield f"{rename.old} was renamed to {rename.new}, which does not exist: correct catalog/renames.py"
+        if rename.old in now:
+            yield f"{rename.old} was renamed to {rename.new}, but is still in the catalog: remove one of them"
 
 
 def _broken(promise: Promise, name: str, now: Mapping[str, Promise]) -> Iterator[str]:
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str], path: Path = RELEASED) -> int:
     parser.add_argument("--release", action="store_true", help="write the list anew, for a release")
     found = list(broken(released(path), served())) if path.exists() else []
     if parser.parse_args(arguments).release and not found:
-        path.write_text("".join(f"{one}\n" for one in served().values()), encoding="utf-8")
+        path.write_text("".join(f"{promise}\n" for promise in served().values()), encoding="utf-8")
     sys.stdout.writelines(f"{line}\n" for line in found)
     return 1 if found else 0
 

@@ -81,9 +81,10 @@ def _read(struct: type[Struct]) -> tuple[Table, list[str]]:
     comments = dict(_comments(source))
     lines = [node for node in tree.body if isinstance(node, ast.AnnAssign)]
     fields = [
-        Field(ast.unparse(one.target), _kind(one.annotation), comments.get(one.lineno, "")) for one in lines
+        Field(ast.unparse(line.target), _kind(line.annotation), comments.get(line.lineno, ""))
+        for line in lines
     ]
-    inner = [name for one in lines for name in _structs(one.annotation)]
+    inner = [name for line in lines for name in _structs(line.annotation)]
     return Table(struct.__name__, ast.get_docstring(tree) or "", tuple(fields)), inner
 
 
@@ -116,7 +117,7 @@ def _kind(annotation: ast.expr) -> str:
 
 
 def _section(table: Table) -> str:
-    rows = [f"| `{one.name}` | {one.kind} | {one.comment} |" for one in table.fields]
+    rows = [f"| `{field.name}` | {field.kind} | {field.comment} |" for field in table.fields]
     if table.name == Snapshot.__name__:
         rows.insert(0, f"| `schema` | integer | {SCHEMA} |")
     return "\n".join(

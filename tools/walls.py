@@ -129,7 +129,9 @@ def _reachable(package: str, needs: Mapping[str, set[str]]) -> set[str]:
     found: set[str] = set()
     new = {package}
     while new:
-        found |= (new := {other for one in new for other in needs.get(one, ()) if other != one} - found)
+        found |= (
+            new := {other for package in new for other in needs.get(package, ()) if other != package} - found
+        )
     return found
 
 
@@ -145,8 +147,8 @@ def _problem(module: str, imported: str) -> str:
 
 def _between_strangers(module: str, imported: str) -> str:
     for parent, shared in STRANGERS.items():
-        one, other = _child(parent, module), _child(parent, imported)
-        if one and other and one != other and other not in shared:
+        child, other = _child(parent, module), _child(parent, imported)
+        if child and other and child != other and other not in shared:
             return f"modules of {parent} may not import each other"
     return ""
 
@@ -162,8 +164,8 @@ def _room(module: str) -> str:
 
 def _is_exception(module: str, imported: str) -> bool:
     return (imported == "importlib" and module in FINDERS) or any(
-        f"{module}.".startswith(f"{one}.") and f"{imported}.".startswith(f"{other}.")
-        for one, other in EXCEPTIONS
+        f"{module}.".startswith(f"{exempt}.") and f"{imported}.".startswith(f"{other}.")
+        for exempt, other in EXCEPTIONS
     )
 
 

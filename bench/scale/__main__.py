@@ -20,7 +20,7 @@ PAUSE = 0.5
 async def main() -> None:
     snapshots = await _snapshots()
     figures = pages.run(snapshots[-1])
-    moving = [_page(one) for one in snapshots]
+    moving = [_page(snapshot) for snapshot in snapshots]
     figures += await prometheus.run(moving)
     figures += await apiserver.run()
     width = max(len(figure.name) for figure in figures)

@@ -30,14 +30,14 @@ def run(node: Snapshot) -> list[Figure]:
     plain = [card for card in node.cards if not card.gpu.mig_enabled]
     divided = next(card for card in node.cards if card.gpu.mig_enabled)
     bare = replace(node, pods=(), cards=())
-    one = replace(bare, cards=(_empty(plain[0]),))
+    small = replace(bare, cards=(_empty(plain[0]),))
     two = replace(bare, cards=tuple(map(_empty, plain[:2])))
     tenants = sum(len(card.tenants) for card in plain)
     held = replace(node, cards=tuple(plain), pods=())
     unheld = replace(held, cards=tuple(replace(card, tenants=()) for card in plain))
     figures = [
         _figure("the agent itself", Size(bare)),
-        _figure("a GPU", Size(two).less(Size(one))),
+        _figure("a GPU", Size(two).less(Size(small))),
         _figure("a MIG instance", _instance(bare, divided)),
         _figure("a container on a GPU", Size(held).less(Size(unheld)).by(tenants)),
         _figure("a pod", Size(node).less(Size(replace(node, pods=()))).by(len(node.pods))),
@@ -62,7 +62,7 @@ class Size:
     def __init__(self, snapshot: Snapshot, choice: SeriesFilter = DEFAULT) -> None:
         made = families(snapshot, {}, choice=choice)
         page = render(made, Format.TEXT)
-        self.series = float(sum(len(one.samples) for one in made))
+        self.series = float(sum(len(page.samples) for page in made))
         self.bytes = float(len(page))
         self.zipped = float(len(gzip.compress(page, 5)))
         self.worth = _by_worth(made)
@@ -84,8 +84,8 @@ class Size:
 
 def _by_worth(made: Iterable[Family]) -> Mapping[Worth, float]:
     found: Counter[Worth] = Counter()
-    for one in made:
-        found[one.worth] += len(one.samples)
+    for page in made:
+        found[page.worth] += len(page.samples)
     return {worth: float(count) for worth, count in found.items()}
 
 
@@ -110,9 +110,9 @@ def _documents(node: Snapshot) -> list[Figure]:
 
 def _cluster(node: Snapshot) -> Figure:
     """What the page of `podgpu cluster` has for a node like that, and for the cluster as a whole."""
-    one = ClusterNode(name=node.node, state="fresh", origin="agent", snapshot=node)
-    cluster = Cluster(taken_at=node.taken_at, version=node.version, nodes=(one,))
+    shown = ClusterNode(name=node.node, state="fresh", origin="agent", snapshot=node)
+    cluster = Cluster(taken_at=node.taken_at, version=node.version, nodes=(shown,))
     each, whole = (
-        sum(len(family.samples) for family in made) for made in (of_node(one), of_cluster(cluster))
+        sum(len(family.samples) for family in made) for made in (of_node(shown), of_cluster(cluster))
     )
     return Figure("page of podgpu cluster", f"{each} series for each such node, {whole} besides")

@@ -299,7 +299,7 @@ def _played(name: str, peer: str | None) -> tuple[Tally, Tally, float, float]:
     attackers = _PROCESSES.Process(target=_attack, args=(name, port), daemon=True)
     attackers.start()
     until = time.monotonic() + SECONDS
-    threads = [threading.Thread(target=one.run, args=(port, until)) for one in (probes, scrapes)]
+    threads = [threading.Thread(target=load.run, args=(port, until)) for load in (probes, scrapes)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
@@ -326,10 +326,10 @@ def main() -> int:
             continue
         probes, scrapes, before, peak = _played(name, chosen.server)
         cells = [name]
-        for one in (probes, scrapes):
-            cells += [f"{one.failed} of {len(one.seconds) + one.failed}", f"{one.p99 * 1e3:.0f} ms"]
-            cells += [f"{max(one.seconds, default=PATIENCE) * 1e3:.0f} ms, {one.work * 1e3:.0f} ms"]
-            passed &= not one.failed and one.p99 <= P99_SECONDS
+        for load in (probes, scrapes):
+            cells += [f"{load.failed} of {len(load.seconds) + load.failed}", f"{load.p99 * 1e3:.0f} ms"]
+            cells += [f"{max(load.seconds, default=PATIENCE) * 1e3:.0f} ms, {load.work * 1e3:.0f} ms"]
+            passed &= not load.failed and load.p99 <= P99_SECONDS
         passed &= peak - before <= GROWTH_MIB
         print(f"| {' | '.join(cells)} | {before:.0f} → {peak:.0f} MiB |", flush=True)
     return 0 if passed else 1

@@ -60,8 +60,8 @@ class Ready(Script):
     def __init__(self, documents: Sequence[Document]) -> None:
         super().__init__(documents[0])
         self.documents = documents
-        self._whole = {id(one): (BodyPart(msgspec.json.encode(one)),) for one in documents}
-        self._parts = {id(one): self._divided(one) for one in documents}
+        self._whole = {id(document): (BodyPart(msgspec.json.encode(document)),) for document in documents}
+        self._parts = {id(document): self._divided(document) for document in documents}
 
     async def document(self, state: Document) -> Sequence[BodyPart]:
         return self._whole[id(state)]
@@ -78,9 +78,9 @@ class Ready(Script):
             await asyncio.sleep(1)
 
     @staticmethod
-    def _divided(one: Document) -> list[Sequence[BodyPart]]:
-        rows = one["nodes"]
-        head = {name: value for name, value in one.items() if name != "nodes"}
+    def _divided(document: Document) -> list[Sequence[BodyPart]]:
+        rows = document["nodes"]
+        head = {name: value for name, value in document.items() if name != "nodes"}
         return [
             (BodyPart(msgspec.json.encode({**(head if at == 0 else {}), "rows": rows[at : at + ROWS]})),)
             for at in range(0, len(rows), ROWS)
@@ -111,23 +111,23 @@ def _varied(first: Document, number: int) -> Document:
 def busy_per_frame(trace: Sequence[Any]) -> list[float]:
     """Milliseconds of processor time that the page's own thread took for each frame."""
     threads = {
-        (one["pid"], one["tid"])
-        for one in trace
-        if one["name"] == "thread_name" and one["args"]["name"] == "CrRendererMain"
+        (event["pid"], event["tid"])
+        for event in trace
+        if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
     }
     frames: dict[tuple[int, int], list[float]] = {}
-    for one in trace:
-        if one["name"] == "FireAnimationFrame" and (one["pid"], one["tid"]) in threads:
-            frames.setdefault((one["pid"], one["tid"]), []).append(one["ts"])
+    for event in trace:
+        if event["name"] == "FireAnimationFrame" and (event["pid"], event["tid"]) in threads:
+            frames.setdefault((event["pid"], event["tid"]), []).append(event["ts"])
     main = max(frames, key=lambda key: len(frames[key]))
     starts: list[float] = []
     for at in sorted(frames[main]):
         if not starts or at - starts[-1] > SAME_FRAME_US:
             starts.append(at)
     tasks = sorted(
-        (one["ts"], one.get("tdur", 0) / 1000)
-        for one in trace
-        if one["name"] == "RunTask" and (one["pid"], one["tid"]) == main and one["ph"] == "X"
+        (event["ts"], event.get("tdur", 0) / 1000)
+        for event in trace
+        if event["name"] == "RunTask" and (event["pid"], event["tid"]) == main and event["ph"] == "X"
     )
     found, place = [0.0] * len(starts), 0
     for at, took in tasks:

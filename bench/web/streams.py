@@ -79,23 +79,23 @@ async def follow(number: int, port: int, arrivals: dict[int, float]) -> None:
     while data := await reader.read(1 << 16):
         now = time.perf_counter()
         tail = tail[-64:] + data
-        for number in {int(one) for one in NUMBER.findall(tail)}:
+        for number in {int(digits) for digits in NUMBER.findall(tail)}:
             arrivals.setdefault(number, now)
         tail = tail[tail.rfind(b"\n") + 1 :]
 
 
 def fall_asleep(stack: ExitStack, number: int, port: int) -> None:
     """Ask for a stream and never read it."""
-    one = stack.enter_context(socket.socket())
-    one.bind(source(number))
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    one.connect(("127.0.0.1", port))
-    one.sendall(EVENTS)
+    client = stack.enter_context(socket.socket())
+    client.bind(source(number))
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", port))
+    client.sendall(EVENTS)
 
 
 def spreads(arrivals: list[dict[int, float]]) -> Iterator[float]:
     """For each event, how long after the first reader the last one had it, or a newer one in its place."""
-    first, last = max(min(one) for one in arrivals), min(max(one) for one in arrivals)
+    first, last = max(min(seen) for seen in arrivals), min(max(seen) for seen in arrivals)
     for number in range(first + 1, last + 1):
         times = [min(at for seen, at in one.items() if seen >= number) for one in arrivals]
         yield max(times) - min(times)
@@ -122,14 +122,14 @@ async def measure(seconds: float) -> None:
         arrivals: list[dict[int, float]] = [{} for _ in range(STREAMS - ASLEEP)]
         readers = []
         # Not all at once: connections that are no streams yet have a cap of their own.
-        for number, one in enumerate(arrivals, ASLEEP):
-            readers.append(asyncio.create_task(follow(number, port, one)))
+        for number, seen in enumerate(arrivals, ASLEEP):
+            readers.append(asyncio.create_task(follow(number, port, seen)))
             await asyncio.sleep(PAUSE_SECONDS)
         await asyncio.sleep(3)
         early = memory_mib(pid)
         beside = await scrapes(port, seconds)
         after = memory_mib(pid)
-        lost = sum(one.done() for one in readers)
+        lost = sum(reader.done() for reader in readers)
         for reader in readers:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)

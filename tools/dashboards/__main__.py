@@ -20,19 +20,19 @@ DASHBOARDS: tuple[Dashboard, ...] = (
 )
 
 
-def path_of(one: Dashboard) -> Path:
-    return FOLDER / f"{one.uid}.json"
+def path_of(dashboard: Dashboard) -> Path:
+    return FOLDER / f"{dashboard.uid}.json"
 
 
 def write(root: Path) -> None:
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
-    for one in DASHBOARDS:
-        (root / path_of(one)).write_text(one.render(), encoding="utf-8")
+    for dashboard in DASHBOARDS:
+        (root / path_of(dashboard)).write_text(dashboard.render(), encoding="utf-8")
 
 
 def stale(root: Path) -> list[str]:
     """Paths of the dashboards that are missing, not what the sources would write now, or written by nobody."""
-    wanted = {root / path_of(one): one.render() for one in DASHBOARDS}
+    wanted = {root / path_of(dashboard): dashboard.render() for dashboard in DASHBOARDS}
     found = {path: path.read_text(encoding="utf-8") for path in (root / FOLDER).glob("*.json")}
     return sorted(
         str(path.relative_to(root))

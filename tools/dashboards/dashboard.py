@@ -43,7 +43,7 @@ class Dashboard:
 
     @property
     def panels(self) -> list[Panel]:
-        return [one for section in self.sections for one in section.panels]
+        return [panel for section in self.sections for panel in section.panels]
 
     def render(self) -> str:
         return json.dumps(self.model(), indent=2, ensure_ascii=False) + "\n"
@@ -61,7 +61,7 @@ class Dashboard:
             "time": {"from": "now-6h", "to": "now"},
             "timezone": "browser",
             "links": [_links()],
-            "templating": {"list": [_datasource(), *(_variable(one) for one in self.variables)]},
+            "templating": {"list": [_datasource(), *(_variable(variable) for variable in self.variables)]},
             "annotations": {"list": []},
             "panels": _laid_out(self.sections),
         }
@@ -74,11 +74,11 @@ def _laid_out(sections: tuple[Section, ...]) -> list[Json]:
         found.append(model.row(section.title, len(found) + 1, y))
         y += 1
         x = height = 0
-        for one in section.panels:
-            if x + one.width > _COLUMNS:
+        for each in section.panels:
+            if x + each.width > _COLUMNS:
                 x, y, height = 0, y + height, 0
-            found.append(model.panel(one, len(found) + 1, x, y))
-            x, height = x + one.width, max(height, one.height)
+            found.append(model.panel(each, len(found) + 1, x, y))
+            x, height = x + each.width, max(height, each.height)
         y += height
     return found
 
@@ -113,14 +113,14 @@ def _datasource() -> Json:
     }
 
 
-def _variable(one: Variable) -> Json:
+def _variable(variable: Variable) -> Json:
     """Choose all at first, as `.*`: that also finds series that lack the label, as `cluster` often is."""
     return {
         "type": "query",
-        "name": one.name,
-        "label": one.name.capitalize(),
+        "name": variable.name,
+        "label": variable.name.capitalize(),
         "datasource": DATASOURCE,
-        "query": {"query": one.query, "refId": f"{one.name}-variable"},
+        "query": {"query": variable.query, "refId": f"{variable.name}-variable"},
         "refresh": 2,
         "regex": "",
         "sort": 1,

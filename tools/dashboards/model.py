@@ -8,18 +8,18 @@ _WIDE = 12
 _NOISE = ("Time", "__name__", "job", "instance")
 
 
-def panel(one: Panel, number: int, x: int, y: int) -> Json:
+def panel(source: Panel, number: int, x: int, y: int) -> Json:
     return {
         "id": number,
-        "type": one.kind,
-        "title": one.title,
-        "description": one.description,
+        "type": source.kind,
+        "title": source.title,
+        "description": source.description,
         "datasource": DATASOURCE,
-        "gridPos": {"h": one.height, "w": one.width, "x": x, "y": y},
-        "fieldConfig": {"defaults": _defaults(one), "overrides": _overrides(one)},
-        "options": _options(one),
-        "targets": [_target(one, query, _LETTERS[place]) for place, query in enumerate(one.queries)],
-        "transformations": _transformations(one),
+        "gridPos": {"h": source.height, "w": source.width, "x": x, "y": y},
+        "fieldConfig": {"defaults": _defaults(source), "overrides": _overrides(source)},
+        "options": _options(source),
+        "targets": [_target(source, query, _LETTERS[place]) for place, query in enumerate(source.queries)],
+        "transformations": _transformations(source),
     }
 
 
@@ -28,36 +28,36 @@ def row(title: str, number: int, y: int) -> Json:
     return {"id": number, "type": "row", "title": title, "collapsed": False, "gridPos": place, "panels": []}
 
 
-def _target(one: Panel, query: Query, letter: str) -> Json:
+def _target(panel: Panel, query: Query, letter: str) -> Json:
     return {
         "refId": letter,
         "datasource": DATASOURCE,
         "expr": query.promql,
         "legendFormat": query.legend or "__auto",
-        "instant": one.instant,
-        "range": not one.instant,
-        "format": "table" if one.kind == "table" else "time_series",
+        "instant": panel.instant,
+        "range": not panel.instant,
+        "format": "table" if panel.kind == "table" else "time_series",
     }
 
 
-def _defaults(one: Panel) -> Json:
-    steps = [{"color": color, "value": value} for value, color in one.thresholds]
+def _defaults(panel: Panel) -> Json:
+    steps = [{"color": color, "value": value} for value, color in panel.thresholds]
     found: Json = {
-        "unit": one.unit,
-        "color": {"mode": _color_mode(one)},
+        "unit": panel.unit,
+        "color": {"mode": _color_mode(panel)},
         "thresholds": {"mode": "absolute", "steps": steps},
         "mappings": [],
-        "custom": _custom(one),
+        "custom": _custom(panel),
     }
-    if one.most is not None:
-        found["max"] = one.most
-    if one.kind == "state-timeline":
+    if panel.most is not None:
+        found["max"] = panel.most
+    if panel.kind == "state-timeline":
         found["mappings"] = [_state_names()]
     return found
 
 
-def _color_mode(one: Panel) -> str:
-    return "palette-classic" if one.kind == "timeseries" else "thresholds"
+def _color_mode(panel: Panel) -> str:
+    return "palette-classic" if panel.kind == "timeseries" else "thresholds"
 
 
 def _state_names() -> Json:
@@ -65,25 +65,25 @@ def _state_names() -> Json:
     return {"type": "value", "options": names}
 
 
-def _custom(one: Panel) -> Json:
-    if one.kind == "timeseries":
+def _custom(panel: Panel) -> Json:
+    if panel.kind == "timeseries":
         return {
             "drawStyle": "line",
             "axisSoftMin": 0,
             "lineWidth": 1,
-            "fillOpacity": 30 if one.stacked else 5,
+            "fillOpacity": 30 if panel.stacked else 5,
             "showPoints": "never",
             "spanNulls": False,
-            "stacking": {"mode": "normal" if one.stacked else "none", "group": "A"},
+            "stacking": {"mode": "normal" if panel.stacked else "none", "group": "A"},
         }
-    return {"align": "auto", "filterable": True} if one.kind == "table" else {}
+    return {"align": "auto", "filterable": True} if panel.kind == "table" else {}
 
 
-def _options(one: Panel) -> Json:
+def _options(panel: Panel) -> Json:
     calculated = {"calcs": ["lastNotNull"], "fields": "", "values": False}
     known: dict[str, Json] = {
         "timeseries": {
-            "legend": _legend(one),
+            "legend": _legend(panel),
             "tooltip": {"mode": "multi", "sort": "desc"},
         },
         "stat": {"reduceOptions": calculated, "colorMode": "value", "graphMode": "none", "textMode": "auto"},
@@ -91,12 +91,12 @@ def _options(one: Panel) -> Json:
         "state-timeline": {"mergeValues": True, "showValue": "never", "rowHeight": 0.8},
         "table": {"showHeader": True, "cellHeight": "sm"},
     }
-    return known[one.kind]
+    return known[panel.kind]
 
 
-def _legend(one: Panel) -> Json:
+def _legend(panel: Panel) -> Json:
     """A wide panel has room for figures beside the names."""
-    wide = one.width >= _WIDE
+    wide = panel.width >= _WIDE
     return {
         "displayMode": "table" if wide else "list",
         "placement": "bottom",
@@ -105,21 +105,21 @@ def _legend(one: Panel) -> Json:
     }
 
 
-def _overrides(one: Panel) -> list[Json]:
-    if one.kind != "table":
+def _overrides(panel: Panel) -> list[Json]:
+    if panel.kind != "table":
         return []
-    columns = [_column(one, query, place) for place, query in enumerate(one.queries) if query.legend]
-    return [*columns, *(_link(name, address) for name, address in one.links.items())]
+    columns = [_column(panel, query, place) for place, query in enumerate(panel.queries) if query.legend]
+    return [*columns, *(_link(name, address) for name, address in panel.links.items())]
 
 
-def _column(one: Panel, query: Query, place: int) -> Json:
+def _column(panel: Panel, query: Query, place: int) -> Json:
     properties = [{"id": "displayName", "value": query.legend}, {"id": "unit", "value": query.unit}]
-    return {"matcher": {"id": "byName", "options": _value_name(one, place)}, "properties": properties}
+    return {"matcher": {"id": "byName", "options": _value_name(panel, place)}, "properties": properties}
 
 
-def _value_name(one: Panel, place: int) -> str:
+def _value_name(panel: Panel, place: int) -> str:
     """Return what Grafana calls the column of a query's numbers."""
-    return f"Value #{_LETTERS[place]}" if len(one.queries) > 1 else "Value"
+    return f"Value #{_LETTERS[place]}" if len(panel.queries) > 1 else "Value"
 
 
 def _link(name: str, address: str) -> Json:
@@ -130,13 +130,13 @@ def _link(name: str, address: str) -> Json:
     }
 
 
-def _transformations(one: Panel) -> list[Json]:
-    if one.kind != "table":
+def _transformations(panel: Panel) -> list[Json]:
+    if panel.kind != "table":
         return []
-    nameless = [_value_name(one, place) for place, query in enumerate(one.queries) if not query.legend]
-    hidden = dict.fromkeys((*_NOISE, *one.hidden, *nameless), True)
+    nameless = [_value_name(panel, place) for place, query in enumerate(panel.queries) if not query.legend]
+    hidden = dict.fromkeys((*_NOISE, *panel.hidden, *nameless), True)
     organized: Json = {
         "id": "organize",
         "options": {"excludeByName": hidden, "indexByName": {}, "renameByName": {}},
     }
-    return [{"id": "merge", "options": {}}, organized] if len(one.queries) > 1 else [organized]
+    return [{"id": "merge", "options": {}}, organized] if len(panel.queries) > 1 else [organized]

@@ -214,7 +214,7 @@ def _family_as_text(family: Sequence[Metric]) -> Iterator[str]:
         yield from _wrapped(f"served: {how}")
     if row.read is not None:
         yield from _wrapped(f"read: {_ways(family).replace('`', '')}")
-    if names := list(dict.fromkeys(name for one in family for name in _all_names(one))):
+    if names := list(dict.fromkeys(name for row in family for name in _all_names(row))):
         yield from _wrapped(f"elsewhere: {', '.join(names)}")
     yield ""
 

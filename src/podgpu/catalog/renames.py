@@ -26,7 +26,7 @@ RENAMES: tuple[Rename, ...] = ()
 
 def in_force(version: str, renames: tuple[Rename, ...] = RENAMES) -> tuple[Rename, ...]:
     """List the renames whose old names this version still serves."""
-    return tuple(one for one in renames if minor_version(version) <= minor_version(one.since))
+    return tuple(rename for rename in renames if minor_version(version) <= minor_version(rename.since))
 
 
 def minor_version(version: str) -> tuple[int, int]:

@@ -1,7 +1,39 @@
-"""Judges a node: a check is a function of a snapshot and a few facts of the machine, and a row in `checks`."""
+"""Judges a node: a check is a function of a snapshot and a few facts of the machine."""
 
-from podgpu.doctor.check import Finding, Machine, Status
-from podgpu.doctor.checks import CHECKS, examine
+from collections.abc import Sequence
+
+from podgpu.doctor import accounting, claims, driver, environment, hardware, kubernetes, processes
+from podgpu.doctor.check import REPORT, Check, CheckResult, Finding, Machine, Status, finding
 from podgpu.doctor.cluster import CLUSTER_CHECKS, examine_cluster
+from podgpu.model import Snapshot
+from podgpu.views.text import line
 
 __all__ = ["CHECKS", "CLUSTER_CHECKS", "Finding", "Machine", "Status", "examine", "examine_cluster"]
+
+# In the order of the report.
+CHECKS: tuple[Check, ...] = (
+    *driver.CHECKS,
+    *hardware.CHECKS,
+    *processes.CHECKS,
+    *kubernetes.CHECKS,
+    *claims.CHECKS,
+    *accounting.CHECKS,
+    *environment.CHECKS,
+)
+
+
+def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
+    return tuple(finding for check in checks for finding in _findings(check, snapshot, machine))
+
+
+def _findings(check: Check, snapshot: Snapshot, machine: Machine) -> list[Finding]:
+    """A check that breaks must not take the others with it."""
+    try:
+        judged = check.judge(snapshot, machine)
+        verdicts = {"": judged} if isinstance(judged, CheckResult) else judged
+        return [
+            finding(check.id.replace("*", name), check.remedy, verdict) for name, verdict in verdicts.items()
+        ]
+    except Exception as error:
+        detail = line(f"this check broke, which is a bug in podgpu: {type(error).__name__}: {error}")
+        return [Finding(id=check.id, status=Status.FAIL, detail=detail, advice=REPORT)]

@@ -14,6 +14,9 @@ from podgpu.numbers import integer
 from podgpu.views.format import problem_texts
 from podgpu.views.text import line
 
+REPORT = "A bug in podgpu. Please report it with `podgpu snapshot -o json`."
+BY_REASON = "It depends on the reason: see docs/operations.md."
+
 
 class Status(StrEnum):
     PASS = "PASS"  # noqa: S105 - no password
@@ -61,10 +64,17 @@ Judge = Callable[[Snapshot, Machine], CheckResult | Mapping[str, CheckResult]]
 
 
 class Check(Struct, frozen=True):
+    """It passes when `meaning` is true; `remedy` is what to do else."""
+
     id: str
     meaning: str
     remedy: str
     judge: Judge
+
+
+def check(check_id: str, meaning: str, remedy: str) -> Callable[[Judge], Check]:
+    """Make a check of the function below."""
+    return lambda judge: Check(check_id, meaning, remedy, judge)
 
 
 def finding(check_id: str, remedy: str, verdict: CheckResult) -> Finding:
@@ -98,7 +108,7 @@ def down(part: PartStatus) -> CheckResult:
 
 
 def state_of(part: AgentPart, snapshot: Snapshot) -> PartStatus | None:
-    return next((one for one in snapshot.parts if one.name == part.name), None)
+    return next((status for status in snapshot.parts if status.name == part.name), None)
 
 
 def works(part: AgentPart, snapshot: Snapshot) -> bool:
@@ -156,7 +166,9 @@ def claims(snapshot: Snapshot) -> Iterator[Claim]:
 
 
 def number(readings: tuple[Reading, ...], metric: str) -> float | None:
-    return next((one.value for one in readings if one.metric == metric and isfinite(one.value)), None)
+    return next(
+        (reading.value for reading in readings if reading.metric == metric and isfinite(reading.value)), None
+    )
 
 
 def named(cards: list[Card], most: int = 4) -> str:

@@ -23,11 +23,27 @@ class ClusterCheck(Struct, frozen=True):
     judge: Callable[[Cluster], CheckResult]
 
 
+def _check(
+    check_id: str, meaning: str, remedy: str
+) -> Callable[[Callable[[Cluster], CheckResult]], ClusterCheck]:
+    return lambda judge: ClusterCheck(check_id, meaning, remedy, judge)
+
+
+@_check(
+    "cluster.parts",
+    "The API server and whatever else the reader of the cluster and the agents need can be reached.",
+    "Do what the reason says; the other parts work meanwhile.",
+)
 def _parts(cluster: Cluster) -> CheckResult:
     found = wrong(cluster, "view_lost", "part_down", "part_degraded")
     return found or passed("every part of the reader and of the agents works")
 
 
+@_check(
+    "cluster.nodes",
+    "Every node was read within three intervals.",
+    "Ask the agent there: podgpu doctor --url.",
+)
 def _read(cluster: Cluster) -> CheckResult:
     if found := wrong(cluster, "node_silent"):
         return found
@@ -35,17 +51,32 @@ def _read(cluster: Cluster) -> CheckResult:
     return passed(f"{nodes} read in time") if cluster.nodes else NO_NODE
 
 
+@_check(
+    "cluster.agents",
+    "Somebody reads the GPUs of every node that has some.",
+    "Let the agent's DaemonSet run there: check its node selector and tolerations.",
+)
 def _agents(cluster: Cluster) -> CheckResult:
-    without = [line(one.name) for one in cluster.nodes if one.state == "allocation"]
+    without = [line(node.name) for node in cluster.nodes if node.state == "allocation"]
     if without:
         return warned(f"nobody reads the GPUs of {count(len(without), 'node')}: {several(without)}")
     return passed("every node's GPUs are read") if cluster.nodes else NO_NODE
 
 
+@_check(
+    "cluster.gpus",
+    "No card is lost, broken, throttled, or busy with context switches.",
+    "See the checks of its node, below.",
+)
 def _gpus(cluster: Cluster) -> CheckResult:
     return wrong(cluster, *_OF_CARDS) or (passed("no GPU has a problem") if cluster.nodes else NO_NODE)
 
 
+@_check(
+    "cluster.holders",
+    "Nobody uses a GPU that it was not given, or holds one without using it for the time of --idle.after.",
+    "`podgpu idle` lists who holds GPUs and does not use them.",
+)
 def _holders(cluster: Cluster) -> CheckResult:
     found = wrong(cluster, *_OF_HOLDERS)
     return found or (
@@ -53,9 +84,10 @@ def _holders(cluster: Cluster) -> CheckResult:
     )
 
 
+@_check("cluster.versions", "All agents are of one version.", "Finish the upgrade of the DaemonSet.")
 def _versions(cluster: Cluster) -> CheckResult:
     found = Counter(
-        line(one.snapshot.version) for one in cluster.nodes if one.snapshot and one.origin == "agent"
+        line(node.snapshot.version) for node in cluster.nodes if node.snapshot and node.origin == "agent"
     )
     if not found:
         return skipped("no agent answers")
@@ -63,57 +95,19 @@ def _versions(cluster: Cluster) -> CheckResult:
     return passed(words) if len(found) == 1 else warned(words)
 
 
+@_check(
+    "cluster.demo",
+    "No node of a real cluster shows made-up numbers.",
+    "Stop `podgpu demo` there, and run `podgpu agent`.",
+)
 def _demo(cluster: Cluster) -> CheckResult:
-    made_up = [line(one.name) for one in cluster.nodes if one.snapshot and one.snapshot.demo]
+    made_up = [line(node.name) for node in cluster.nodes if node.snapshot and node.snapshot.demo]
     if made_up and len(made_up) < len(cluster.nodes):
         return failed(f"the numbers of {several(made_up)} are made up")
     return skipped("a demo") if made_up else passed("no node's numbers are made up")
 
 
-CLUSTER_CHECKS = (
-    ClusterCheck(
-        "cluster.parts",
-        "The API server and whatever else the reader of the cluster and the agents need can be reached.",
-        "Do what the reason says; the other parts work meanwhile.",
-        _parts,
-    ),
-    ClusterCheck(
-        "cluster.nodes",
-        "Every node was read within three intervals.",
-        "Ask the agent there: podgpu doctor --url.",
-        _read,
-    ),
-    ClusterCheck(
-        "cluster.agents",
-        "Somebody reads the GPUs of every node that has some.",
-        "Let the agent's DaemonSet run there: check its node selector and tolerations.",
-        _agents,
-    ),
-    ClusterCheck(
-        "cluster.gpus",
-        "No card is lost, broken, throttled, or busy with context switches.",
-        "See the checks of its node, below.",
-        _gpus,
-    ),
-    ClusterCheck(
-        "cluster.holders",
-        "Nobody uses a GPU that it was not given, or holds one without using it for the time of --idle.after.",
-        "`podgpu idle` lists who holds GPUs and does not use them.",
-        _holders,
-    ),
-    ClusterCheck(
-        "cluster.versions",
-        "All agents are of one version.",
-        "Finish the upgrade of the DaemonSet.",
-        _versions,
-    ),
-    ClusterCheck(
-        "cluster.demo",
-        "No node of a real cluster shows made-up numbers.",
-        "Stop `podgpu demo` there, and run `podgpu agent`.",
-        _demo,
-    ),
-)
+CLUSTER_CHECKS = (_parts, _read, _agents, _gpus, _holders, _versions, _demo)
 
 
 def examine_cluster(cluster: Cluster) -> tuple[Finding, ...]:

@@ -4,12 +4,14 @@ from collections import Counter
 
 from podgpu.catalog.agent_parts import DCGM, NVML
 from podgpu.doctor.check import (
+    BY_REASON,
     NO_GPU,
     PROFILED,
     SECOND_HAND,
     CheckResult,
     Machine,
     answering,
+    check,
     down,
     failed,
     first_hand,
@@ -44,6 +46,7 @@ LOSSES = frozenset(
 )
 
 
+@check("nvml.library", "The driver's library can be opened.", BY_REASON)
 def library(snapshot: Snapshot, _: Machine) -> CheckResult:
     if snapshot.demo:
         return skipped("simulated: no driver is asked")
@@ -55,6 +58,11 @@ def library(snapshot: Snapshot, _: Machine) -> CheckResult:
     return passed(f"driver {line(snapshot.driver_version)}, NVML {line(snapshot.nvml_version)}")
 
 
+@check(
+    "nvml.gpus",
+    "The driver lists GPUs, and each one answers.",
+    "Give the pod the nvidia runtime class with NVIDIA_VISIBLE_DEVICES=all, and run nvidia-smi on the node.",
+)
 def gpus(snapshot: Snapshot, _: Machine) -> CheckResult:
     if _is_down(NVML.name, snapshot):
         return skipped("needs nvml.library")
@@ -68,6 +76,11 @@ def gpus(snapshot: Snapshot, _: Machine) -> CheckResult:
     return passed(", ".join(f"{number} {model}" for model, number in models.items()))
 
 
+@check(
+    "nvml.processes",
+    "The driver lists the processes on each GPU.",
+    "Update the driver: 535.43 to 535.86 list processes incorrectly. Without hostPID: true it lists none.",
+)
 def processes(snapshot: Snapshot, _: Machine) -> CheckResult:
     if not answering(snapshot):
         return NO_GPU
@@ -86,6 +99,11 @@ def processes(snapshot: Snapshot, _: Machine) -> CheckResult:
     return passed(f"{count(total, 'process')} on {count(len(cards), 'GPU')}")
 
 
+@check(
+    "nvml.profiling",
+    "Hopper and newer cards provide profiling values (GPM).",
+    "Update the driver. If another program is profiling the card, stop it.",
+)
 def profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     if answering(snapshot) and not first_hand(snapshot):
         return SECOND_HAND
@@ -101,17 +119,22 @@ def profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     return passed(f"GPM answers on {count(len(able), 'GPU')}")
 
 
+@check(
+    "nvml.values",
+    "No value had to be left out because it made no sense or was not available.",
+    "docs/operations.md explains each reason; a newer driver fixes most.",
+)
 def values(snapshot: Snapshot, _: Machine) -> CheckResult:
     refused = [
-        f"GPU {card.gpu.index}: {line(one.call)} {one.reason}"
+        f"GPU {card.gpu.index}: {line(refused_call.call)} {refused_call.reason}"
         for card in snapshot.cards
-        for one in card.refused
+        for refused_call in card.refused
     ]
     if refused:
         return warned(several(refused), "Run nvidia-smi -q on the node. podgpu asks again by itself.")
-    lost = [one for one in snapshot.errors if one.source == NVML.name and one.reason in LOSSES]
+    lost = [error for error in snapshot.errors if error.source == NVML.name and error.reason in LOSSES]
     if lost:
-        return warned("; ".join(f"{one.reason}: {one.count}" for one in lost))
+        return warned("; ".join(f"{error.reason}: {error.count}" for error in lost))
     return passed("no value had to be left out") if answering(snapshot) else NO_GPU
 
 
@@ -128,3 +151,12 @@ def _may_profile(card: Card) -> bool:
 
 def _used(card: Card) -> float:
     return number(card.readings, "memory_used_bytes") or 0.0
+
+
+CHECKS = (
+    library,
+    gpus,
+    processes,
+    profiling,
+    values,
+)

@@ -2,7 +2,7 @@
 
 from podgpu.catalog.agent_parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS, SWITCHES
 from podgpu.catalog.renames import RENAMES, Rename, in_force
-from podgpu.doctor.check import CheckResult, Machine, down, passed, several, skipped, warned
+from podgpu.doctor.check import BY_REASON, CheckResult, Machine, check, down, passed, several, skipped, warned
 from podgpu.doctor.kubernetes import SOURCES
 from podgpu.model import PartStatus, Snapshot
 from podgpu.numbers import duration
@@ -15,6 +15,11 @@ STALE_INTERVALS = 3
 CHECKED = frozenset(part.name for part in (NVML, PROCFS, PODRESOURCES, *SOURCES, RESOURCE_CLAIMS, SWITCHES))
 
 
+@check(
+    "node.clock",
+    "NTP or the like keeps the clock right; the clock of a remote agent agrees with this machine's.",
+    "Start chrony or systemd-timesyncd on the node. A wrong clock breaks TLS and shifts every sample.",
+)
 def clock(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if machine.is_remote:
         return _compared(snapshot, machine)
@@ -27,6 +32,11 @@ def clock(snapshot: Snapshot, machine: Machine) -> CheckResult:
     )
 
 
+@check(
+    "dialect.dcgm-fields",
+    "Every counter of --dcgm.collectors is available without DCGM.",
+    "Remove the field from the list, or read dcgm-exporter's own page: docs/compatibility.md.",
+)
 def dcgm_fields(_: Snapshot, machine: Machine) -> CheckResult:
     if machine.missing_fields is None:
         return skipped("no list of counters is given")
@@ -36,6 +46,12 @@ def dcgm_fields(_: Snapshot, machine: Machine) -> CheckResult:
     return passed("every counter on the list is available")
 
 
+@check(
+    "dialect.shared-pods",
+    "On a dcgm page, a query for a pod finds it, also on a GPU that several pods share.",
+    "If OpenCost, KEDA or the like ask for pods, set --dcgm.per-container=on. Queries about cards then need "
+    "max by (UUID): docs/migration.md has the figures.",
+)
 def shared_pods(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if machine.splits_shared is None:
         return skipped("no address speaks dcgm")
@@ -47,6 +63,7 @@ def shared_pods(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return warned(f"pods that share a GPU have no rows of their own: {several(shared)}")
 
 
+@check("part.*", "Every other part of podgpu works.", BY_REASON)
 def parts(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
     """Those that are down, and those that work and miss something, unless another check says so."""
     return {line(part.name): down(part) for part in snapshot.parts if _is_untold(part)}
@@ -68,6 +85,11 @@ def _compared(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return passed("the agent's clock agrees with this machine's")
 
 
+@check(
+    "names.renamed",
+    "No metric that this version serves is about to lose its name.",
+    "Use the new name in queries, alerts and dashboards: docs/stability.md.",
+)
 def renamed(snapshot: Snapshot, _: Machine) -> CheckResult:
     return judged(snapshot.version, RENAMES)
 
@@ -76,4 +98,15 @@ def judged(version: str, renames: tuple[Rename, ...]) -> CheckResult:
     going = in_force(version, renames)
     if not going:
         return passed("no metric is about to lose its name")
-    return warned(several([f"{one.old} is now {one.new}, and goes in {one.until}" for one in going]))
+    return warned(
+        several([f"{rename.old} is now {rename.new}, and goes in {rename.until}" for rename in going])
+    )
+
+
+CHECKS = (
+    clock,
+    dcgm_fields,
+    shared_pods,
+    renamed,
+    parts,
+)

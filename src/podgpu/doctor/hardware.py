@@ -7,6 +7,7 @@ from podgpu.doctor.check import (
     CheckResult,
     Machine,
     answering,
+    check,
     first_hand,
     named,
     number,
@@ -22,6 +23,11 @@ from podgpu.numbers import count, integer
 NO_MIG = skipped("no GPU is in MIG mode")
 
 
+@check(
+    "gpu.recovery",
+    "The driver does not ask for a reset, a reboot or the like.",
+    "Drain the node, then do what the driver asks for.",
+)
 def recovery(snapshot: Snapshot, _: Machine) -> CheckResult:
     if found := wrong(snapshot, "recovery"):
         return found
@@ -31,24 +37,49 @@ def recovery(snapshot: Snapshot, _: Machine) -> CheckResult:
     return skipped("the driver does not report it") if cards else NO_GPU
 
 
+@check(
+    "gpu.memory",
+    "No bad memory is waiting to be replaced by spare memory, and no replacement failed.",
+    "Drain the node when you can, then run nvidia-smi --gpu-reset or reboot.",
+)
 def memory(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "memory_failed", "memory_pending") or _if_read(
         snapshot, "no bad memory is waiting to be replaced"
     )
 
 
+@check(
+    "gpu.xid",
+    "The driver has raised no XID error while podgpu was listening.",
+    "Look up the code in NVIDIA's list of XID errors, and search the kernel log for it.",
+)
 def xid(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "xid") or _if_read(snapshot, "none since podgpu began to listen")
 
 
+@check(
+    "gpu.ecc",
+    "No card has had memory errors that could not be corrected.",
+    "If the count grows, drain the node and run NVIDIA's field diagnostics.",
+)
 def ecc(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "ecc") or _if_read(snapshot, "no memory error that could not be corrected")
 
 
+@check(
+    "gpu.throttled",
+    "Neither heat nor power slows a card down.",
+    "Check the cooling and the power supply of the node.",
+)
 def throttled(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "throttled") or _if_read(snapshot, "neither heat nor power slows a GPU down")
 
 
+@check(
+    "gpu.switching",
+    "No card spends much of its time on context switches.",
+    "Let the tenants run side by side, with MPS or MIG, or give each of them more work at a time.",
+)
 def switching(snapshot: Snapshot, _: Machine) -> CheckResult:
     if found := wrong(snapshot, "switching"):
         return found
@@ -57,6 +88,11 @@ def switching(snapshot: Snapshot, _: Machine) -> CheckResult:
     return skipped("nothing measures it: see proc.switches")
 
 
+@check(
+    "gpu.link",
+    "Each PCIe link is as wide as the card and the slot allow.",
+    "Reseat the card, or check the riser and the slot.",
+)
 def link(snapshot: Snapshot, _: Machine) -> CheckResult:
     widths = {
         card.gpu.index: (now, most)
@@ -74,6 +110,11 @@ def link(snapshot: Snapshot, _: Machine) -> CheckResult:
     return passed("every link has its full width") if widths else skipped("no GPU reports its link")
 
 
+@check(
+    "mig.instances",
+    "A GPU in MIG mode has instances, and podgpu can see them.",
+    "Create some. If there are some, set NVIDIA_MIG_MONITOR_DEVICES=all on the agent's container.",
+)
 def instances(snapshot: Snapshot, _: Machine) -> CheckResult:
     cards = [card for card in answering(snapshot) if card.gpu.mig_enabled]
     empty = [card for card in cards if not card.instances]
@@ -83,13 +124,22 @@ def instances(snapshot: Snapshot, _: Machine) -> CheckResult:
     return passed(f"{count(found, 'instance')} on {count(len(cards), 'GPU')}") if cards else NO_MIG
 
 
+@check(
+    "mig.profiling",
+    "MIG instances provide profiling values; nothing else shows how busy they are.",
+    "GPM on instances needs Hopper or newer. If the card is, update the driver.",
+)
 def instance_profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     if answering(snapshot) and not first_hand(snapshot):
         return SECOND_HAND
     cards = [card for card in first_hand(snapshot) if card.instances]
     if not cards:
         return NO_MIG
-    mute = [card for card in cards if any(number(one.readings, PROFILED) is None for one in card.instances)]
+    mute = [
+        card
+        for card in cards
+        if any(number(instance.readings, PROFILED) is None for instance in card.instances)
+    ]
     if mute:
         return warned(f"{named(mute)}: instances without profiling values")
     return passed(f"GPM answers on {count(sum(len(card.instances) for card in cards), 'instance')}")
@@ -97,3 +147,16 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 def _if_read(snapshot: Snapshot, words: str) -> CheckResult:
     return passed(words) if answering(snapshot) else NO_GPU
+
+
+CHECKS = (
+    recovery,
+    memory,
+    xid,
+    ecc,
+    throttled,
+    switching,
+    link,
+    instances,
+    instance_profiling,
+)

@@ -2,9 +2,11 @@
 
 from podgpu.catalog.agent_parts import APISERVER, DCGM, LOG_DIRS, PODRESOURCES, PODS_API
 from podgpu.doctor.check import (
+    BY_REASON,
     CheckResult,
     Machine,
     Status,
+    check,
     claims,
     down,
     failed,
@@ -26,6 +28,7 @@ OF_KUBERNETES = frozenset(part.name for part in (PODRESOURCES, PODS_API, APISERV
 NO_KUBERNETES = skipped("no sign of Kubernetes here")
 
 
+@check("kubelet.socket", "The kubelet's pod-resources socket answers.", BY_REASON)
 def socket(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(PODRESOURCES, snapshot)
     if state is not None:
@@ -40,6 +43,11 @@ def socket(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return failed(where, next_step(Fault(reason="no_socket")))
 
 
+@check(
+    "kubelet.allocations",
+    "The kubelet reports which container was given which device.",
+    "See claims.missing and sharing.unknown-ids.",
+)
 def allocations(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if not works(PODRESOURCES, snapshot):
         return skipped("needs kubelet.socket") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
@@ -50,6 +58,7 @@ def allocations(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return passed(f"{count(len(found), 'claim')} of {count(len(containers), 'container')}")
 
 
+@check("kubelet.pods-api", "The kubelet's Pods API answers, where there is one.", BY_REASON)
 def pods_api(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(PODS_API, snapshot)
     if state is not None:
@@ -59,6 +68,7 @@ def pods_api(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return skipped("there is no pods-api folder; it comes with Kubernetes 1.37")
 
 
+@check("api.access", "The API server lets podgpu list and watch pods.", BY_REASON)
 def api_access(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(APISERVER, snapshot)
     if state is not None:
@@ -68,6 +78,11 @@ def api_access(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return skipped("the agent asks none" if machine.is_remote else "no service account here")
 
 
+@check(
+    "pods.source",
+    "There is a list of the pods on this node.",
+    "Give the agent's service account the role in docs/operations.md, or mount /var/log/pods.",
+)
 def source(snapshot: Snapshot, machine: Machine) -> CheckResult:
     working = [part.name for part in SOURCES if works(part, snapshot)]
     if working:
@@ -77,6 +92,11 @@ def source(snapshot: Snapshot, machine: Machine) -> CheckResult:
     )
 
 
+@check(
+    "pods.log-dirs",
+    "The kubelet's log folders can be read. They name the pods if nothing else does.",
+    BY_REASON,
+)
 def log_dirs(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(LOG_DIRS, snapshot)
     if state is not None:
@@ -84,6 +104,11 @@ def log_dirs(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return skipped("not mounted") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
 
 
+@check(
+    "pods.annotations",
+    "The pods' annotations can be read. Many schedulers write into them who has which card.",
+    "Give the agent's service account the role in docs/operations.md, and mount its token.",
+)
 def annotations(snapshot: Snapshot, machine: Machine) -> CheckResult:
     working = [part.name for part in WITH_ANNOTATIONS if works(part, snapshot)]
     if working:
@@ -93,12 +118,19 @@ def annotations(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return warned("no source reports the pods' labels, owners and annotations")
 
 
+@check(
+    "pods.names",
+    "Every pod on a GPU is in the list of pods.",
+    "Set NODE_NAME from spec.nodeName: --node-name must be the node's name in Kubernetes.",
+)
 def names(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if not any(works(part, snapshot) for part in SOURCES):
         return skipped("needs pods.source") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
-    nameless = {one.owner.pod_uid for one in holders(snapshot) if one.owner and _is_nameless(one)}
+    nameless = {holder.owner.pod_uid for holder in holders(snapshot) if holder.owner and _is_nameless(holder)}
     unlisted = {
-        (one.container.namespace, one.container.pod) for one in claims(snapshot) if not one.container.pod_uid
+        (claim.container.namespace, claim.container.pod)
+        for claim in claims(snapshot)
+        if not claim.container.pod_uid
     }
     # A missing pod shows up by its name among the claims and by its UID among the processes: it may be one pod.
     missing = max(len(nameless), len(unlisted))
@@ -125,3 +157,15 @@ def _unless_replaced(state: PartStatus, snapshot: Snapshot) -> CheckResult:
     verdict = down(state)
     is_replaced = any(works(part, snapshot) for part in WITH_ANNOTATIONS)
     return CheckResult(Status.WARN, verdict.detail, verdict.advice) if is_replaced else verdict
+
+
+CHECKS = (
+    socket,
+    allocations,
+    pods_api,
+    api_access,
+    source,
+    log_dirs,
+    annotations,
+    names,
+)

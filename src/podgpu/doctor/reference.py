@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from itertools import groupby
 
+from podgpu.doctor import CHECKS, CLUSTER_CHECKS
 from podgpu.doctor.check import Check
-from podgpu.doctor.checks import CHECKS
-from podgpu.doctor.cluster import CLUSTER_CHECKS, ClusterCheck
+from podgpu.doctor.cluster import ClusterCheck
 
 _PAGE = """\
 # podgpu doctor
 
-<!-- Generated from src/podgpu/doctor/checks.py by `make docs`. Do not edit. -->
+<!-- Generated from src/podgpu/doctor by `make docs`. Do not edit. -->
 
 `podgpu doctor` reads the node a few times, as `podgpu agent` would with the same options, and reports what works, what
 does not, and what to do. `podgpu doctor --url http://127.0.0.1:19400` judges the snapshot of a running agent instead.

@@ -36,7 +36,7 @@ def cluster_text(
     """Write the checks of the whole, and of each node what needs a look."""
     parts = [_written(name or "The cluster", whole, whole, width, colour=colour)]
     for node, findings in nodes.items():
-        bad = [one for one in findings if one.status in (Status.FAIL, Status.WARN)]
+        bad = [finding for finding in findings if finding.status in (Status.FAIL, Status.WARN)]
         parts.append(_written(line(node), bad, findings, width, colour=colour))
     return "\n".join(parts)
 
@@ -58,7 +58,7 @@ def _written(
         soft_wrap=True,
     )
     console.print(title, style="bold")
-    column = min(max((len(one.id) for one in shown), default=0), _LONGEST_ID) + _GAP
+    column = min(max((len(finding.id) for finding in shown), default=0), _LONGEST_ID) + _GAP
     for finding in shown:
         console.print(_row(finding, column, width))
     console.print(_sum(findings))
@@ -95,7 +95,7 @@ def _of_node(snapshot: Snapshot, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _counts(findings: Sequence[Finding]) -> dict[str, int]:
-    counts = Counter(one.status for one in findings)
+    counts = Counter(finding.status for finding in findings)
     return {status: counts[status] for status in Status}
 
 
@@ -130,7 +130,7 @@ def _row(finding: Finding, column: int, width: int) -> Text:
 def _sum(findings: Sequence[Finding]) -> Text:
     from rich.text import Text
 
-    counts = Counter(one.status for one in findings)
+    counts = Counter(finding.status for finding in findings)
     words = [(f"{counts[status]} {word}", _STYLES[status]) for status, word in _WORDS.items()]
     return Text(", ").join(Text(word, style) for word, style in words)
 

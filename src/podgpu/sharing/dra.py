@@ -65,16 +65,10 @@ class HeldDevice(Struct, frozen=True, kw_only=True):
     known, and `share_id` names that part.
     """
 
-    driver: str
-    pool: str
-    device: str
+    place: Place
     source: str
     share_id: str = ""
     consumed: dict[str, str] | None = None
-
-    @property
-    def place(self) -> Place:
-        return self.driver, self.pool, self.device
 
 
 class ClaimIndex:
@@ -87,10 +81,10 @@ class ClaimIndex:
         self.listed_by = listed_by
         self._known: dict[tuple[str, str], ResourceClaim] = {}
         self._made: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-        for one in known:
-            self._known[one.namespace, one.name] = one
-            for uid in one.pod_uids if one.pod_name else ():
-                self._made[one.namespace, uid][one.pod_name] = one.name
+        for claim in known:
+            self._known[claim.namespace, claim.name] = claim
+            for uid in claim.pod_uids if claim.pod_name else ():
+                self._made[claim.namespace, uid][claim.pod_name] = claim.name
 
     def names(self, pod: Pod) -> dict[str, str]:
         """Return the claims by the pod's own names. Those of templates are in the claim, not in the kubelet's list."""
@@ -115,7 +109,7 @@ class ContainerDevices:
         self._names = known.names(pod)
         self._requests = _requests(pod, container, self._names)
         found = {name: known.of(pod, name) for name in self._requests}
-        self._claims = {name: one for name, one in found.items() if one}
+        self._claims = {name: claim for name, claim in found.items() if claim}
 
     def held(self, rows: Iterable[DynamicAllocation]) -> Iterator[HeldDevice]:
         rows = list(rows)
@@ -128,7 +122,7 @@ class ContainerDevices:
             # A claim whose name only the kubelet knows is one that the status has by the pod's name for it.
             name = row.claim_name if row.claim_name in self._requests else ""
             if name not in status:
-                yield from self._cut(name, [row_held(row, self._listed_by)])
+                yield from self._cut(name, [_row_held(row, self._listed_by)])
         yield from self._reserved({*status, *(row.claim_name for row in rows)})
 
     def _status(self) -> dict[str, list[HeldDevice]]:
@@ -137,21 +131,21 @@ class ContainerDevices:
         return {
             name: devices
             for name, devices in found.items()
-            if name not in self._claims or {one.place for one in devices} & _places(self._claims[name])
+            if name not in self._claims
+            or {held.place for held in devices} & {*map(_place, self._claims[name].devices)}
         }
 
     def _is_over(self) -> bool:
-        """Whether it has come and gone, as init containers do. The kubelet lists those that stay."""
+        """Whether it is an init container that has ended. The kubelet lists those that stay."""
         return self._container.is_init and not self._container.running
 
     def _reserved(self, settled: set[str]) -> Iterator[HeldDevice]:
-        """Kubelets before 1.34 list nothing. Then the claim itself has to do."""
+        """Yield the devices of claims that nothing else lists: kubelets before 1.34 list none."""
         for name, claim in self._claims.items():
             if name not in settled and self._uid in claim.pod_uids:
-                devices = [
-                    HeldDevice(driver=one.driver, pool=one.pool, device=one.device, source="resourceclaim")
-                    for one in claim.devices
-                ]
+                devices = (
+                    HeldDevice(place=_place(device), source="resourceclaim") for device in claim.devices
+                )
                 yield from self._cut(name, devices)
 
     def _cut(self, name: str, devices: Iterable[HeldDevice]) -> Iterator[HeldDevice]:
@@ -160,11 +154,11 @@ class ContainerDevices:
         if claim is None:
             yield from devices
             return
-        own = [one for one in claim.devices if _matches(one.request, self._requests[name])]
+        own = [device for device in claim.devices if _matches(device.request, self._requests[name])]
         for held in devices:
-            for one in own:
-                if held.place == _place(one) and _is_same(held.share_id, one.share_id):
-                    yield replace(held, share_id=one.share_id, consumed=one.consumed)
+            for claimed in own:
+                if held.place == _place(claimed) and _is_same(held.share_id, claimed.share_id):
+                    yield replace(held, share_id=claimed.share_id, consumed=claimed.consumed)
 
 
 # What containers hold of one device, by the part of it: `""` where that is not known.
@@ -175,13 +169,13 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
     if allocation.resource == NO_GPU:
         return True
     pool_name, _, device = allocation.device_id.rpartition("/")
-    return found((allocation.resource, pool_name, device), inventory) is not None
+    return _device((allocation.resource, pool_name, device), inventory) is not None
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     held_by: defaultdict[str, Holders] = defaultdict(dict)
     for container, held in _all_held(inventory):
-        if device := found(held.place, inventory):
+        if device := _device(held.place, inventory):
             held_by[device].setdefault(container, {}).setdefault(held.share_id, held)
     for device, holders in held_by.items():
         users = Counter(share_id for parts in holders.values() for share_id in parts)
@@ -190,10 +184,6 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
                 part = _part(held, device, inventory)
                 among = users[share_id] if held.consumed else len(holders)
                 yield _claim(container, held, device, part, among, inventory)
-
-
-def cards(inventory: Inventory) -> Iterator[Device]:
-    return sighted(inventory)
 
 
 def _claim(
@@ -205,6 +195,7 @@ def _claim(
     inventory: Inventory,
 ) -> Claim:
     gpu = inventory.instances.get(device, device)
+    driver, pool, name = held.place
     return Claim(
         gpu=gpu,
         mig=device if gpu != device else "",
@@ -212,15 +203,15 @@ def _claim(
         share=part.share / among,
         memory_limit_bytes=part.memory,
         core_limit_ratio=part.cores,
-        resource=held.driver,
-        device_id=f"{held.pool}/{held.device}",
+        resource=driver,
+        device_id=f"{pool}/{name}",
         system=NAME,
         source=held.source,
     )
 
 
 def _part(held: HeldDevice, device: str, inventory: Inventory) -> DeviceShare:
-    """Nobody says how large a part is that only the kubelet names."""
+    """Return what is held of a device. The size of a part that only the kubelet names is not known."""
     if held.consumed:
         return _consumed(held, held.consumed, device, inventory)
     return DeviceShare(share=0.0 if held.share_id and held.consumed is None else 1.0)
@@ -230,13 +221,13 @@ def _consumed(
     held: HeldDevice, consumed: Mapping[str, str], device: str, inventory: Inventory
 ) -> DeviceShare:
     """Read what a claim consumes. Where that is no memory and no cores, the share is not known."""
-    offered = inventory.once(pool).get(held.place)
+    offered = inventory.once(_pool).get(held.place)
     capacity = offered.capacity if offered else {}
     memory = size(consumed.get(MEMORY, ""))
     total = size(capacity.get(MEMORY, "")) or inventory.memory.get(device)
     cores = _ratio(consumed, capacity)
     of_memory = min(1.0, memory / total) if memory and total else 0.0
-    if held.driver == HAMI and memory:
+    if held.place[0] == HAMI and memory:
         memory -= memory % MIB  # its library counts in MiB
     return DeviceShare(share=cores or of_memory, memory=memory, cores=cores)
 
@@ -263,7 +254,7 @@ def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, HeldDevice]]
     for ref, rows in listed.items():
         # Of two pods of one name the kubelet does not say which it means; their own status is enough.
         if (ref.namespace, ref.pod, ref.container) not in named:
-            yield from ((ref, row_held(row, inventory.source)) for row in rows)
+            yield from ((ref, _row_held(row, inventory.source)) for row in rows)
 
 
 def _listed(inventory: Inventory) -> dict[ContainerRef, list[DynamicAllocation]]:
@@ -275,9 +266,9 @@ def _listed(inventory: Inventory) -> dict[ContainerRef, list[DynamicAllocation]]
     return listed
 
 
-def found(place: Place, inventory: Inventory) -> str | None:
+def _device(place: Place, inventory: Inventory) -> str | None:
     """Return the UUID of the card or the MIG instance, if this node has it."""
-    offered = inventory.once(pool).get(place)
+    offered = inventory.once(_pool).get(place)
     attributes = offered.attributes if offered else {}
     if uuid := attributes.get("uuid"):
         return uuid if uuid in inventory.gpus or uuid in inventory.instances else None
@@ -290,27 +281,28 @@ def found(place: Place, inventory: Inventory) -> str | None:
     return _instance(mig, attributes.get("parentUUID"), inventory) if mig else None
 
 
-def pool(inventory: Inventory) -> Mapping[Place, PoolDevice]:
+def _pool(inventory: Inventory) -> Mapping[Place, PoolDevice]:
     """Return what drivers offer."""
-    return {(one.driver, one.pool, one.device): one for one in reversed(inventory.pool_devices)}
+    return {_place(device): device for device in reversed(inventory.pool_devices)}
 
 
-def sighted(inventory: Inventory) -> Iterator[Device]:
+def cards(inventory: Inventory) -> Iterator[Device]:
     """Yield the cards of the slices, and those that their MIG instances are on."""
-    for one in inventory.pool_devices:
-        if one.driver not in _CARDS:
+    for offered in inventory.pool_devices:
+        if offered.driver not in _CARDS:
             continue
-        if card := _CARDS[one.driver].fullmatch(one.device):
-            uuid = one.attributes.get("uuid", "")
-            memory, model = size(one.capacity.get("memory", "")), one.attributes.get("productName", "")
+        if card := _CARDS[offered.driver].fullmatch(offered.device):
+            uuid = offered.attributes.get("uuid", "")
+            memory = size(offered.capacity.get(MEMORY, ""))
+            model = offered.attributes.get("productName", "")
             yield kube_cards.card(uuid, number=int(card["minor"]), model=model, memory=memory)
-        elif mig := _MIG.fullmatch(one.device):
+        elif mig := _MIG.fullmatch(offered.device):
             instance = kube_cards.instance(
-                one.attributes.get("uuid") or one.device,
-                profile=one.attributes.get("profile", mig["profile"]),
+                offered.attributes.get("uuid") or offered.device,
+                profile=offered.attributes.get("profile", mig["profile"]),
                 start=int(mig["start"]),
             )
-            parent = one.attributes.get("parentUUID", "")
+            parent = offered.attributes.get("parentUUID", "")
             yield kube_cards.card(parent, number=int(mig["minor"]), instances=[instance])
 
 
@@ -326,7 +318,7 @@ def _instance(name: re.Match[str], parent: str | None, inventory: Inventory) -> 
 
 
 def _bare(profile: str) -> str:
-    """A device's name has no room for dots and plus signs."""
+    """Write a profile as in a device's name, which cannot have dots and plus signs."""
     return "".join(filter(str.isalnum, profile)).lower()
 
 
@@ -334,17 +326,13 @@ def _only(migs: list[MigInstance]) -> str | None:
     return migs[0].uuid if len(migs) == 1 else None
 
 
-def _place(device: ClaimedDevice) -> Place:
+def _place(device: ClaimedDevice | PoolDevice | DynamicAllocation) -> Place:
     return device.driver, device.pool, device.device
 
 
 def _is_same(listed: str, claimed: str) -> bool:
     """Whether two names of a part may be of the same. Older kubelets list none."""
     return not (listed and claimed) or listed == claimed
-
-
-def _places(claim: ResourceClaim) -> set[Place]:
-    return {_place(one) for one in claim.devices}
 
 
 def _requests(pod: Pod, container: PodContainer, names: dict[str, str]) -> dict[str, set[str]]:
@@ -371,7 +359,7 @@ def _in_status(container: PodContainer) -> dict[str, list[HeldDevice]]:
         kind, _, name = resource.partition(":")
         if kind == "claim":
             found_in[name.partition("/")[0]].append(_status_device(device_id))
-    return {name: [one for one in found if one] for name, found in found_in.items() if all(found)}
+    return {name: [held for held in found if held] for name, found in found_in.items() if all(found)}
 
 
 def _status_device(device_id: str) -> HeldDevice | None:
@@ -380,13 +368,11 @@ def _status_device(device_id: str) -> HeldDevice | None:
     pool, _, device = rest.rpartition("/")
     if not (driver and pool and device) or "=" in device_id:
         return None
-    return HeldDevice(driver=driver, pool=pool, device=device, source="pod status")
+    return HeldDevice(place=(driver, pool, device), source="pod status")
 
 
-def row_held(row: DynamicAllocation, source: str) -> HeldDevice:
-    return HeldDevice(
-        driver=row.driver, pool=row.pool, device=row.device, source=source, share_id=row.share_id
-    )
+def _row_held(row: DynamicAllocation, source: str) -> HeldDevice:
+    return HeldDevice(place=_place(row), source=source, share_id=row.share_id)
 
 
 SYSTEM = SharingSystem(

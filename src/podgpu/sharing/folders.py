@@ -35,13 +35,15 @@ def owners(folders: Collection[str], holders: Collection[str], pod: Pod | None) 
     """Return the container that each folder of a pod is of."""
     if len(folders) == len(holders) == 1:
         return dict(zip(folders, holders, strict=True))
-    listed = [one for one in pod.containers if not one.is_ephemeral] if pod and pod.phase else []
+    listed = (
+        [container for container in pod.containers if not container.is_ephemeral] if pod and pod.phase else []
+    )
     own = {name: name for name in holders}
     if not listed:  # a pod without a phase is not known by its spec
         return own if set(folders) == set(holders) else {}
     # An init container that has ended is not listed as a holder, but may have been one.
-    initial = [one.name for one in listed if one.is_init and one.limits]
-    names = [one.name for one in listed]
+    initial = [container.name for container in listed if container.is_init and container.limits]
+    names = [container.name for container in listed]
     readings = [own, _by_place(names, holders), _by_place(names, {*holders, *initial})]
     fitting = [reading for reading in readings if set(folders) <= reading.keys()]
     found = {name: {reading[name] for reading in fitting} for name in folders}

@@ -144,11 +144,11 @@ def _places(inventory: Inventory) -> dict[tuple[str, str, str], PlacedCores]:
 
 def _holdings(inventory: Inventory) -> Iterator[HeldCores]:
     """Yield what counts as a GPU for gpu-manager: whole cards, or a part with some memory."""
-    own = [one for one in inventory.allocations if _is_own(one)]
+    own = [given for given in inventory.allocations if _is_own(given)]
     held: Counter[tuple[str, ...]] = Counter()
-    for one in own:
-        held[*_container(one), one.resource] += one.units
-    one_core = {_container(one): one for one in own if one.resource == CORE}
+    for given in own:
+        held[*_container(given), given.resource] += given.units
+    one_core = {_container(given): given for given in own if given.resource == CORE}
     for container, allocation in one_core.items():
         holding = HeldCores(
             allocation=allocation, cores=held[*container, CORE], blocks=held[*container, MEMORY]
@@ -164,8 +164,8 @@ def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[PlacedC
     if pod is None or sorted(map(len, notes.values())) != sorted(holding.cards for holding in holdings):
         return
     ordered = _by_order(pod, notes)
-    if all(len(ordered.get(one.allocation.container, ())) == one.cards for one in holdings):
-        yield from (PlacedCores(one, ordered[one.allocation.container]) for one in holdings)
+    if all(len(ordered.get(held.allocation.container, ())) == held.cards for held in holdings):
+        yield from (PlacedCores(held, ordered[held.allocation.container]) for held in holdings)
         return
     for holding in holdings:
         fitting = {cards for cards in notes.values() if len(cards) == holding.cards}
@@ -175,7 +175,11 @@ def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[PlacedC
 
 def _by_order(pod: Pod, notes: Notes) -> Notes:
     """Return the notes by the names of the containers. A pod without a phase is not known by its spec."""
-    own = [one.name for one in pod.containers if pod.phase and not (one.is_init or one.is_ephemeral)]
+    own = [
+        container.name
+        for container in pod.containers
+        if pod.phase and not (container.is_init or container.is_ephemeral)
+    ]
     return {name: notes[str(place)] for place, name in enumerate(own) if str(place) in notes}
 
 

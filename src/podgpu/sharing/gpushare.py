@@ -87,7 +87,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     container = holder.namespace, holder.pod, holder.container
     holding = inventory.once(_holdings).get(container)
     if holding is None:
-        given = sum(one.units for one in inventory.once(_given).get(container, ()))
+        given = sum(allocation.units for allocation in inventory.once(_given).get(container, ()))
         of_card = _of_card(claim.gpu, 0, inventory)
         return MinimumClaim(share=given / max(of_card, given) if of_card else 0.0)
     more = holding.given / (holding.noted or holding.given)
@@ -136,9 +136,9 @@ def _container(allocation: Allocation) -> Container:
 
 def _given(inventory: Inventory) -> dict[Container, list[Allocation]]:
     given: dict[Container, list[Allocation]] = {}
-    for one in inventory.allocations:
-        if one.resource == RESOURCE:
-            given.setdefault(_container(one), []).append(one)
+    for allocation in inventory.allocations:
+        if allocation.resource == RESOURCE:
+            given.setdefault(_container(allocation), []).append(allocation)
     return given
 
 
@@ -155,7 +155,7 @@ def _holdings(inventory: Inventory) -> dict[Container, HeldUnits]:
 def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> HeldUnits:
     """`is_alone` says that no other container of the pod has been given anything."""
     pod = inventory.pod(ids[0])
-    source, given = "annotation", sum(one.units for one in ids)
+    source, given = "annotation", sum(allocation.units for allocation in ids)
     noted = given
     if pod and SPREAD in pod.annotations:
         spread = _spread(pod, ids[0].container, is_alone=is_alone)
@@ -164,7 +164,7 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
     elif pod and NUMBER in pod.annotations:
         readings = _readings({pod.annotations[NUMBER]: given}, inventory)
     else:
-        named = Counter(one.device_id.partition(SEPARATOR)[0] for one in ids)
+        named = Counter(allocation.device_id.partition(SEPARATOR)[0] for allocation in ids)
         here = {card: units for card, units in named.items() if card in inventory.gpus}
         readings, source = (here,) if here else (), inventory.source
     return HeldUnits(allocation=ids[0], given=given, noted=noted, readings=readings, source=source)
@@ -186,7 +186,7 @@ def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
     note = spreads(pod)
     if not pod.phase:
         return next(iter(note.values())) if len(note) == 1 and is_alone else {}
-    own = [one.name for one in pod.containers if not (one.is_init or one.is_ephemeral)]
+    own = [each.name for each in pod.containers if not (each.is_init or each.is_ephemeral)]
     return note.get(str(own.index(container)), {}) if container in own else {}
 
 
@@ -207,7 +207,7 @@ def _by_memory(card: str, inventory: Inventory) -> int:
 def _is_in_mib(inventory: Inventory) -> bool:
     """Recognise it by an id whose number is higher than any card has GiB."""
     most = max(inventory.memory.values(), default=0) // GIB
-    ids = (one.device_id for one in inventory.allocations if one.resource == RESOURCE)
+    ids = (given.device_id for given in inventory.allocations if given.resource == RESOURCE)
     return any(positive(device_id.partition(SEPARATOR)[2]) >= most for device_id in ids)
 
 
@@ -239,7 +239,9 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     """
     count, of_card = inventory.once(by_node)
     named = {
-        one.device_id.partition(SEPARATOR)[0] for one in inventory.allocations if one.resource == RESOURCE
+        given.device_id.partition(SEPARATOR)[0]
+        for given in inventory.allocations
+        if given.resource == RESOURCE
     }
     uuid = next(iter(named)) if len(named) == count == 1 and kube_cards.UUID.fullmatch(min(named)) else ""
     for place in _numbers(inventory, count):
@@ -282,7 +284,7 @@ def _noted(inventory: Inventory) -> set[int]:
     for pod in inventory.pods:
         if SPREAD in pod.annotations and not pod.finished:
             found.update(place for spread in spreads(pod).values() for place in spread)
-    return {int(one) for one in found if one.isascii() and one.isdigit() and len(one) < 4}
+    return {int(text) for text in found if text.isascii() and text.isdigit() and len(text) < 4}
 
 
 SYSTEM = SharingSystem(

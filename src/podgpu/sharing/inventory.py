@@ -56,7 +56,11 @@ def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
     if sorted(map(len, entries)) != sorted(given.values()):
         return {}
     fitting = {count: {entry for entry in entries if len(entry) == count} for count in given.values()}
-    return {one: next(iter(fitting[count])) for one, count in given.items() if len(fitting[count]) == 1}
+    return {
+        container: next(iter(fitting[count]))
+        for container, count in given.items()
+        if len(fitting[count]) == 1
+    }
 
 
 def _is_served(device: Device) -> bool | None:
@@ -64,7 +68,7 @@ def _is_served(device: Device) -> bool | None:
 
     A tenant of a time-sliced card may bring its own MPS, which limits nobody: then there are other processes beside it.
     """
-    mode = next((one.value for one in device.readings if one.metric == MODE), None)
+    mode = next((reading.value for reading in device.readings if reading.metric == MODE), None)
     if mode == ONE_PROCESS:
         return True
     sharers = [process.kinds for process in device.processes if SHARER in process.kinds]
@@ -126,7 +130,7 @@ class Inventory:
 
     @cached_property
     def _listed(self) -> tuple[Allocation, ...]:
-        return tuple(one for one in self._given if (one.namespace, one.pod) not in self._ended)
+        return tuple(given for given in self._given if (given.namespace, given.pod) not in self._ended)
 
     @cached_property
     def disputed(self) -> tuple[Allocation, ...]:
@@ -137,39 +141,41 @@ class Inventory:
         if self.ratios or self.source != PODRESOURCES.name:
             return ()
         holders: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
-        for one in self._listed:
-            if one.device_id in self.gpus or one.device_id in self.instances:
-                holders[one.resource, one.device_id].add((one.namespace, one.pod))
+        for given in self._listed:
+            if given.device_id in self.gpus or given.device_id in self.instances:
+                holders[given.resource, given.device_id].add((given.namespace, given.pod))
         alive = {(pod.namespace, pod.name) for pod in self.pods if not pod.finished}
         disputes = {key: pods & alive for key, pods in holders.items() if len(pods) > 1}
         return tuple(
-            one
-            for one in self._listed
-            if (living := disputes.get((one.resource, one.device_id))) is not None
-            and living != {(one.namespace, one.pod)}
+            given
+            for given in self._listed
+            if (living := disputes.get((given.resource, given.device_id))) is not None
+            and living != {(given.namespace, given.pod)}
         )
 
     @cached_property
     def allocations(self) -> tuple[Allocation, ...]:
         disputed = frozenset(self.disputed)
-        return tuple(one for one in self._listed if one not in disputed)
+        return tuple(given for given in self._listed if given not in disputed)
 
     @cached_property
     def dynamic(self) -> tuple[DynamicAllocation, ...]:
-        return tuple(one for one in self._given_dynamically if (one.namespace, one.pod) not in self._ended)
+        return tuple(
+            given for given in self._given_dynamically if (given.namespace, given.pod) not in self._ended
+        )
 
     @cached_property
     def dynamic_allocations(self) -> tuple[Allocation, ...]:
         """The devices of resource claims in the words of a device plugin: driver, and pool/device."""
         return tuple(
             Allocation(
-                namespace=one.namespace,
-                pod=one.pod,
-                container=one.container,
-                resource=one.driver,
-                device_id=f"{one.pool}/{one.device}",
+                namespace=given.namespace,
+                pod=given.pod,
+                container=given.container,
+                resource=given.driver,
+                device_id=f"{given.pool}/{given.device}",
             )
-            for one in self.dynamic
+            for given in self.dynamic
         )
 
     @cached_property
@@ -205,15 +211,17 @@ class Inventory:
     @cached_property
     def migs(self) -> dict[str, tuple[MigInstance, ...]]:
         """A card's UUID -> its MIG instances."""
-        return {device.gpu.uuid: tuple(one.mig for one in device.instances) for device in self.devices}
+        return {
+            device.gpu.uuid: tuple(instance.mig for instance in device.instances) for device in self.devices
+        }
 
     @cached_property
     def mig_names(self) -> dict[str, str]:
         """A plugin's name for a MIG instance -> its UUID. Before R470 it was named after its place on the card."""
         place = {
-            f"MIG-{device.gpu.uuid}/{one.mig.gpu_instance_id}/{one.mig.compute_instance_id}": one.mig.uuid
-            for device in self.devices
-            for one in device.instances
+            f"MIG-{card}/{mig.gpu_instance_id}/{mig.compute_instance_id}": mig.uuid
+            for card, migs in self.migs.items()
+            for mig in migs
         }
         return place | {uuid: uuid for uuid in self.instances}
 
@@ -233,10 +241,10 @@ class Inventory:
     def memory(self) -> dict[str, int]:
         """A card's UUID -> its memory in bytes."""
         return {
-            device.gpu.uuid: int(one.value)
+            device.gpu.uuid: int(reading.value)
             for device in self.devices
-            for one in device.readings
-            if one.metric == "memory_total_bytes"
+            for reading in device.readings
+            if reading.metric == "memory_total_bytes"
         }
 
     @cached_property
@@ -249,15 +257,15 @@ class Inventory:
     def vgpus(self) -> tuple[VirtualGpu, ...]:
         """What libraries in containers keep in files, under the names of the containers that it is of."""
         holders: defaultdict[str, set[str]] = defaultdict(set)
-        for one in self.allocations if self._files else ():
-            if (pod := self.pod(one)) and any(self.named(one.device_id)):
-                holders[pod.uid].add(one.container)
+        for given in self.allocations if self._files else ():
+            if (pod := self.pod(given)) and any(self.named(given.device_id)):
+                holders[pod.uid].add(given.container)
         return tuple(rightly_named(self._files, holders, self.pods))
 
     @cached_property
     def enforced(self) -> dict[tuple[str, str, str], int | None]:
         """Limits of memory that a library in the container keeps in a file, by pod UID, container and card."""
-        return {(one.pod_uid, one.container, one.gpu): one.memory_limit_bytes for one in self.vgpus}
+        return {(vgpu.pod_uid, vgpu.container, vgpu.gpu): vgpu.memory_limit_bytes for vgpu in self.vgpus}
 
     def parts(self, read: Callable[[str, str], tuple[str, int] | None], label: str = "") -> Counter[str]:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
@@ -270,7 +278,7 @@ class Inventory:
         """
         if not self.is_seen:
             return self._parts_by_node(read, label)
-        given = [read(one.resource, one.device_id) for one in self.allocations]
+        given = [read(allocation.resource, allocation.device_id) for allocation in self.allocations]
         offered = [read(resource, device_id) for resource, device_id in self.allocatable]
         counts = Counter(part[0] for part in given if part)
         for device, number in filter(None, (*given, *offered)):
@@ -279,13 +287,15 @@ class Inventory:
         if not on_offer:
             return Counter()
         most = max(counts[device] for device in on_offer)
-        return Counter({one: count if one in on_offer else max(count, most) for one, count in counts.items()})
+        return Counter(
+            {device: count if device in on_offer else max(count, most) for device, count in counts.items()}
+        )
 
     def _parts_by_node(self, read: Callable[[str, str], tuple[str, int] | None], label: str) -> Counter[str]:
         numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        for one in self.allocations:
-            if part := read(one.resource, one.device_id):
-                highest = numbers[one.resource]
+        for allocation in self.allocations:
+            if part := read(allocation.resource, allocation.device_id):
+                highest = numbers[allocation.resource]
                 highest[part[0]] = max(part[1], highest.get(part[0], 0))
         return Counter(
             {
@@ -316,7 +326,7 @@ class Inventory:
     def _limits(self) -> dict[tuple[str, str], Mapping[str, str]]:
         """What containers ask for, by pod UID and name. A pod without a phase is not known by its spec."""
         known = [pod for pod in self.pods if pod.phase]
-        return {(pod.uid, one.name): one.limits for pod in known for one in pod.containers}
+        return {(pod.uid, container.name): container.limits for pod in known for container in pod.containers}
 
     def limits(self, container: ContainerRef) -> Mapping[str, str] | None:
         """Return what a container asks for, None if its spec is not known."""

@@ -74,13 +74,13 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
 def excused(inventory: Inventory) -> Iterator[tuple[str, Excused]]:
     """Yield the reservation pods, each with the card that it has for others."""
     reserved = inventory.once(_reservations)
-    for one in inventory.allocations:
-        if one.resource.startswith(GPUS) and _is_reservation(one.namespace, one.pod, inventory):
-            pod = inventory.pod(one)
-            container = ContainerRef(one.namespace, one.pod, one.container, pod.uid if pod else "")
-            named = one.device_id if one.device_id in inventory.gpus else ""
-            card = named or reserved.get((one.namespace, one.pod), "")
-            proof = f"its namespace {one.namespace} is the sharing system's own"
+    for given in inventory.allocations:
+        if given.resource.startswith(GPUS) and _is_reservation(given.namespace, given.pod, inventory):
+            pod = inventory.pod(given)
+            container = ContainerRef(given.namespace, given.pod, given.container, pod.uid if pod else "")
+            named = given.device_id if given.device_id in inventory.gpus else ""
+            card = named or reserved.get((given.namespace, given.pod), "")
+            proof = f"its namespace {given.namespace} is the sharing system's own"
             yield card, Excused(role="reservation", proof=proof, container=container)
 
 
@@ -108,9 +108,9 @@ def _is_fraction(pod: Pod, inventory: Inventory) -> bool:
 def _reservations(inventory: Inventory) -> dict[PodName, str]:
     """Return the card of each reservation pod; none, where it is not known yet."""
     given: defaultdict[PodName, list[Allocation]] = defaultdict(list)
-    for one in inventory.allocations:
-        if one.resource.startswith(GPUS):
-            given[one.namespace, one.pod].append(one)
+    for allocation in inventory.allocations:
+        if allocation.resource.startswith(GPUS):
+            given[allocation.namespace, allocation.pod].append(allocation)
     is_listed = bool(inventory.allocations)
     return {
         (pod.namespace, pod.name): _card(pod, given[pod.namespace, pod.name], inventory, is_listed=is_listed)
@@ -121,7 +121,7 @@ def _reservations(inventory: Inventory) -> dict[PodName, str]:
 
 def _card(pod: Pod, given: list[Allocation], inventory: Inventory, *, is_listed: bool) -> str:
     """Return what the kubelet gave, else what the pod noted, if the kubelet gave it one or was not asked."""
-    cards = {one.device_id for one in given if one.device_id in inventory.gpus}
+    cards = {allocation.device_id for allocation in given if allocation.device_id in inventory.gpus}
     if cards:
         return cards.pop() if len(cards) == 1 else ""
     noted = pod.annotations.get(RESERVED_CARD, "")
@@ -178,9 +178,9 @@ def _container(pod: Pod) -> str:
     """Return the container that is named, else the first of the spec; none, if the spec is not known."""
     named = pod.annotations.get(CONTAINER)
     fitting = (
-        one.name
-        for one in pod.containers
-        if (one.name == named if named else not (one.is_init or one.is_ephemeral))
+        container.name
+        for container in pod.containers
+        if (container.name == named if named else not (container.is_init or container.is_ephemeral))
     )
     return next(fitting, "")
 

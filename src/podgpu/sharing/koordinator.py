@@ -110,7 +110,7 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     """A pod's limits are all there is to see of it."""
     listed = inventory.once(_listed)
     for pod in inventory.pods:
-        asks = any(one.startswith(GPUS) for container in _lasting(pod) for one in container.limits)
+        asks = any(name.startswith(GPUS) for container in _lasting(pod) for name in container.limits)
         is_running = asks and pod.phase and not pod.finished
         if is_running and not (_parts(pod, inventory) or _names_a_card(listed[pod.uid], inventory)):
             container = _container(pod, listed[pod.uid])
@@ -126,8 +126,8 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 
 
 def _asked(pod: Pod, resource: str) -> Fraction:
-    asked = (quantity(one.limits.get(resource, "")) for one in _lasting(pod))
-    return max((one for one in asked if one), default=Fraction(0))
+    asked = (quantity(container.limits.get(resource, "")) for container in _lasting(pod))
+    return max((amount for amount in asked if amount), default=Fraction(0))
 
 
 def _listed(inventory: Inventory) -> defaultdict[str, list[Allocation]]:
@@ -144,23 +144,23 @@ def _names_a_card(allocations: Iterable[Allocation], inventory: Inventory) -> bo
 
 
 def _container(pod: Pod, allocations: Iterable[Allocation]) -> str:
-    listed = {one.container for one in allocations if _is_gpu(one.resource)}
-    names = listed or _asking(pod) or {one.name for one in _lasting(pod)}
+    listed = {allocation.container for allocation in allocations if _is_gpu(allocation.resource)}
+    names = listed or _asking(pod) or {container.name for container in _lasting(pod)}
     return next(iter(names)) if len(names) == 1 else ""
 
 
 def _asking(pod: Pod) -> set[str]:
     """Name who has a limit on GPUs. What an init container asked for is what others have after it."""
     asking = {
-        one.name
-        for one in pod.containers
-        if any(_is_gpu(resource) and quantity(limit) for resource, limit in one.limits.items())
+        container.name
+        for container in pod.containers
+        if any(_is_gpu(resource) and quantity(limit) for resource, limit in container.limits.items())
     }
-    return asking.intersection(one.name for one in _lasting(pod)) or asking
+    return asking.intersection(container.name for container in _lasting(pod)) or asking
 
 
 def _lasting(pod: Pod) -> list[PodContainer]:
-    return [one for one in pod.containers if not (one.is_init or one.is_ephemeral)]
+    return [container for container in pod.containers if not (container.is_init or container.is_ephemeral)]
 
 
 def _is_gpu(resource: str) -> bool:

@@ -131,8 +131,10 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     for pod in inventory.pods if given else ():
         for held in given.get((NUMBER, pod.uid), {}).values():
             noted = tuple(_whole(pod, held, inventory))
-            listed = tuple(inventory.claim(one, one.device_id, system=NAME) for one in held if one.device_id)
-            if noted and listed and {one.gpu for one in noted} != {one.gpu for one in listed}:
+            listed = tuple(
+                inventory.claim(given, given.device_id, system=NAME) for given in held if given.device_id
+            )
+            if noted and listed and {claim.gpu for claim in noted} != {claim.gpu for claim in listed}:
                 yield AmbiguousClaims(options=(noted, listed), usual=0)
 
 
@@ -167,9 +169,11 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 def doubts(inventory: Inventory) -> Iterator[str]:
     vgpu, memory = inventory.once(_vgpu_unit), inventory.once(_memory_unit)
     unlimited = [
-        one for one in inventory.once(_claims) if one.resource != NUMBER and not one.memory_limit_bytes
+        claim
+        for claim in inventory.once(_claims)
+        if claim.resource != NUMBER and not claim.memory_limit_bytes
     ]
-    if any((memory if one.resource == MEMORY else vgpu).mib is None for one in unlimited):
+    if any((memory if claim.resource == MEMORY else vgpu).mib is None for claim in unlimited):
         yield UNKNOWN_UNIT
 
 
@@ -178,10 +182,11 @@ def _claims(inventory: Inventory) -> tuple[Claim, ...]:
     given = inventory.once(_given)
     found: list[Claim] = []
     for pod in inventory.pods if given else ():
-        found += [_claim(held, one, vgpu, inventory) for held, one in _vgpus(pod, inventory)]
+        found += [_claim(held, device, vgpu, inventory) for held, device in _vgpus(pod, inventory)]
         for container in given.get((MEMORY, pod.uid), {}).values():
             found += [
-                _claim(container[0], one, memory, inventory) for one in _units(pod, container, inventory)
+                _claim(container[0], device, memory, inventory)
+                for device in _units(pod, container, inventory)
             ]
         for container in given.get((NUMBER, pod.uid), {}).values():
             found += _whole(pod, container, inventory)
@@ -189,7 +194,7 @@ def _claims(inventory: Inventory) -> tuple[Claim, ...]:
 
 
 def _holders(inventory: Inventory) -> set[tuple[str, str]]:
-    return {(one.container.pod_uid, one.container.container) for one in inventory.once(_claims)}
+    return {(claim.container.pod_uid, claim.container.container) for claim in inventory.once(_claims)}
 
 
 def _kind(allocation: Allocation, inventory: Inventory) -> str | None:
@@ -214,7 +219,7 @@ def _is_noted(allocation: Allocation, inventory: Inventory) -> bool:
 
 def _is_renamed(inventory: Inventory) -> bool:
     """Whether a plugin of Volcano's offers vGPUs by another name: no other plugin has parts of memory and cores."""
-    return bool(inventory.once(_parts)) and not any(one == VGPU for one, _ in inventory.allocatable)
+    return bool(inventory.once(_parts)) and not any(resource == VGPU for resource, _ in inventory.allocatable)
 
 
 def _parts(inventory: Inventory) -> Counter[str]:
@@ -226,9 +231,9 @@ def _parts(inventory: Inventory) -> Counter[str]:
 def _given(inventory: Inventory) -> dict[tuple[str, str], dict[str, list[Allocation]]]:
     """Return what the kubelet gave, by the kind of resource and the pod's UID, for each container."""
     given: dict[tuple[str, str], dict[str, list[Allocation]]] = {}
-    for one in inventory.allocations:
-        if (kind := _kind(one, inventory)) and (pod := inventory.pod(one)):
-            given.setdefault((kind, pod.uid), {}).setdefault(one.container, []).append(one)
+    for allocation in inventory.allocations:
+        if (kind := _kind(allocation, inventory)) and (pod := inventory.pod(allocation)):
+            given.setdefault((kind, pod.uid), {}).setdefault(allocation.container, []).append(allocation)
     return given
 
 
@@ -237,7 +242,9 @@ def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Volcano
     given = inventory.once(_given).get((VGPU, pod.uid), {}) if VGPU_IDS in pod.annotations else {}
     entries = matched(pod, {container: _number(held) for container, held in given.items()}) if given else {}
     for container, entry in entries.items():
-        yield from ((given[container][0], one) for one in entry if one and one.card in inventory.gpus)
+        yield from (
+            (given[container][0], device) for device in entry if device and device.card in inventory.gpus
+        )
 
 
 def _units(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[VolcanoDevice]:
@@ -258,7 +265,7 @@ def _whole(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[C
 
 
 def _number(held: list[Allocation]) -> int:
-    return sum(one.units for one in held)
+    return sum(given.units for given in held)
 
 
 def _indexed(inventory: Inventory) -> dict[str, tuple[str, ...]]:
@@ -294,21 +301,23 @@ def _memory_unit(inventory: Inventory) -> MemoryUnit:
 
 def _by_index(inventory: Inventory, resource: str) -> Counter[str]:
     by_index = inventory.by_index
-    ids = (_UNIT.fullmatch(device_id) for one, device_id in inventory.allocatable if one == resource)
-    return Counter(by_index[one["index"]] for one in ids if one and one["index"] in by_index)
+    ids = (_UNIT.fullmatch(device_id) for offered, device_id in inventory.allocatable if offered == resource)
+    return Counter(by_index[match["index"]] for match in ids if match and match["index"] in by_index)
 
 
-def _claim(allocation: Allocation, one: VolcanoDevice, unit: MemoryUnit, inventory: Inventory) -> Claim:
+def _claim(allocation: Allocation, device: VolcanoDevice, unit: MemoryUnit, inventory: Inventory) -> Claim:
     """Claim a part of a card. Where a unit's size is not known, the library in the container may keep the limit."""
-    cores = one.cores / 100 if one.cores else None
-    claim = inventory.claim(allocation, one.card, system=NAME, share=cores or unit.share(one.card, one.units))
-    limit = unit.size(one.card, one.units) if one.card in inventory.memory else None
-    holder = claim.container.pod_uid, claim.container.container, one.card
+    cores = device.cores / 100 if device.cores else None
+    claim = inventory.claim(
+        allocation, device.card, system=NAME, share=cores or unit.share(device.card, device.units)
+    )
+    limit = unit.size(device.card, device.units) if device.card in inventory.memory else None
+    holder = claim.container.pod_uid, claim.container.container, device.card
     return msgspec.structs.replace(
         claim,
         memory_limit_bytes=limit or inventory.enforced.get(holder),
         core_limit_ratio=cores,
-        device_id=one.text,
+        device_id=device.text,
         source="annotation",
     )
 
@@ -320,7 +329,11 @@ def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
         return {}
     entries = _entries(text)
     # A pod without a phase is not known by its spec.
-    names = [one.name for one in pod.containers if pod.phase and not one.is_init and one.name in given]
+    names = [
+        container.name
+        for container in pod.containers
+        if pod.phase and not container.is_init and container.name in given
+    ]
     counts = [given[name] for name in names]
     if len(names) == len(given) and counts == list(map(len, entries)):
         return dict(zip(names, entries, strict=True))
@@ -362,7 +375,7 @@ def _only(least: int, most: int) -> int | None:
 
 
 def _round(least: int, most: int) -> Iterator[int]:
-    return (one for one in sorted(_ROUND) if least <= one <= most)
+    return (number for number in sorted(_ROUND) if least <= number <= most)
 
 
 SYSTEM = SharingSystem(

@@ -60,7 +60,7 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
         noted[claim.container].append(claim)
     for container, claims in noted.items():
         listed = tuple(_listed(claims, given[container.pod_uid][container.container], inventory))
-        if listed and {one.gpu for one in listed} != {one.gpu for one in claims}:
+        if listed and {claim.gpu for claim in listed} != {claim.gpu for claim in claims}:
             yield AmbiguousClaims(options=(tuple(claims), listed), usual=0)
 
 
@@ -114,12 +114,12 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
                 and ids[0].resource.startswith(VENDOR)
                 and (uid, name) not in placed
             ):
-                yield msgspec.structs.replace(ids[0], units=sum(one.units for one in ids))
+                yield msgspec.structs.replace(ids[0], units=sum(given.units for given in ids))
 
 
 def _is_here(inventory: Inventory) -> bool:
     """Whether anything but ids shows that it is HAMi's node: other plugins have such ids too."""
-    limits = (name for pod in inventory.pods for one in pod.containers for name in one.limits)
+    limits = (name for pod in inventory.pods for container in pod.containers for name in container.limits)
     noted = any(DEVICES_ALLOCATED in pod.annotations for pod in inventory.pods)
     return noted or bool(inventory.vgpus) or any(name.startswith(SIGNS) for name in limits)
 
@@ -131,7 +131,7 @@ def _parts(inventory: Inventory) -> Counter[str]:
 
 
 def _holders(inventory: Inventory) -> set[tuple[str, str]]:
-    return {(one.container.pod_uid, one.container.container) for one in inventory.once(_claims)}
+    return {(claim.container.pod_uid, claim.container.container) for claim in inventory.once(_claims)}
 
 
 def _claims(inventory: Inventory) -> tuple[Claim, ...]:
@@ -145,17 +145,17 @@ def _noted(inventory: Inventory) -> tuple[Claim, ...]:
 
 def _listed(noted: Sequence[Claim], ids: Sequence[Allocation], inventory: Inventory) -> Iterator[Claim]:
     """Claim as much of the cards that the ids name, unless the note's parts differ: which is whose is not known."""
-    named = [next(inventory.named(one.device_id), "") for one in ids]
-    parts = {(one.memory_limit_bytes, one.core_limit_ratio) for one in noted}
-    is_whole = len(noted) == len(ids) and not any(one.mig for one in noted)
+    named = [next(inventory.named(allocation.device_id), "") for allocation in ids]
+    parts = {(claim.memory_limit_bytes, claim.core_limit_ratio) for claim in noted}
+    is_whole = len(noted) == len(ids) and not any(claim.mig for claim in noted)
     if not is_whole or len(parts) > 1 or "" in named or len(set(named)) < len(named):
         return
     ((memory, cores),) = parts
-    for card, one in zip(named, ids, strict=True):
+    for card, allocation in zip(named, ids, strict=True):
         part = HamiDevice(
-            text=one.device_id, card=card, memory=memory or 0, cores=round((cores or 0.0) * ALL_CORES)
+            text=allocation.device_id, card=card, memory=memory or 0, cores=round((cores or 0.0) * ALL_CORES)
         )
-        claim = _claim(one, part, "annotation", inventory)
+        claim = _claim(allocation, part, "annotation", inventory)
         yield msgspec.structs.replace(claim, index=noted[0].index if len(ids) == 1 else None)
 
 
@@ -184,9 +184,9 @@ def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
 
 def _given(inventory: Inventory) -> Given:
     given: Given = {}
-    for one in inventory.allocations:
-        if _is_own(one, inventory) and (pod := inventory.pod(one)):
-            given.setdefault(pod.uid, {}).setdefault(one.container, []).append(one)
+    for allocation in inventory.allocations:
+        if _is_own(allocation, inventory) and (pod := inventory.pod(allocation)):
+            given.setdefault(pod.uid, {}).setdefault(allocation.container, []).append(allocation)
     return given
 
 
@@ -197,8 +197,10 @@ def _with_notes(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set[str
     for pod in inventory.pods:
         held = given.get(pod.uid, {}) if DEVICES_ALLOCATED in pod.annotations else {}
         if held:
-            counts = {container: sum(one.units for one in ids) for container, ids in held.items()}
-            found.append((pod, counts, {one.resource for ids in held.values() for one in ids}))
+            counts = {
+                container: sum(allocation.units for allocation in ids) for container, ids in held.items()
+            }
+            found.append((pod, counts, {allocation.resource for ids in held.values() for allocation in ids}))
     return found
 
 
@@ -231,7 +233,9 @@ def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
 
 def _shared(inventory: Inventory) -> set[str]:
     """The cards that a file may name: whole ones that no other system's id mentions."""
-    foreign = (one.device_id for one in inventory.allocations if not _is_own(one, inventory))
+    foreign = (
+        allocation.device_id for allocation in inventory.allocations if not _is_own(allocation, inventory)
+    )
     others = {card for device_id in foreign for card in inventory.named(device_id)}
     return set(inventory.gpus) - set(inventory.instances.values()) - others
 
@@ -266,36 +270,36 @@ def _slice(vgpu: VirtualGpu) -> HamiDevice:
     )
 
 
-def _claim(allocation: Allocation, one: HamiDevice, source: str, inventory: Inventory) -> Claim:
-    instance = _instance(one, inventory)
-    share = 1.0 if instance else _share(one, inventory)
+def _claim(allocation: Allocation, device: HamiDevice, source: str, inventory: Inventory) -> Claim:
+    instance = _instance(device, inventory)
+    share = 1.0 if instance else _share(device, inventory)
     return msgspec.structs.replace(
-        inventory.claim(allocation, instance or one.card, system=NAME, share=share),
-        memory_limit_bytes=one.memory or None,
-        core_limit_ratio=None if instance or not one.cores else one.cores / ALL_CORES,
-        device_id=one.text,
+        inventory.claim(allocation, instance or device.card, system=NAME, share=share),
+        memory_limit_bytes=device.memory or None,
+        core_limit_ratio=None if instance or not device.cores else device.cores / ALL_CORES,
+        device_id=device.text,
         source=source,
     )
 
 
-def _instance(one: HamiDevice, inventory: Inventory) -> str | None:
+def _instance(device: HamiDevice, inventory: Inventory) -> str | None:
     """Return the MIG instance, if the note has its UUID, or its place and it is as large as noted."""
-    if inventory.instances.get(one.mig) == one.card:
-        return one.mig
-    instances = inventory.migs.get(one.card, ())
-    if one.place is None or one.place >= len(instances):
+    if inventory.instances.get(device.mig) == device.card:
+        return device.mig
+    instances = inventory.migs.get(device.card, ())
+    if device.place is None or device.place >= len(instances):
         return None
-    found = instances[one.place]
+    found = instances[device.place]
     profile = _PROFILE.fullmatch(found.profile)
-    is_as_large = profile is not None and abs(int(profile["size"]) - one.memory / GIB) <= NEAR_GIB
+    is_as_large = profile is not None and abs(int(profile["size"]) - device.memory / GIB) <= NEAR_GIB
     return found.uuid if is_as_large else None
 
 
-def _share(one: HamiDevice, inventory: Inventory) -> float:
-    if one.cores:
-        return one.cores / ALL_CORES
-    total = inventory.memory.get(one.card)
-    return min(1.0, one.memory / total) if total else 0.0
+def _share(device: HamiDevice, inventory: Inventory) -> float:
+    if device.cores:
+        return device.cores / ALL_CORES
+    total = inventory.memory.get(device.card)
+    return min(1.0, device.memory / total) if total else 0.0
 
 
 SYSTEM = SharingSystem(

@@ -88,14 +88,18 @@ def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     whoever starts first. The container that it was written for asked for devices and was given none.
     """
     entries = _entries(pod.annotations[DEVICES_ALLOCATED], pod.annotations.get(MIG_ALLOCATIONS, "[]"))
-    lasting = [one for one in pod.containers if pod.phase and not (one.is_init or one.is_ephemeral)]
+    lasting = [
+        container
+        for container in pod.containers
+        if pod.phase and not (container.is_init or container.is_ephemeral)
+    ]
     if len(entries) != len(lasting):
         return {}
-    init = {one.name for one in pod.containers if one.is_init}
+    init = {container.name for container in pod.containers if container.is_init}
     written = {
-        entry: one.name
-        for one, entry in zip(reversed(lasting), reversed(entries), strict=True)
-        if one.name not in given and any(quantity(one.limits.get(name, "")) for name in resources)
+        entry: container.name
+        for container, entry in zip(reversed(lasting), reversed(entries), strict=True)
+        if container.name not in given and any(quantity(container.limits.get(name, "")) for name in resources)
     }
     had = matched(pod, given, resources)
     return {name: written[entry] for name, entry in had.items() if name in init and entry in written}
@@ -103,12 +107,16 @@ def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
 
 def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) -> Iterator[dict[str, Entry]]:
     """Yield the ways to place all entries. A pod without a phase is not known by its spec."""
-    listed = [one for one in pod.containers if pod.phase and not one.is_ephemeral]
-    lasting = [one for one in listed if not one.is_init]
+    listed = [container for container in pod.containers if pod.phase and not container.is_ephemeral]
+    lasting = [container for container in listed if not container.is_init]
     for containers in (listed, lasting):
         if containers and len(entries) == len(containers):
-            yield {one.name: entry for one, entry in zip(containers, entries, strict=True)}
-    asking = [one.name for one in listed if any(quantity(one.limits.get(name, "")) for name in resources)]
+            yield {container.name: entry for container, entry in zip(containers, entries, strict=True)}
+    asking = [
+        container.name
+        for container in listed
+        if any(quantity(container.limits.get(name, "")) for name in resources)
+    ]
     full = [entry for entry in entries if entry]
     if asking and len(full) == len(asking):
         yield dict(zip(asking, full, strict=True))
@@ -116,7 +124,7 @@ def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) ->
 
 def _fits(placed: Mapping[str, Entry], given: Mapping[str, int], pod: Pod) -> bool:
     """Whether entries are as long as they must be. The kubelet lists only those init containers that keep running."""
-    init = {one.name for one in pod.containers if one.is_init}
+    init = {container.name for container in pod.containers if container.is_init}
     return given.keys() <= placed.keys() and all(
         len(entry) == given.get(name, 0)
         for name, entry in placed.items()
@@ -135,7 +143,7 @@ def _likely(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> Ite
     Newer versions of HAMi put init containers first. Of these the kubelet lists only the ones that keep running; the
     others hold nothing that the pod's containers do not hold after them.
     """
-    init = [one.name for one in pod.containers if one.is_init]
+    init = [container.name for container in pod.containers if container.is_init]
     unlisted = {place for place, name in enumerate(init) if name not in given}
     yield [entry for place, entry in enumerate(entries) if entry and place not in unlisted]
     if len(entries) <= len(pod.containers) - len(init):
@@ -148,7 +156,7 @@ def _entries(text: str, of_migs: str) -> tuple[Entry, ...]:
     return tuple(
         tuple(
             _slice(device, migs.get((place, index), ""))
-            for index, device in enumerate(one for one in entry.split(":") if one not in NO_DEVICE)
+            for index, device in enumerate(text for text in entry.split(":") if text not in NO_DEVICE)
         )
         for place, entry in enumerate(text.removesuffix(";").split(";"))
     )
@@ -179,11 +187,15 @@ def cards(node: KubeNode) -> Iterator[Device]:
     it has.
     """
     text = node.annotations.get(NODE_CARDS, "")
-    for one in _listed(text) if text.lstrip().startswith("[") else _joined(text):
-        if kube_cards.UUID.fullmatch(one.id):
-            number = one.index if one.index is not None and 0 <= one.index < kube_cards.MOST_CARDS else None
-            memory = one.devmem * MIB if 0 < one.devmem <= MOST_MIB else None
-            yield kube_cards.card(one.id, number=number, model=one.type, memory=memory)
+    for listed in _listed(text) if text.lstrip().startswith("[") else _joined(text):
+        if kube_cards.UUID.fullmatch(listed.id):
+            number = (
+                listed.index
+                if listed.index is not None and 0 <= listed.index < kube_cards.MOST_CARDS
+                else None
+            )
+            memory = listed.devmem * MIB if 0 < listed.devmem <= MOST_MIB else None
+            yield kube_cards.card(listed.id, number=number, model=listed.type, memory=memory)
 
 
 def _listed(text: str) -> list[RegisteredCard]:
@@ -195,8 +207,8 @@ def _listed(text: str) -> list[RegisteredCard]:
 
 def _joined(text: str) -> Iterator[RegisteredCard]:
     """Read `UUID,COUNT,MiB,CORES,TYPE,NUMA,HEALTH[,INDEX,MODE]:`."""
-    for one in text.split(":"):
-        fields = one.split(",")
+    for card in text.split(":"):
+        fields = card.split(",")
         if len(fields) >= 7:
             index = fields[7] if len(fields) > 7 else ""
             yield RegisteredCard(

@@ -126,7 +126,7 @@ def _region(parent: int, name: str) -> Region | None:
         names = _names(folder, MOST_FILES)
         if len(names) > MOST_FILES:
             raise BadRegion("too_many_files")
-        caches = [one for one in names if one.endswith(SUFFIX)]
+        caches = [name for name in names if name.endswith(SUFFIX)]
         if len(caches) > 1:
             raise BadRegion("several_caches")
         return _read(folder, caches[0]) if caches else None
