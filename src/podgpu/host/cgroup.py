@@ -1,6 +1,6 @@
 """The owner of a process, by the text of its /proc/PID/cgroup.
 
-A path is read from the root down, and the first pod counts. Whoever owns a cgroup may name the cgroups below it after
+A path is read from the root down, and the first pod counts. The owner of a cgroup may name the cgroups below it after
 any pod, but cannot rename the cgroups above. So a pod is believed only below the root of this node's kubelet. A reader
 that runs in a pod knows that root by its own path, wherever the node itself may be nested (kind, LXC). Other readers
 believe the places where only the system makes cgroups.
@@ -71,12 +71,12 @@ class CgroupMatch(Struct, frozen=True, kw_only=True):
 
 
 def classify(text: str, *, private: bool = False, roots: frozenset[str] | None = None) -> CgroupMatch:
-    """Weigh all lines. `private` means that the reader has its own cgroup namespace, where `/` is not the host's.
+    """Consider all lines. `private` means that the reader has its own cgroup namespace, where `/` is not the host's.
 
     `roots` are where the kubelet's cgroups begin, as `roots_above` found them for the reader.
     """
     lines = _lines(text)
-    matches = [_path(path, at, roots) for path, at in lines.items() if path not in ("", "/")]
+    matches = [_classify_path(path, line, roots) for path, line in lines.items() if path not in ("", "/")]
     pods = [match for match in matches if match.kind == "pod"]
     if pods:
         return _agreed(pods)
@@ -87,10 +87,14 @@ def classify(text: str, *, private: bool = False, roots: frozenset[str] | None =
         for match in matches:
             if match.kind == kind:
                 return match
-    shown = next((at for at in lines.values() if at.startswith("0::")), next(iter(lines.values()), ""))
+    shown = next((line for line in lines.values() if line.startswith("0::")), next(iter(lines.values()), ""))
     if not lines or (private and not matches):
-        return CgroupMatch(kind="unknown", line=shown, reason=PRIVATE if lines else UNRECOGNISED)
+        return _unknown(shown, PRIVATE if lines else UNRECOGNISED)
     return CgroupMatch(kind="host", line=shown)
+
+
+def _unknown(line: str, reason: str = UNRECOGNISED) -> CgroupMatch:
+    return CgroupMatch(kind="unknown", line=line, reason=reason)
 
 
 def roots_above(text: str) -> frozenset[str] | None:
@@ -111,11 +115,11 @@ def _lines(text: str) -> dict[str, str]:
     """
     whole = text if len(text) <= _TEXT else text[: text.rfind("\n", 0, _TEXT) + 1]
     found: dict[str, str] = {}
-    for each in whole.split("\n", _LINES)[:_LINES]:
+    for line in whole.split("\n", _LINES)[:_LINES]:
         # A path may contain colons; the fields before it may not.
-        fields = each.split(":", 2)
-        if len(fields) == 3 and (fields[2] not in found or each.startswith("0::")):
-            found[fields[2]] = each
+        fields = line.split(":", 2)
+        if len(fields) == 3 and (fields[2] not in found or line.startswith("0::")):
+            found[fields[2]] = line
     return found
 
 
@@ -123,7 +127,7 @@ def _agreed(pods: list[CgroupMatch]) -> CgroupMatch:
     """Lines that name two pods prove neither. Two containers of the same pod prove the pod."""
     owners = [match.owner for match in pods if match.owner]
     if len({owner.pod_uid for owner in owners}) > 1:
-        return CgroupMatch(kind="unknown", line=pods[0].line, reason=UNRECOGNISED)
+        return _unknown(pods[0].line)
     containers = {owner.container_id for owner in owners if owner.container_id}
     if len(containers) > 1:
         owner = Owner(pod_uid=owners[0].pod_uid, qos=owners[0].qos)
@@ -131,26 +135,18 @@ def _agreed(pods: list[CgroupMatch]) -> CgroupMatch:
     return next((pod for pod in pods if pod.owner and pod.owner.container_id), pods[0])
 
 
-def _path(path: str, at: str, roots: frozenset[str] | None) -> CgroupMatch:
+def _classify_path(path: str, line: str, roots: frozenset[str] | None) -> CgroupMatch:
     names, relative = _names(path)
     if not names:
-        return CgroupMatch(kind="unknown", line=at, reason=PRIVATE)
+        return _unknown(line, PRIVATE)
     if not relative and (job := _SLURM.fullmatch("/".join(names))):
-        return CgroupMatch(kind="host", line=at, owner=Owner(container_id=job[1], runtime="slurm"))
+        return CgroupMatch(kind="host", line=line, owner=Owner(container_id=job[1], runtime="slurm"))
     entry = _entry(names, relative=relative)
     if entry is not None and (relative or _is_the_kubelets(names, entry, roots)):
         owner = _pod(names[entry:])
-        return (
-            CgroupMatch(kind="pod", line=at, owner=owner)
-            if owner
-            else CgroupMatch(kind="unknown", line=at, reason=UNRECOGNISED)
-        )
+        return CgroupMatch(kind="pod", line=line, owner=owner) if owner else _unknown(line)
     above = names[: _like_kubelets(names)]
-    return (
-        _outside(above, at, relative=relative)
-        if above
-        else CgroupMatch(kind="unknown", line=at, reason=UNRECOGNISED)
-    )
+    return _outside(above, line, relative=relative) if above else _unknown(line)
 
 
 def _names(path: str) -> tuple[list[str], bool]:
@@ -166,11 +162,9 @@ def _entry(names: list[str], *, relative: bool) -> int | None:
     """
     if not relative:
         return _like_kubelets(names)
-    return (
-        0
-        if _POD_DIRECTORY.fullmatch(names[0]) or _like_kubelets(names[:1]) == 0 or _PARENT.fullmatch(names[0])
-        else None
-    )
+    first = names[0]
+    is_kubelets = _POD_DIRECTORY.fullmatch(first) or _like_kubelets([first]) == 0 or _PARENT.fullmatch(first)
+    return 0 if is_kubelets else None
 
 
 def _like_kubelets(names: list[str]) -> int | None:
@@ -217,19 +211,19 @@ def _owner(uid: str, qos: str | None, below: list[str]) -> Owner:
     return Owner(pod_uid=uid, container_id=named, qos=qos)
 
 
-def _outside(names: list[str], at: str, *, relative: bool) -> CgroupMatch:
+def _outside(names: list[str], line: str, *, relative: bool) -> CgroupMatch:
     for level, name in enumerate(names):
         if _FOREIGN.fullmatch(name):
-            return CgroupMatch(kind="unknown", line=at, reason=UNRECOGNISED)
+            return _unknown(line)
         owner = _container(names, level)
         if owner and relative and level == 0:
             # A neighbour of the reader: a container of the same pod, or of no pod.
-            return CgroupMatch(kind="unknown", line=at, owner=owner, reason=PRIVATE)
+            return CgroupMatch(kind="unknown", line=line, owner=owner, reason=PRIVATE)
         if owner:
-            return CgroupMatch(kind="container", line=at, owner=owner)
+            return CgroupMatch(kind="container", line=line, owner=owner)
     if relative and not _HOST.fullmatch(names[0]):
-        return CgroupMatch(kind="unknown", line=at, reason=PRIVATE)
-    return CgroupMatch(kind="host", line=at)
+        return _unknown(line, PRIVATE)
+    return CgroupMatch(kind="host", line=line)
 
 
 def _container(names: list[str], at: int) -> Owner | None:

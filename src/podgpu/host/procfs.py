@@ -29,7 +29,9 @@ from podgpu.model import Fault, Holder
 BELIEVED_SECONDS = 60.0
 EVIDENCE = 512
 
-ALWAYS: Mapping[int, float] = MappingProxyType({})  # nobody says when: whoever has the PID now is meant
+ALWAYS: Mapping[int, float] = MappingProxyType(
+    {}
+)  # no time is known: the process that has the PID now is meant
 
 NO_HOST_PID = Fault(reason="no_host_pid", detail="process attribution off: run the pod with hostPID: true")
 
@@ -82,9 +84,8 @@ class Procfs:
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float] = ALWAYS) -> dict[int, Holder]:
         """Return the owner of each PID.
 
-        A process that began after its PID was seen on a card, in monotonic seconds, has it by chance.
-
-        While there is a `fault`, a PID may mean different processes here and to the driver. Then all are unknown.
+        A process that began after its PID was seen on a card, in monotonic seconds, only reuses the PID. While there is
+        a `fault`, a PID may mean different processes here and to the driver. Then all are unknown.
         """
         known, self._known = self._known, {}
         if self.fault():
@@ -98,7 +99,7 @@ class Procfs:
         }
 
     def newcomer(self, pid: int) -> Holder | None:
-        """Return whose a process is that has just begun; None if that is not known, or it is a thread of another."""
+        """Return the owner of a process that has just begun; None if it is unknown, or a thread of another process."""
         try:
             if is_thread(read_bytes(f"{self._prefix}{pid}/stat", STAT)):
                 return None
@@ -108,7 +109,7 @@ class Procfs:
         return None if holder.kind == "unknown" else holder
 
     def pids(self) -> list[int]:
-        """List the processes that live."""
+        """List the living processes."""
         try:
             return [int(name) for name in os.listdir(self._prefix) if name.isdecimal()]  # noqa: PTH208 - names alone
         except OSError:
@@ -267,7 +268,7 @@ class Procfs:
 
 
 def _outlasts(text: str, match: cgroup.CgroupMatch) -> bool:
-    """Whether the cgroup is still shown of a process that has ended.
+    """Whether the kernel still shows the cgroup of a process that has ended.
 
     Version 2 shows it for as long as there is a PID, version 1 shows `/`. With version 2 alone there is no other line.
     """
@@ -301,7 +302,7 @@ def _unknown(pid: int, reason: str) -> Holder:
 
 
 def _evidence(line: str) -> str:
-    """A container chooses the names of its cgroups and commands: they must not control a terminal or a log."""
+    """A container chooses the names of its cgroups and commands. They must not control a terminal or a log."""
     shown = line[:EVIDENCE]
     return shown if shown.isprintable() else "".join(filter(str.isprintable, shown))
 
@@ -314,16 +315,15 @@ def _is_current(known: _KnownProcess, now: float) -> bool:
 
 
 def _exists(path: Path) -> bool:
+    """A file that may not be read exists."""
     try:
         path.stat()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
     return True
 
 
 def _whole(path: str) -> str:
-    """Read a file of many lines; what is too long for any real one is cut."""
+    """Read a file of many lines, and cut it where no real file is that long."""
     with open(path, "rb") as file:  # noqa: PTH123 - as all paths here
         return file.read(_MOUNTS).decode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""Whose the processes were that end between two readings of a card.
+"""The owners of processes that end between two readings of a card.
 
-The driver's samples still name such a process, but /proc no longer shows it. So while they name strangers, new
-processes are looked at as they come: the kernel numbers them in order and tells the newest number, so that a look
-costs one small file and nothing else as long as no process is new. It needs no rights. Nothing is done on a node where
-every process outlives a reading.
+The driver's samples still name such a process, but /proc no longer shows it. So while the samples name unknown
+processes, new processes are read as they start. The kernel numbers them in order and shows the newest number, so a
+check costs one small file as long as no process is new. It needs no rights. Nothing is done on a node where every
+process outlives a reading.
 """
 
 import asyncio
@@ -18,27 +18,27 @@ from podgpu.host.procfs import Procfs, has_begun
 from podgpu.model import Holder
 
 LOOK_SECONDS = 0.1
-# How long is watched after the last stranger, so that less than a hundredth of anybody's time is missed.
+# How long to watch after the last unknown process, so that less than a hundredth of any owner's time is missed.
 WATCHED_SECONDS, WATCHED_INTERVALS = 600.0, 120
 # How long a process is kept after it was last seen: the samples of the next reading may name it.
 KEPT_SECONDS, KEPT_INTERVALS = 120.0, 3
 SETTLED_SECONDS = 1.0  # a runtime or `su` may move a process that it has just started
 SWEEP_SECONDS = 30.0
 MOST_KNOWN = 20_000
-_CROWD = 1000  # new numbers; with more of them it is cheaper to list who lives
+_CROWD = 1000  # new numbers; with more of them it is cheaper to list the living processes
 _WORK_SECONDS = 0.005  # for each look
 
 
 class _Seen(Struct):
     """`is_disputed`: two processes of different owners had the PID, so it proves nothing.
 
-    `is_given_anew`: the kernel has come by this PID again, and nobody has looked since.
+    `is_reused`: the kernel may have given out this PID again, which was not read since.
     """
 
     holder: Holder
     at: float
     is_disputed: bool = False
-    is_given_anew: bool = False
+    is_reused: bool = False
 
 
 class RecentProcesses:
@@ -63,12 +63,12 @@ class RecentProcesses:
         self._until = self._swept_at = clock()
         self._last: int | None = None
         self._new: deque[int] = deque()
-        self._old: deque[int] = deque()  # those that were there when the watch began
+        self._old: deque[int] = deque()  # processes from before the watch
         self._again: deque[tuple[float, int]] = deque()
         self._known: dict[int, _Seen] = {}
 
     async def run(self) -> None:
-        """Watch while strangers are expected, until cancelled."""
+        """Watch while unknown processes are expected, until cancelled."""
         while True:
             await self._expected.wait()
             while self._clock() < self._until:
@@ -77,24 +77,24 @@ class RecentProcesses:
             self._rest()
 
     def expect(self) -> None:
-        """Watch for a while: a card's samples name a process that nobody has seen."""
+        """Watch for a while: a card's samples name an unknown process."""
         self._until = self._clock() + self._watched_for
         self._expected.set()
 
     def holder(self, pid: int, seen_at: float) -> Holder | None:
-        """Return whose a process was that has ended, if it had begun when its PID was seen on a card."""
+        """Return the owner of a process that has ended, if it had begun when its PID was seen on a card."""
         seen = self._known.get(pid)
         if seen is None or self.is_disputed(pid) or not has_begun(seen.holder, seen_at):
             return None
         return seen.holder
 
     def is_disputed(self, pid: int) -> bool:
-        """Whether somebody else may have had the PID since it was seen."""
+        """Whether another process may have had the PID since it was seen."""
         seen = self._known.get(pid)
-        return seen is not None and (seen.is_disputed or seen.is_given_anew)
+        return seen is not None and (seen.is_disputed or seen.is_reused)
 
     def look(self) -> None:
-        """Look at processes that have begun since the last look, for no longer than a few milliseconds."""
+        """Read the processes that have begun since the last look, for no longer than a few milliseconds."""
         last = None if self._procfs.fault() else self._procfs.newest_pid()
         if last is None:
             return
@@ -102,7 +102,7 @@ class RecentProcesses:
         if self._last is None:
             self._old.extend(self._procfs.pids())
         else:
-            self._expect_anew(_between(self._last, last, self._procfs.largest_pid()))
+            self._queue_new(_between(self._last, last, self._procfs.largest_pid()))
         self._last = last
         for pid, is_new in self._waiting(now):
             self._note(pid, now, is_new=is_new)
@@ -111,23 +111,23 @@ class RecentProcesses:
         if now - self._swept_at >= SWEEP_SECONDS:
             self._sweep(now)
 
-    def _expect_anew(self, given: tuple[range, range]) -> None:
-        """Have those looked at whose PIDs were given out since the last look."""
+    def _queue_new(self, given: tuple[range, range]) -> None:
+        """Queue the processes whose PIDs were given out since the last look."""
         if sum(map(len, given)) <= _CROWD:
             for pid in chain(*given):
                 self._new.append(pid)
                 if seen := self._known.get(pid):
-                    seen.is_given_anew = True
+                    seen.is_reused = True
         else:
             self._new.extend(pid for pid in self._procfs.pids() if _is_in(given, pid))
             for pid, seen in self._known.items():
-                seen.is_given_anew |= _is_in(given, pid)
+                seen.is_reused |= _is_in(given, pid)
         if len(self._new) > _CROWD:
             living = set(self._procfs.pids())
             self._new = deque(pid for pid in self._new if pid in living)
 
     def _waiting(self, now: float) -> Iterator[tuple[int, bool]]:
-        """Whom to look at, and whether it is new. The last are those who were there all the time."""
+        """Return the PIDs to read, and whether each is new. Those from before the watch come last."""
         while self._new:
             yield self._new.popleft(), True
         while self._again and self._again[0][0] <= now:
@@ -153,7 +153,7 @@ class RecentProcesses:
             del self._known[next(iter(self._known))]
 
     def _sweep(self, now: float) -> None:
-        """Forget those who have been gone for a while."""
+        """Forget processes that ended a while ago."""
         living = set(self._procfs.pids())
         for pid in living & self._known.keys():
             self._known[pid].at = now
@@ -168,7 +168,7 @@ class RecentProcesses:
 
 
 def _between(last: int, newest: int, largest: int) -> tuple[range, range]:
-    """The numbers that were given out since: they go up, and begin anew after the largest."""
+    """Return the numbers that were given out since. They go up, and start over after the largest."""
     if newest < last:
         return range(last + 1, largest + 1), range(1, newest + 1)
     return range(last + 1, newest + 1), range(0)

@@ -1,4 +1,4 @@
-"""The node's pods by the names of the kubelet's log folders. It needs no right but to read them.
+"""The node's pods by the names of the kubelet's log folders. This needs no rights except to read them.
 
 A folder outlives its pod for a while, so a pod listed here may have ended.
 """
@@ -36,7 +36,7 @@ Ids = dict[tuple[str, str], tuple[int, str]]  # (pod folder, container) -> (rest
 
 @dataclass
 class Scan:
-    """A single look at the folders. `skipped` has the reason and the place of what cannot be the kubelet's."""
+    """A single scan of the folders. `skipped` has reason and path of each entry that cannot be the kubelet's."""
 
     skipped: set[tuple[str, str]] = field(default_factory=set)
     seen: int = 0
@@ -63,7 +63,7 @@ class Scan:
 
     def _containers(self, folder: Path, ids: Ids) -> Iterator[PodContainer]:
         try:
-            names = sorted(each.name for each in self._folders(folder))
+            names = sorted(container.name for container in self._folders(folder))
         except OSError:
             return  # it was removed in the meantime
         for name in names:
@@ -86,7 +86,7 @@ class Scan:
         return {} if self.seen > MOST_ENTRIES else ids  # the newest may be among the unseen
 
     def _folders(self, folder: Path) -> list[Path]:
-        return [Path(each.path) for each in self._entries(folder) if each.is_dir(follow_symlinks=False)]
+        return [Path(entry.path) for entry in self._entries(folder) if entry.is_dir(follow_symlinks=False)]
 
     def _entries(self, folder: Path) -> Iterator["os.DirEntry[str]"]:
         with os.scandir(folder) as entries:
@@ -139,18 +139,18 @@ class LogDirs:
         self._wanted.set()
 
     async def scan(self) -> None:
-        """Look once, in a thread: a disk may be slow."""
+        """Scan once, in a thread: a disk may be slow."""
         began = time.monotonic()
-        look = Scan()
+        scan = Scan()
         try:
-            found = await asyncio.to_thread(look.pods, self._root)
+            found = await asyncio.to_thread(scan.pods, self._root)
         except OSError as error:
             self._failed(error)
             return
         self._pods = self._pods if found == self._pods else found
-        # What lies there from scan to scan is one error.
-        self.errors.update(Counter(reason for reason, _ in look.skipped - self._skipped))
-        self._skipped = look.skipped
+        # An entry that stays from scan to scan is one error.
+        self.errors.update(Counter(reason for reason, _ in scan.skipped - self._skipped))
+        self._skipped = scan.skipped
         self._condition.seconds = time.monotonic() - began
         self._condition.worked()
 
