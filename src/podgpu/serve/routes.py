@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import TEXT, Response, busy_response, text_response
 from podgpu.serve.page_registry import asked, form_of
 from podgpu.serve.pages import NodePages, RenderedPage
-from podgpu.serve.request_handler import Handler, Load, Route
+from podgpu.serve.request_handler import Load, Route
 from podgpu.views.dialects import PREFIX, UnreadableError
 from podgpu.views.json import ROW_KINDS
 from podgpu.views.negotiate import gzip_accepted
@@ -69,10 +70,10 @@ class NodeRoutes:
     def pages(self, dialect: str) -> Mapping[str, Route]:
         """List the pages about the node, which any application could serve."""
         registry = self._pages.registry
-        dialects = {path: Route(self._metrics(path)) for path in registry.pages}
+        dialects = {path: Route(partial(self._metrics, path)) for path in registry.pages}
         # A document has no HEAD: those that had one before podgpu had none either, and said so in these words.
         dialects |= {
-            path: Route(self._document(path), ("GET",), refused="method not allowed")
+            path: Route(partial(self._document, path), ("GET",), refused="method not allowed")
             for path in registry.documents
         }
         return {
@@ -82,31 +83,25 @@ class NodeRoutes:
             "/api/v1/rows": Route(self._rows),
         }
 
-    def _metrics(self, path: str) -> Handler:
-        def metrics(request: Request) -> Response:
-            form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
-            try:
-                wanted = asked(request)
-            except UserError as error:
-                return text_response(400, str(error))
-            if wanted is None:
-                page = self._pages.metrics(self._feed.snapshot, path, form, gzipped=gzipped)
-            else:
-                page = self._pages.some(self._feed.snapshot, path, wanted, form, gzipped=gzipped)
-            return page_response(page, request)
+    def _metrics(self, path: str, request: Request) -> Response:
+        form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
+        try:
+            wanted = asked(request)
+        except UserError as error:
+            return text_response(400, str(error))
+        if wanted is None:
+            page = self._pages.metrics(self._feed.snapshot, path, form, gzipped=gzipped)
+        else:
+            page = self._pages.some(self._feed.snapshot, path, wanted, form, gzipped=gzipped)
+        return page_response(page, request)
 
-        return metrics
-
-    def _document(self, path: str) -> Handler:
-        def document(request: Request) -> Response:
-            snapshot, gzipped = self._feed.snapshot, wants_gzip(request)
-            try:
-                page = self._pages.document(snapshot, path, request.query, gzipped=gzipped)
-            except UnreadableError:
-                return text_response(500, "internal server error")
-            return page_response(page, request)
-
-        return document
+    def _document(self, path: str, request: Request) -> Response:
+        snapshot, gzipped = self._feed.snapshot, wants_gzip(request)
+        try:
+            page = self._pages.document(snapshot, path, request.query, gzipped=gzipped)
+        except UnreadableError:
+            return text_response(500, "internal server error")
+        return page_response(page, request)
 
     def _status(self, request: Request) -> Response:
         snapshot = self._feed.snapshot

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -153,11 +153,11 @@ class SingleFlight(Generic[T]):
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[T]] = {}
 
-    async def result(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+    async def result(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for the result of this key's work, and start it unless it runs already. Raises what `work` raises."""
         task = self._running.get(key)
         if task is None:
-            task = self._running[key] = brief(_done(work))
+            task = self._running[key] = brief(work())
             task.add_done_callback(lambda done: self._end(key, done))
         # Others may wait for the same, so a client that leaves does not end it.
         return await asyncio.shield(task)
@@ -170,10 +170,6 @@ class SingleFlight(Generic[T]):
         del self._running[key]
         if not task.cancelled():
             task.exception()  # retrieved, even if every caller has left
-
-
-async def _done(work: Callable[[], Awaitable[T]]) -> T:
-    return await work()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What each path of a cluster's server answers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 
@@ -12,7 +13,8 @@ from podgpu.serve.cluster.views import ClusterMetricsView
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.page_registry import asked, form_of
-from podgpu.serve.request_handler import Handler, Load, Route
+from podgpu.serve.pages import RenderedPage
+from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import page_response, probes, rows_kind, under_policy, wants_gzip, whole_number
 from podgpu.views.dialects import PREFIX
 from podgpu.views.json import encode
@@ -42,7 +44,7 @@ class ClusterRoutes:
         return self._registry.dialects
 
     def table(self, dialect: str) -> Mapping[str, Route]:
-        pages = {path: Route(self._page(path)) for path in self._registry.views}
+        pages = {path: Route(partial(self._page, path)) for path in self._registry.views}
         return {
             **pages,
             "/api/v1/snapshot": Route(self._snapshot, waits=True),
@@ -55,38 +57,25 @@ class ClusterRoutes:
     def close(self) -> None:
         self._fetches.close()
 
-    def _page(self, path: str) -> Handler:
+    async def _page(self, path: str, request: Request) -> Response:
+        """Answer 503 rather than with what is too old."""
+        try:
+            page = await self._made(path, request)
+        except StalePage as stale:
+            return busy_response(str(stale))
+        except UserError as error:
+            return text_response(400, str(error))
+        response = page_response(page, request)
+        return under_policy(response) if path == "/" else response
+
+    async def _made(self, path: str, request: Request) -> RenderedPage:
+        form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
         view, queried = self._registry.views[path], self._registry.queried.get(path)
-        if isinstance(view, ClusterMetricsView):
-            return self._metrics(path, view)
-
-        @_fresh
-        async def page(request: Request) -> Response:
-            form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
-            if request.query and queried is not None:
-                return page_response(
-                    await self._pages.once(queried(request.query), form, gzipped=gzipped), request
-                )
-            response = page_response(await self._pages.page(path, form, gzipped=gzipped), request)
-            return under_policy(response) if path == "/" else response
-
-        return page
-
-    def _metrics(self, path: str, view: ClusterMetricsView) -> Handler:
-        @_fresh
-        async def metrics(request: Request) -> Response:
-            form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
-            try:
-                wanted = asked(request)
-            except UserError as error:
-                return text_response(400, str(error))
-            if wanted is None:
-                page = await self._pages.page(path, form, gzipped=gzipped)
-            else:
-                page = await self._pages.some(path, view, wanted, form, gzipped=gzipped)
-            return page_response(page, request)
-
-        return metrics
+        if isinstance(view, ClusterMetricsView) and (wanted := asked(request)) is not None:
+            return await self._pages.some(path, view, wanted, form, gzipped=gzipped)
+        if request.query and queried is not None:
+            return await self._pages.once(queried(request.query), form, gzipped=gzipped)
+        return await self._pages.page(path, form, gzipped=gzipped)
 
     async def _snapshot(self, request: Request) -> Response:
         """Pass on a node's snapshot with everything in it: the cluster's own are slim."""
@@ -128,15 +117,3 @@ class ClusterRoutes:
         except UserError as error:
             return text_response(502, str(error))
         return Response(200, found, "application/json")
-
-
-def _fresh(handler: Callable[[Request], Awaitable[Response]]) -> Handler:
-    """Answer 503 rather than with what is too old."""
-
-    async def checked(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except StalePage as stale:
-            return busy_response(str(stale))
-
-    return checked

@@ -126,7 +126,7 @@ class ClusterListView(ClusterView[BodyPart]):
         content_type: str,
         empty: bytes | None = None,
     ) -> None:
-        super().__init__(lambda node: _part(entry(node), separator))
+        super().__init__(lambda node: BodyPart(separator + text if (text := entry(node)) else b""))
         self._frame = frame
         self._separator = separator
         self._content_type = content_type
@@ -192,7 +192,3 @@ class ClusterMetricsView(ClusterView[RenderedFamilies]):
         """Join what a client asks for."""
         plain = metrics.join([self._whole, *self._nodes.values], form, asked)
         return [await asyncio.to_thread(gzip.compress, plain, _FASTEST, mtime=0)] if gzipped else [plain]
-
-
-def _part(entry: bytes, separator: bytes) -> BodyPart:
-    return BodyPart(separator + entry if entry else b"")

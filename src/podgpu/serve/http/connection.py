@@ -46,9 +46,9 @@ class ServerConnection(TrackedConnection):
         self._parser: RequestParser | None = None
         self._head_since: float | None = None
         self._serving: asyncio.Task[None] | None = None
-        self._paused = False
-        self._drained: asyncio.Future[None] | None = None
         self._stream: BodyStream | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -88,14 +88,12 @@ class ServerConnection(TrackedConnection):
             self._reject(too_long())
 
     def pause_writing(self) -> None:
-        self._paused = True
+        self._writable.clear()
         if self.stalled_since is None:
             self.stalled_since = self._loop.time()
 
     def resume_writing(self) -> None:
-        self._paused = False
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        self._writable.set()
 
     def check(self, now: float) -> None:
         """Abort it if the client is late to read a response, to send a head, or to send another request."""
@@ -219,10 +217,9 @@ class ServerConnection(TrackedConnection):
         if self._transport.is_closing():
             return
         self._transport.write(chunk)
-        if self._paused:
+        if not self._writable.is_set():
             self._connections.unread.hold(self, body)
-            self._drained = self._loop.create_future()
-            await self._drained
+            await self._writable.wait()
 
     def _reject(self, error: RequestError) -> None:
         """Not logged: any client could fill the log with it."""
