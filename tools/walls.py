@@ -44,7 +44,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
         "config": "option model sources cluster views",
         "assembly": "model catalog sources kube host sharing insight agent log net supervise views cluster serve push"
         " config",
-        "library": "model sources kube sharing agent option views serve config assembly",
+        "library": "model sources kube sharing agent option net views serve config assembly",
         "cli": "model catalog sources agent option log net supervise insight numbers views cluster serve doctor config"
         " assembly",
         "__main__": "cli",

@@ -7,7 +7,7 @@ import pytest
 from podgpu.assembly.api_server import chosen_account, open_api_server
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
-from podgpu.kube.api.account import ApiAccount
+from podgpu.kube.api.server import ApiAccount
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
 
@@ -27,8 +27,8 @@ def file(tmp_path: Path) -> Path:
 
 def test_files_and_an_address_make_an_account(file: Path) -> None:
     found = account(api=URL, token_file=file, ca_file=file, client_cert_file=file, client_key_file=file)
-    assert found and (found.url, found.token_file, found.ca_file) == (URL, file, file)
-    assert found.client and (found.client.cert, found.client.key) == (file, file)
+    assert found and (found.url, found.login.token_file, found.login.ca_file) == (URL, file, file)
+    assert found.login.client and (found.login.client.cert, found.login.client.key) == (file, file)
 
 
 def test_off_asks_nobody() -> None:
@@ -56,7 +56,7 @@ def test_a_kubeconfig_is_read(tmp_path: Path) -> None:
         "users: [{name: u, user: {token: t}}]\n"
     )
     found = account(kubeconfig=path)
-    assert found and (found.url, found.token) == (URL, "t")
+    assert found and (found.url, found.login.token) == (URL, "t")
     assert account(kubeconfig=path, api="off") is None
     path.write_text(path.read_text().replace("https", "http"))
     with pytest.raises(UserError, match="a login is never sent over plain HTTP"):

@@ -11,8 +11,8 @@ from podgpu.assembly import machine
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
-from podgpu.kube.api.account import ApiAccount, checked_account, in_cluster
-from podgpu.net.login import ClientCertificate
+from podgpu.kube.api.server import CONNECTIONS, ApiAccount, checked_account, in_cluster, open_server
+from podgpu.net.login import ClientCertificate, Login
 
 _FILES = ("kube_token_file", "kube_ca_file", "kube_client_cert_file", "kube_client_key_file")
 _NO_ACCESS = (
@@ -24,11 +24,7 @@ _NO_ACCESS = (
 def open_api_server(config: Config) -> Api | None:
     """Open the API server for an agent. Return None if there is none, or if it is off."""
     account = chosen_account(config, machine.environment())
-    if account is None:
-        return None
-    from podgpu.kube.api.server import open_server
-
-    return open_server(account)
+    return open_server(account) if account else None
 
 
 def open_cluster_api(config: Config, *, connections: int | None = None) -> Api:
@@ -36,8 +32,6 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> Api:
 
     If there is no access, `check_access` or the first request says so.
     """
-    from podgpu.kube.api.server import CONNECTIONS, open_server
-
     most = connections or CONNECTIONS
     if config.kube_api == "off":
         raise UserError("--kube.api=off leaves nobody to ask about the cluster; leave it out")
@@ -46,10 +40,14 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> Api:
     if account:
         return open_server(account, most)
     if program := machine.program("kubectl"):
-        from podgpu.kube.api.kubectl import Kubectl, KubectlApi
+        from podgpu.kube.api.kubectl import KubectlApi
 
-        kubectl = Kubectl(program, kubeconfig=config.kube_kubeconfig, context=config.kube_context or "")
-        return KubectlApi(kubectl, connections=most)
+        return KubectlApi(
+            program,
+            kubeconfig=config.kube_kubeconfig,
+            context=config.kube_context or "",
+            connections=most,
+        )
     return open_server(_kubeconfig_account(config), most)
 
 
@@ -75,9 +73,8 @@ def chosen_account(config: Config, environ: Mapping[str, str]) -> ApiAccount | N
     client = None
     if config.kube_client_cert_file and config.kube_client_key_file:
         client = ClientCertificate(cert=config.kube_client_cert_file, key=config.kube_client_key_file)
-    return checked_account(
-        ApiAccount(config.kube_api, config.kube_token_file, config.kube_ca_file, client=client)
-    )
+    login = Login(token_file=config.kube_token_file, ca_file=config.kube_ca_file, client=client)
+    return checked_account(ApiAccount(config.kube_api, login))
 
 
 def _check_options(config: Config) -> None:

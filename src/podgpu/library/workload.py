@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.kube.api.account import ApiAccount, checked_account, in_cluster
-from podgpu.kube.api.server import open_server
+from podgpu.kube.api.server import ApiAccount, checked_account, in_cluster, open_server
 from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Card, Snapshot, Tenant, Workload
+from podgpu.net.login import Login
 
 NOT_FOUND = 404
 CACHE_SIZE = 4096
@@ -53,7 +53,9 @@ class WorkloadResolver:
         nearest: bool = False,
         cache_size: int = CACHE_SIZE,
     ) -> None:
-        account = ApiAccount(url, token_file, ca_file) if url else in_cluster(os.environ)
+        account = (
+            ApiAccount(url, Login(token_file=token_file, ca_file=ca_file)) if url else in_cluster(os.environ)
+        )
         if account is None:
             raise UserError("this process has no service account of a cluster; give the API server's url")
         self._api = open_server(checked_account(account))

@@ -9,6 +9,7 @@ import ssl
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -35,41 +36,32 @@ class ClientCertificate(Struct, frozen=True, kw_only=True):
         return "ClientCertificate(…)"  # a key does not belong in a log
 
 
+@dataclass(kw_only=True)
 class Login:
     """`token` and `ca` are text, for accounts that have no file. A file wins."""
 
-    def __init__(
-        self,
-        *,
-        token_file: Path | None = None,
-        password_file: Path | None = None,
-        token: str = "",
-        ca_file: Path | None = None,
-        ca: str = "",
-        client: ClientCertificate | None = None,
-        server_name: str | None = None,
-    ) -> None:
-        self.server_name = server_name
-        self._token_file = token_file
-        self._password_file = password_file
-        self._token = token
-        self._ca_file = ca_file
-        self._ca = ca
-        self._client = client
-        certificates = (ca_file, client and client.cert, client and client.key)
-        self._files = [file for file in certificates if isinstance(file, Path)]
-        self._header: tuple[Version, str] | None = None
-        self._context: tuple[Version, ssl.SSLContext] | None = None
+    token_file: Path | None = None
+    password_file: Path | None = None
+    token: str = ""
+    ca_file: Path | None = None
+    ca: str = ""
+    client: ClientCertificate | None = None
+    server_name: str | None = None
+    _header: tuple[Version, str] | None = field(default=None, init=False, compare=False)
+    _context: tuple[Version, ssl.SSLContext] | None = field(default=None, init=False, compare=False)
+
+    def __repr__(self) -> str:
+        return "Login(…)"  # a token does not belong in a log
 
     @property
     def has_secret(self) -> bool:
         """Whether there is a token or a password."""
-        return bool(self._token_file or self._password_file or self._token)
+        return bool(self.token_file or self.password_file or self.token)
 
     @property
     def identifies(self) -> bool:
         """Whether the server gets to know who asks."""
-        return self.has_secret or self._client is not None
+        return self.has_secret or self.client is not None
 
     def check(self, url: str, *, has_secret: bool = False) -> None:
         """Refuse to send a secret where anybody on the way could read it. On loopback it stays on the machine."""
@@ -78,14 +70,14 @@ class Login:
             return
         if (has_secret or self.has_secret) and not is_loopback(address.hostname or ""):
             raise UserError(f"a login is never sent over plain HTTP; write https://{address.netloc}")
-        if self._ca_file or self._ca or self._client or self.server_name:
+        if self.ca_file or self.ca or self.client or self.server_name:
             raise UserError(f"certificates mean nothing over plain HTTP; write https://{address.netloc}")
 
     def headers(self) -> dict[str, str]:
         """Return what to send with a request. Raises HttpFault."""
-        file = self._token_file or self._password_file
+        file = self.token_file or self.password_file
         if file is None:
-            return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+            return {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
             version = _version([file])
             if self._header is None or self._header[0] != version:
@@ -93,37 +85,39 @@ class Login:
         except (OSError, UnicodeDecodeError) as error:
             raise HttpFault("credential", f"cannot read {file} ({type(error).__name__})") from None
         except ValueError:
-            wanted = "a token" if self._token_file else "USER:PASSWORD"
+            wanted = "a token" if self.token_file else "USER:PASSWORD"
             raise HttpFault("credential", f"{file} does not hold {wanted}; write it in one line") from None
         return {"Authorization": self._header[1]}
 
     def context(self) -> ssl.SSLContext:
         """Return the same context until a file changes. Raises HttpFault."""
-        if not (self._ca_file or self._ca or self._client):
+        if not (self.ca_file or self.ca or self.client):
             return _system_context()
+        given = (self.ca_file, self.client and self.client.cert, self.client and self.client.key)
+        files = [file for file in given if isinstance(file, Path)]
         try:
-            version = _version(self._files)
+            version = _version(files)
             if self._context is None or self._context[0] != version:
                 self._context = version, self._new_context()
         except OSError as error:  # ssl.SSLError is a subclass
-            files = ", ".join(map(str, self._files)) or "the certificates of the kubeconfig"
-            raise HttpFault("certificates", f"cannot use {files}: {error.strerror or error}") from None
+            named = ", ".join(map(str, files)) or "the certificates of the kubeconfig"
+            raise HttpFault("certificates", f"cannot use {named}: {error.strerror or error}") from None
         return self._context[1]
 
     def _authorization(self, line: str) -> str:
         if not line or not line.isprintable():
             raise ValueError
-        if self._token_file:
+        if self.token_file:
             return f"Bearer {line}"
         if ":" not in line:
             raise ValueError
         return f"Basic {b64encode(line.encode()).decode()}"
 
     def _new_context(self) -> ssl.SSLContext:
-        data = None if self._ca_file else self._ca or None
-        context = ssl.create_default_context(cafile=self._ca_file and str(self._ca_file), cadata=data)
-        if self._client:
-            with _file(self._client.cert) as cert, _file(self._client.key) as key:
+        data = None if self.ca_file else self.ca or None
+        context = ssl.create_default_context(cafile=self.ca_file and str(self.ca_file), cadata=data)
+        if self.client:
+            with _file(self.client.cert) as cert, _file(self.client.key) as key:
                 # Without a password given, an encrypted key would be asked for on the terminal.
                 context.load_cert_chain(cert, key, password="")
         return context

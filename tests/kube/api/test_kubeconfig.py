@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.kube.api.account import ApiAccount
 from podgpu.kube.api.kubeconfig import account
-from podgpu.kube.api.server import open_server
+from podgpu.kube.api.server import ApiAccount, open_server
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
 
@@ -146,8 +145,8 @@ def test_the_context_chooses_cluster_and_user(tmp_path: Path) -> None:
             {"name": "d", "cluster": {"server": "https://h:2"}},
         ],
     )
-    assert (account(path).url, account(path).token) == ("https://h:1", "one")
-    assert (account(path, "dev").url, account(path, "dev").token) == ("https://h:2", "")
+    assert (account(path).url, account(path).login.token) == ("https://h:1", "one")
+    assert (account(path, "dev").url, account(path, "dev").login.token) == ("https://h:2", "")
     with pytest.raises(UserError, match="has no context 'test'; it has prod, dev"):
         account(path, "test")
 
@@ -155,7 +154,7 @@ def test_the_context_chooses_cluster_and_user(tmp_path: Path) -> None:
 def test_a_token_file_wins_over_a_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t")
     found = config(tmp_path, {"token": "other", "tokenFile": "token"})
-    assert (found.token, found.token_file) == ("", tmp_path / "token")
+    assert (found.login.token, found.login.token_file) == ("", tmp_path / "token")
 
 
 @pytest.mark.parametrize(

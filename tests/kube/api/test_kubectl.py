@@ -12,7 +12,7 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.kube.api.kubectl import Kubectl, KubectlApi
+from podgpu.kube.api.kubectl import KubectlApi
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.kubeconfig import TOKEN, kubeconfig, kubectl
 from tests.fakeapi.patience import until
@@ -23,7 +23,7 @@ Answer = dict[str, Any]
 
 @asynccontextmanager
 async def reached(path: Path, context: str = "") -> AsyncIterator[KubectlApi]:
-    api = KubectlApi(Kubectl(kubectl(), kubeconfig=path, context=context))
+    api = KubectlApi(kubectl(), kubeconfig=path, context=context)
     try:
         yield api
     finally:
@@ -89,7 +89,7 @@ async def test_a_server_that_is_away_is_named(tmp_path: Path) -> None:
 
 
 async def test_a_kubectl_that_is_not_there_is_a_fault() -> None:
-    api = KubectlApi(Kubectl("/no/such/kubectl"))
+    api = KubectlApi("/no/such/kubectl")
     with pytest.raises(ApiFault, match="No such file"):
         await api.get("/thing", Answer)
 

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from podgpu.errors import UserError
-from podgpu.kube.api.account import ApiAccount
-from podgpu.net.login import ClientCertificate
+from podgpu.kube.api.server import ApiAccount
+from podgpu.net.login import ClientCertificate, Login
 from podgpu.option.file import Malformed, parsed, start_of
 
 MOST_BYTES = 1 << 20
@@ -85,22 +85,22 @@ def account(path: Path, context: str = "") -> ApiAccount:
     )
 
 
-def _account(server: Entry, at: ConfigPart, login: Entry, who: ConfigPart) -> ApiAccount:
+def _account(server: Entry, at: ConfigPart, user: Entry, who: ConfigPart) -> ApiAccount:
     at.refuse(server, _FOR_CLUSTER)
-    who.refuse(login, _FOR_USER)
+    who.refuse(user, _FOR_USER)
     url = at.text(server, "server")
     if not url.startswith(("https://", "http://")):
         raise at.error("server is not a URL; write it like https://10.0.0.1:6443")
     ca = at.pem(server, "certificate-authority-data")
-    token_file = who.file(login, "tokenFile")
-    return ApiAccount(
-        url,
-        token_file,
-        None if ca else at.file(server, "certificate-authority"),
-        token="" if token_file else _token(login, who),
+    token_file = who.file(user, "tokenFile")
+    login = Login(
+        token_file=token_file,
+        token="" if token_file else _token(user, who),
+        ca_file=None if ca else at.file(server, "certificate-authority"),
         ca=ca,
-        client=_client(login, who),
+        client=_client(user, who),
     )
+    return ApiAccount(url, login)
 
 
 def _token(login: Entry, who: ConfigPart) -> str:

@@ -30,38 +30,21 @@ _PR_SET_PDEATHSIG = 1
 _TRY = "try `kubectl get nodes`"
 
 
-class Kubectl:
-    """How to call it: the program, and what chooses the cluster."""
-
-    def __init__(self, program: str, *, kubeconfig: Path | None = None, context: str = "") -> None:
-        self.program = program
-        self.context = context
-        self.choice: Sequence[str] = [
-            *([f"--kubeconfig={kubeconfig}"] if kubeconfig else []),
-            *([f"--context={context}"] if context else []),
-        ]
-
-    async def contexts(self) -> str:
-        """Name the contexts there are."""
-        asked = [self.program, "config", "get-contexts", "--output=name", *self.choice]
-        asked = [one for one in asked if not one.startswith("--context=")]
-        process = await asyncio.create_subprocess_exec(
-            *asked, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-        found, _ = await process.communicate()
-        return ", ".join(sorted(found.decode(errors="replace").split())) or "none"
-
-
 class KubectlApi(ApiServer):
     """Starts the child with the first request, and again with the next one after it has ended."""
 
     def __init__(
-        self, kubectl: Kubectl, *, start_seconds: float = START_SECONDS, connections: int = CONNECTIONS
+        self,
+        program: str,
+        *,
+        kubeconfig: Path | None = None,
+        context: str = "",
+        connections: int = CONNECTIONS,
     ) -> None:
         super().__init__("http://localhost", connections=connections)
-        self._kubectl = kubectl
-        self._start_seconds = start_seconds
+        self._program = program
+        self._config = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
+        self._context = context
         self._starting = asyncio.Lock()
         self._child: _Child | None = None
 
@@ -82,7 +65,8 @@ class KubectlApi(ApiServer):
         async with self._starting:
             if self._child is None or not self._child.is_alive:
                 await self.close()
-                self._child = await _started(self._kubectl, self._start_seconds)
+                context = [f"--context={self._context}"] if self._context else []
+                self._child = await _started([self._program, "proxy", *self._config, *context])
                 self._client = HttpClient(
                     connections=self._connections, kept=self._connections, unix_socket=self._child.socket
                 )
@@ -92,13 +76,24 @@ class KubectlApi(ApiServer):
         if fault.reason == "unauthorized":
             return f"the cluster refuses the login of {self._who}; log in again, then {_TRY}"
         if "context" in fault.detail and "does not exist" in fault.detail:
-            found = await self._kubectl.contexts()
-            return f"there is no context {self._kubectl.context!r}; choose one with --context: {found}"
+            found = await self._contexts()
+            return f"there is no context {self._context!r}; choose one with --context: {found}"
         return f"kubectl gives no access to the cluster ({fault.detail}); {_TRY}"
 
     @property
     def _who(self) -> str:
-        return f"context {self._kubectl.context!r}" if self._kubectl.context else "the current context"
+        return f"context {self._context!r}" if self._context else "the current context"
+
+    async def _contexts(self) -> str:
+        """Name the contexts there are."""
+        process = await asyncio.create_subprocess_exec(
+            *(self._program, "config", "get-contexts", "--output=name", *self._config),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        found, _ = await process.communicate()
+        return ", ".join(sorted(found.decode(errors="replace").split())) or "none"
 
 
 class _Child:
@@ -151,12 +146,11 @@ class _Child:
             self._lines.extend(line for line in lines if line.strip())
 
 
-async def _started(kubectl: Kubectl, seconds: float) -> _Child:
+async def _started(command: Sequence[str]) -> _Child:
     folder = Path(tempfile.mkdtemp(prefix="podgpu-"))  # only this user may enter it
-    command = [kubectl.program, "proxy", f"--unix-socket={folder / 'api'}", *kubectl.choice]
     try:
         process = await asyncio.create_subprocess_exec(
-            *command,
+            *(*command, f"--unix-socket={folder / 'api'}"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
@@ -164,16 +158,16 @@ async def _started(kubectl: Kubectl, seconds: float) -> _Child:
         )
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ApiFault("unreachable", f"{kubectl.program}: {error.strerror}") from None
+        raise ApiFault("unreachable", f"{command[0]}: {error.strerror}") from None
     child = _Child(process, folder)
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(START_SECONDS):
             while child.is_alive and not await child.is_listening():  # noqa: ASYNC110 - kubectl does not say so
                 await asyncio.sleep(LOOK_SECONDS)
     except BaseException as error:
         await child.stop()
         if isinstance(error, TimeoutError):
-            raise ApiFault("unreachable", f"kubectl proxy did not start within {seconds:g} s") from None
+            raise ApiFault("unreachable", f"kubectl proxy did not start within {START_SECONDS:g} s") from None
         raise
     if not child.is_alive:
         await child.stop()

@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
+from msgspec import Struct
 
+from podgpu.errors import UserError
 from podgpu.kube.api import MALFORMED, OBJECT_BYTES, POD_BYTES, ApiFault, ApiStatus
-from podgpu.kube.api.account import ApiAccount
 from podgpu.net.client import HttpAnswer, HttpClient, HttpStream
 from podgpu.net.connection import HttpFault
 from podgpu.net.login import Login
@@ -28,6 +30,39 @@ _REASONS = {
 }
 
 T = TypeVar("T")
+
+
+class ApiAccount(Struct, frozen=True):
+    """The address of an API server, and how to log in there."""
+
+    url: str
+    login: Login
+
+
+def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> ApiAccount | None:
+    """Return the service account that this process has in the cluster it runs in, if it has one."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    folder = root / "var/run/secrets/kubernetes.io/serviceaccount"
+    if not host or not (folder / "token").exists():
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    login = Login(token_file=folder / "token", ca_file=folder / "ca.crt")
+    return ApiAccount(f"https://{shown}:{port}", login)
+
+
+def checked_account(account: ApiAccount) -> ApiAccount:
+    """Refuse an address that is not valid, or where anybody on the way could read the login."""
+    try:
+        parts = urlsplit(account.url)
+        _ = parts.port  # urlsplit checks the port only when it is read
+    except ValueError:
+        raise UserError("the API server's URL is not valid; write it like https://10.0.0.1:6443") from None
+    if parts.username is not None or parts.password is not None:
+        raise UserError(
+            "the API server's URL holds a user or a password; leave them out, and give a token file"
+        )
+    account.login.check(account.url)
+    return account
 
 
 class ApiServer:
@@ -130,7 +165,7 @@ class ApiServer:
 
 
 def open_server(account: ApiAccount, connections: int = CONNECTIONS) -> ApiServer:
-    return ApiServer(account.url, account.login(), connections=connections)
+    return ApiServer(account.url, account.login, connections=connections)
 
 
 class Lines:
