@@ -85,7 +85,7 @@ class ChildProcess(Generic[T]):
         return not self.released_seconds and time.monotonic() >= self._start_after
 
     def pause(self, seconds: float) -> None:
-        """Start no other one for so long."""
+        """Start no new process for so long."""
         self._start_after = time.monotonic() + seconds
 
     async def ask(self, request: Callable[[], Struct], seconds: float) -> T | None:
@@ -140,7 +140,7 @@ class ChildProcess(Generic[T]):
         return not self._is_stopping
 
     async def release(self, seconds: float) -> bool:
-        """Stop it, and start no other one for a while. Return True once nothing of the driver is held.
+        """Stop it, and start no new one for a while. Return True once nothing of the driver is held.
 
         Its exit closes every descriptor; `nvmlShutdown` would leave some open.
         """

@@ -1,4 +1,4 @@
-"""Two sources as one: the first reads everything, the second adds the profiling counters that the first lacks.
+"""Two sources combined: the first reads everything, the second adds the profiling counters that the first lacks.
 
 NVML has no profiling counters for cards older than Hopper. DCGM reads them in another way.
 """
@@ -40,11 +40,11 @@ class Merged:
     async def read(self) -> Report:
         """Return the first source's report even if the second fails. The second is shown as a part."""
         self._began.append(time.monotonic())
-        self._listen()
+        self._take_answer()
         asking = self._asking = self._asking or brief(self._second.read())
         report = await self._first.read()
         await asyncio.wait({asking}, timeout=PATIENCE)
-        self._listen()
+        self._take_answer()
         errors, self._errors = self._errors, Counter()
         other = self._fresh()
         part_errors = {self._second.name: dict(errors)} if errors else {}
@@ -62,8 +62,8 @@ class Merged:
         await self._first.close()
         await self._second.close()
 
-    def _listen(self) -> None:
-        """Take the answer if it has come, perhaps long ago between two cycles."""
+    def _take_answer(self) -> None:
+        """Take the answer if it has come, perhaps between two cycles."""
         if self._asking is None or not self._asking.done():
             return
         self._answer, self._asking = _answer(self._asking), None
@@ -107,11 +107,11 @@ def _merged(report: Report, other: Report) -> Report:
 def _filled(device: Device, other: Device | None) -> Device:
     if device.fault is not None or other is None:
         return device
-    instances = {_name(one.mig): one for one in other.instances}
+    others = {_name(instance.mig): instance for instance in other.instances}
     return msgspec.structs.replace(
         device,
         readings=_with_profiling(device.readings, other.readings),
-        instances=tuple(_filled_instance(one, instances) for one in device.instances),
+        instances=tuple(_filled_instance(instance, others) for instance in device.instances),
     )
 
 
@@ -125,11 +125,11 @@ def _filled_instance(instance: Instance, others: dict[tuple[int, str], Instance]
 
 
 def _name(mig: MigInstance) -> tuple[int, str]:
-    """Name the GPU instance by number and profile (`3g.71gb` of `1c.3g.71gb`): the driver gives numbers again."""
+    """Name the GPU instance by number and profile (`3g.71gb` of `1c.3g.71gb`): the driver reuses numbers."""
     return mig.gpu_instance_id, _COMPUTE_SLICES.sub("", mig.profile)
 
 
 def _with_profiling(own: tuple[Reading, ...], others: Iterable[Reading]) -> tuple[Reading, ...]:
-    known = {(one.metric, one.labels) for one in own}
-    more = (one for one in others if one.metric in PROFILED and (one.metric, one.labels) not in known)
-    return (*own, *more)
+    known = {(reading.metric, reading.labels) for reading in own}
+    missing = (reading for reading in others if (reading.metric, reading.labels) not in known)
+    return (*own, *(reading for reading in missing if reading.metric in PROFILED))

@@ -100,10 +100,10 @@ def test_one_wait_that_fails_costs_nothing(stage: Stage) -> None:
     sampler = sampler_of(stage)
     read(sampler)
     failing = f"return {pynvml.NVML_ERROR_UNKNOWN}"
-    change(stage, FakeFault(failing, "nvmlEventSetWait_v2", times=session.DEAF_AFTER - 1))
+    change(stage, FakeFault(failing, "nvmlEventSetWait_v2", times=session.FAILED_AFTER - 1))
     seen = []
     waited = stage.calls("nvmlEventSetWait_v2")
-    while stage.calls("nvmlEventSetWait_v2") < waited + 2 * session.DEAF_AFTER:
+    while stage.calls("nvmlEventSetWait_v2") < waited + 2 * session.FAILED_AFTER:
         seen.append(hearing(read(sampler).devices))
     assert seen
     assert all(one == [True, True] for one in seen)

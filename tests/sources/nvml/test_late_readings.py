@@ -1,13 +1,12 @@
 """A card that answers after its report: its reading is shown in the next one, unless it is too old by then."""
 
 import asyncio
-import time
 from types import SimpleNamespace
 
 import pytest
 
 from podgpu.model import Report
-from podgpu.sources.nvml import ReadRequest, child
+from podgpu.sources.nvml import ReadRequest, child, reader
 from podgpu.sources.nvml.child import GpuSlot, Sampler
 from tests.fakeapi.patience import until
 from tests.fakenvml.fake_node import FakeFault, FakeNode, h200
@@ -18,11 +17,12 @@ HANG = FakeFault("hang", "nvmlDeviceGetTemperature", 1)
 
 
 class Clock:
-    """The clock of the sampler, which stands still. Readings are stamped by the true one."""
+    """The clock of the sampler, which stands still."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = time.monotonic()
-        monkeypatch.setattr(child, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.now = 1000.0
+        for module in (child, reader):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_values_from_before_a_hang_are_not_shown_after_it(
     stage: Stage, clock: Clock, ends: str
 ) -> None:
     sampler = hung(stage)
-    asked_at, clock.now = time.monotonic(), clock.now + 1000.0
+    asked_at = clock.now = clock.now + 1000.0
     if ends == "between two reports":
         play(stage)
         await until(lambda: not sampler._results.empty(), PATIENCE)

@@ -136,7 +136,7 @@ def test_a_mistake_is_the_cards_fault_and_names_its_place(
     fault = card_of(stage, h200(0)).read().fault
     assert fault
     assert fault.reason == "sampler_error"
-    assert fault.detail.startswith("KeyError('no such type') at test_nvml.py:")
+    assert fault.detail.startswith("KeyError('no such type') at test_reader.py:")
 
 
 def test_brand_serial_number_and_application_clocks_are_read(stage: Stage) -> None:

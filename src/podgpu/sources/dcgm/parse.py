@@ -177,11 +177,10 @@ def _number(text: str) -> float | None:
 def _is_blank(value: float) -> bool:
     if 0 <= value < BLANK_INT32.start:  # nearly all
         return False
-    windows = (BLANK_INT32, BLANK_FP64)
     return (
         not math.isfinite(value)
         or value >= BLANK_INT64
-        or any(one.start <= value < one.stop for one in windows)
+        or any(blank.start <= value < blank.stop for blank in (BLANK_INT32, BLANK_FP64))
     )
 
 

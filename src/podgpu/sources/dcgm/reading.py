@@ -283,7 +283,7 @@ class _Draft:
     @property
     def _claimed(self) -> dict[str, str]:
         """The MIG devices that resource claims name on rows of the card, with their profiles."""
-        return {one.claimed.uuid: one.claimed.profile for one in self._places if one.claimed}
+        return {place.claimed.uuid: place.claimed.profile for place in self._places if place.claimed}
 
     def _named(self) -> Iterator[Instance]:
         """The MIG devices that only claims name: on a page with instances they would be there twice."""
@@ -302,7 +302,7 @@ class _Draft:
         return self._instance_name(fitting[0]) if len(fitting) == len(rivals) == 1 else ""
 
     def _allocations(self) -> Iterator[Allocation]:
-        """List who holds what. On a card with instances, rows of the card say so only if a claim names one."""
+        """List which container has which device. On a card with instances, its own rows need a claim to count."""
         held: dict[int | None, list[PagePlace]] = {}
         for place in self._places:
             if place.claimed and place.instance is None:

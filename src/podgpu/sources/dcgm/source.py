@@ -59,7 +59,7 @@ class DcgmSource:
         return report if is_named else msgspec.structs.replace(report, node=found[0].node)
 
     async def release(self, seconds: float) -> bool:
-        """Agree at once: no driver is held here."""
+        """Return True at once: this source does not use the driver."""
         return True
 
     async def close(self) -> None:
@@ -81,8 +81,8 @@ class DcgmSource:
 
     def _report(self, found: Sequence[PageContents], faults: list[Fault], seconds: float) -> Report:
         errors = Counter(fault.reason for fault in faults)
-        for one in found:
-            errors.update(one.errors)
+        for page in found:
+            errors.update(page.errors)
         once = _each_once(found)
         errors["too_many_cards"] += max(0, len(once) - MOST_CARDS)
         cards, self._renumbered = _numbered(once[:MOST_CARDS], self._renumbered)
@@ -90,8 +90,8 @@ class DcgmSource:
             devices=tuple(card.device for card in cards),
             allocations=tuple(allocation for card in cards for allocation in card.allocations),
             errors=dict(+errors),
-            driver_version=next((one.driver_version for one in found if one.driver_version), ""),
-            nvml_version=next((one.nvml_version for one in found if one.nvml_version), ""),
+            driver_version=next((page.driver_version for page in found if page.driver_version), ""),
+            nvml_version=next((page.nvml_version for page in found if page.nvml_version), ""),
             seconds=seconds,
         )
 
@@ -108,7 +108,7 @@ def _each_once(found: Iterable[PageContents]) -> list[PageCard]:
     Pages take turns, so that a page with very many cards does not push out the cards of the others.
     """
     first: dict[str, PageCard] = {}
-    for turn in zip_longest(*(one.cards for one in found)):
+    for turn in zip_longest(*(page.cards for page in found)):
         for card in filter(None, turn):
             first.setdefault(card.device.gpu.uuid, card)
     return list(first.values())

@@ -5,7 +5,7 @@ library affects that process only, and the pages stay up.
 
     source   the source as the agent sees it: starts and supervises the child process
     child    the child process, called the sampler: answers the agent's requests in time
-    session  the library: opened once per process; lists the GPUs and hears of XIDs
+    session  the library: opened once per process; lists the GPUs and receives XIDs
     reader   reads a GPU: facts, readings, instances and processes
     handle   an NVML handle: counts failures, remembers refused calls
     plan     groups the catalog's rows into as few calls as possible

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -29,7 +29,7 @@ from podgpu.sources.nvml.session import EventListener, FoundGpu, Session
 ENUMERATE_SECONDS = 10.0
 CLOSE_SECONDS = 0.5
 BUSY_SAMPLE_SECONDS = 0.1
-LATE_REPORTS = 2  # times the time that a report may take; an older reading is not shown
+LATE_REPORTS = 2  # a reading is not shown if it is older than this many reports may take
 
 
 class Worker:
@@ -75,14 +75,14 @@ class Worker:
 class GpuSlot(Struct):
     """The reader of a card and its thread. `absent` says why the driver no longer lists the card.
 
-    `late` is a reading that came after the report it was for. It is shown if the next one is late too. `is_sampling`
-    says that the last task of its thread was a busy sample, which a reading may follow.
+    `reading` is the newest, until a report shows it. `is_sampling` says that the last task of the thread was a busy
+    sample, which a reading may follow.
     """
 
     worker: Worker
     reader: GpuReader
     absent: str = ""
-    late: Device | None = None
+    reading: Device | None = None
     is_sampling: bool = False
 
     @property
@@ -115,7 +115,8 @@ class Sampler:
         deadline = began + request.seconds
         self._patience = request.seconds
         self._sampled = frozenset(request.sampled)
-        self._take_late_results()
+        while not self._results.empty():
+            self._take(*self._results.get())
         self._refresh(deadline)
         devices = (
             (*self._read_cards(deadline, request.windows), *self._unnamed) if self._session.is_open else ()
@@ -173,7 +174,7 @@ class Sampler:
         if self._control.busy and not self._slots:
             self._fault = self._control.hung()
 
-    def _read_cards(self, deadline: float, windows: Collection[str]) -> Iterable[Device]:
+    def _read_cards(self, deadline: float, windows: Collection[str]) -> Iterator[Device]:
         ready = {slot.worker for slot in self._slots.values() if slot.is_readable}
         for uuid, slot in self._slots.items():
             if slot.worker in ready:
@@ -181,15 +182,11 @@ class Sampler:
                 slot.worker.submit(
                     partial(slot.reader.read, windows=uuid in windows, busy_samples=uuid in self._sampled)
                 )
-        devices = {
-            result.gpu.uuid: result
-            for result in self._wait(ready, deadline).values()
-            if isinstance(result, Device)
-        }
-        for uuid, slot in self._slots.items():
-            late, slot.late = slot.late, None
-            devices.setdefault(uuid, late if late and not slot.absent else _silent(slot))
-        return map(self._with_xid_ability, devices.values())
+        self._wait(ready, deadline)
+        for slot in self._slots.values():
+            reading, slot.reading = slot.reading, None
+            is_listed = not slot.absent or slot.worker in ready
+            yield self._with_xid_ability(reading if reading and is_listed else _silent(slot))
 
     def _with_xid_ability(self, device: Device) -> Device:
         """Say whether XIDs of the card are received, and if not, why: then their number is unknown."""
@@ -202,42 +199,28 @@ class Sampler:
             refused=(*device.refused, refused) if refused else device.refused,
         )
 
-    def _wait(self, awaited: Iterable[Worker], deadline: float) -> dict[Worker, Any]:
-        """Collect the last result of each of these workers until all have come or the deadline passes."""
+    def _wait(self, awaited: Iterable[Worker], deadline: float) -> None:
+        """Take results until all of these workers are free or the deadline passes."""
         left = set(awaited)
-        results: dict[Worker, Any] = {}
         while left:
             try:
                 worker, result = self._results.get(timeout=max(0.0, deadline - time.monotonic()))
             except Empty:
                 break
-            self._took_result(worker, result)
-            if worker in left and not worker.busy:
+            self._take(worker, result)
+            if not worker.busy:
                 left.discard(worker)
-                results[worker] = result
-            else:
-                self._keep(worker, result)
-        return results
 
-    def _take_late_results(self) -> None:
-        while not self._results.empty():
-            worker, result = self._results.get()
-            self._took_result(worker, result)
-            self._keep(worker, result)
-
-    def _keep(self, worker: Worker, result: Any) -> None:
-        """A card that always takes longer than a report may wait is still shown, one report later."""
-        for slot in self._slots.values():
-            if slot.worker is worker and isinstance(result, Device):
-                is_recent = time.monotonic() - result.at < LATE_REPORTS * self._patience
-                slot.late = result if is_recent else None
-
-    def _took_result(self, worker: Worker, result: Any) -> None:
+    def _take(self, worker: Worker, result: Any) -> None:
+        """Keep a reading for the next report: it is shown even if it came after the report it was for."""
         worker.tasks -= 1
         if isinstance(result, Exception):
             self._failed(result)
-        elif worker is self._control and isinstance(result, list):
+        elif isinstance(result, list):
             self._adopt(result)
+        elif isinstance(result, Device):
+            is_recent = time.monotonic() - result.at < LATE_REPORTS * self._patience
+            self._slots[result.gpu.uuid].reading = result if is_recent else None
 
     def _failed(self, error: Exception) -> None:
         """Report the error. An open session that broke cannot be repaired: a new process must load the library."""

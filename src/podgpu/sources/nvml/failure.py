@@ -105,7 +105,7 @@ class _RefusedCall(Struct):
 
 
 class Refusals:
-    """What one device refuses now."""
+    """The calls that a device refuses now."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -32,19 +32,18 @@ FIELD_VALUE = {
 class Plan(Struct, frozen=True):
     """The calls and fields for one kind of handle at one cadence."""
 
-    calls: dict[tuple[str, tuple[int, ...]], tuple[Metric, ...]]
-    fields: tuple[Metric, ...]
+    calls: dict[tuple[str, tuple[int, ...]], list[Metric]]
+    fields: dict[tuple[int, int], Metric]
 
     @classmethod
     def of(cls, rows: Iterable[Metric]) -> "Plan":
-        calls: dict[tuple[str, tuple[int, ...]], list[Metric]] = defaultdict(list)
-        fields = []
+        plan = cls(defaultdict(list), {})
         for row in rows:
             if isinstance(row.read, Call):
-                calls[(row.read.function, row.read.args)].append(row)
+                plan.calls[row.read.function, row.read.args].append(row)
             elif isinstance(row.read, Field):
-                fields.append(row)
-        return cls({key: tuple(rows) for key, rows in calls.items()}, tuple(fields))
+                plan.fields[row.read.id, row.read.scope] = row
+        return plan
 
 
 DEVICE_ROWS = tuple(row for row in CATALOG if row.scope is Scope.GPU)
@@ -65,24 +64,20 @@ def read(plan: Plan, handle: Handle) -> Iterator[Reading]:
 
 
 def _read_fields(plan: Plan, handle: Handle) -> Iterator[Reading]:
-    rows = [row for row in plan.fields if not handle.refusals.is_paused(_field(row))]
-    wanted = tuple((row.read.id, row.read.scope) for row in rows if isinstance(row.read, Field))
+    wanted = tuple(field for field in plan.fields if not handle.refusals.is_paused((FIELD_CALL, field)))
     answers = handle.get("FieldValues", wanted) if wanted else None
-    for row, answer in zip(rows, answers if answers is not None else (), strict=False):
-        if answer.nvmlReturn == pynvml.NVML_SUCCESS:
-            handle.refusals.record_answer(_field(row))
-            yield from reading(row, getattr(answer.value, FIELD_VALUE[answer.valueType]), handle.tracker)
-        elif answer.nvmlReturn in failure.REFUSED or answer.nvmlReturn == pynvml.NVML_ERROR_INVALID_ARGUMENT:
-            if handle.refusals.record_refusal(_field(row), answer.nvmlReturn):
+    for field, answer in zip(wanted, answers if answers is not None else (), strict=False):
+        key, code = (FIELD_CALL, field), answer.nvmlReturn
+        if code == pynvml.NVML_SUCCESS:
+            handle.refusals.record_answer(key)
+            value = getattr(answer.value, FIELD_VALUE[answer.valueType])
+            yield from reading(plan.fields[field], value, handle.tracker)
+        elif code in failure.REFUSED or code == pynvml.NVML_ERROR_INVALID_ARGUMENT:
+            if handle.refusals.record_refusal(key, code):
                 handle.tracker.errors["refused"] += 1
         else:
-            failure.raise_if_lost(answer.nvmlReturn, FIELD_CALL)
-            handle.tracker.errors[failure.reason(answer.nvmlReturn)] += 1
-
-
-def _field(row: Metric) -> tuple[str, tuple[int, ...]]:
-    """The key of a field among what a device refuses."""
-    return (FIELD_CALL, (row.read.id, row.read.scope)) if isinstance(row.read, Field) else (FIELD_CALL, ())
+            failure.raise_if_lost(code, FIELD_CALL)
+            handle.tracker.errors[failure.reason(code)] += 1
 
 
 def picked(row: Metric, answer: Any) -> float | None:

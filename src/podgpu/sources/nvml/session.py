@@ -20,7 +20,7 @@ MOST_GPUS = 256
 # A wait costs 0.1 ms of processor time, so it should be long; but it blocks registering GPUs and shutting down.
 WAIT_MILLISECONDS = 1000
 PAUSE_SECONDS = 0.2  # after a wait that failed
-DEAF_AFTER = 3  # waits in a row that failed: a single one may be a mistake of the driver
+FAILED_AFTER = 3  # failed waits in a row: a single failure may be a mistake of the driver
 MOST_KEPT = 10_000
 
 
@@ -34,9 +34,9 @@ class EventListener:
         self._events: deque[XidEvent] = deque(maxlen=MOST_KEPT)
         self._set: Any = None
         self._uuids: dict[int, str] = {}
-        self._unheard: dict[str, Refused] = {}  # why a GPU could not be registered
+        self._unregistered: dict[str, Refused] = {}  # why a GPU could not be registered
         self._failed_waits = 0
-        self._wait_refused: Refused | None = None  # once `DEAF_AFTER` waits have failed
+        self._wait_refused: Refused | None = None  # once `FAILED_AFTER` waits have failed
         self._thread: threading.Thread | None = None
 
     def listen(self, raw: Any, uuid: str, call: Callable[..., Any]) -> None:
@@ -53,14 +53,14 @@ class EventListener:
             name = "nvmlDeviceRegisterEvents"
             call(name, raw, pynvml.nvmlEventTypeXidCriticalError, self._set)
         except pynvml.NVMLError as error:
-            self._unheard[uuid] = _refused(name, error)
+            self._unregistered[uuid] = _refused(name, error)
             return
-        self._unheard.pop(uuid, None)
+        self._unregistered.pop(uuid, None)
         self._uuids[_address(raw)] = uuid
 
     def misses(self, uuid: str) -> Refused | None:
-        """Return why XIDs of a GPU may go unheard, None if all are heard."""
-        return self._unheard.get(uuid) or self._wait_refused
+        """Return why XIDs of a GPU may be missed, None if all are received."""
+        return self._unregistered.get(uuid) or self._wait_refused
 
     def start(self) -> None:
         """Start waiting. Call this once the known GPUs are registered."""
@@ -78,17 +78,17 @@ class EventListener:
             except pynvml.NVMLError as error:
                 # A lost GPU makes every wait fail at once. Without a pause this would be a busy loop.
                 if error.value == pynvml.NVML_ERROR_TIMEOUT:
-                    self._hear()
+                    self._reset_failures()
                     continue
                 self._failed_waits += 1
-                if self._failed_waits >= DEAF_AFTER:
+                if self._failed_waits >= FAILED_AFTER:
                     self._wait_refused = _refused("nvmlEventSetWait_v2", error)
                 time.sleep(PAUSE_SECONDS)
                 continue
-            self._hear()
+            self._reset_failures()
             self._keep(event)
 
-    def _hear(self) -> None:
+    def _reset_failures(self) -> None:
         self._failed_waits, self._wait_refused = 0, None
 
     def _keep(self, event: Any) -> None:
@@ -141,7 +141,7 @@ class Session:
         self.is_open = True
 
     def _load(self) -> None:
-        """Load the library if the user named one. Otherwise the bindings look for it, each time again."""
+        """Load the library if the user named one. Otherwise the bindings search for it, each time again."""
         if self._library is None or pynvml.nvmlLib is not None:
             return
         try:
@@ -176,7 +176,7 @@ class Session:
         return count
 
     def _text(self, name: str) -> str:
-        """What is no text is not known: a garbled version must not cost the GPUs."""
+        """Return an empty text if it cannot be decoded: a garbled version must not cost the GPUs."""
         try:
             return str(self._call(name))
         except UnicodeDecodeError:

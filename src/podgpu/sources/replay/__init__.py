@@ -1,7 +1,4 @@
-"""A recording of a node or a cluster, played back. Its snapshots are joined and booked already: nothing is read anew.
-
-So it does not `open` a source for the ledger: it is played to whoever shows snapshots.
-"""
+"""A recording of a node or a cluster, played back. Its snapshots are complete, so it has no `open` for the agent."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The file of a recording: frames, each whole in itself, so that a file that ends in the midst of one can be read.
+"""The file of a recording and its playback. Each frame is complete, so a file that ends within a frame can be read.
 
 After one line that names the format, each frame has 16 bytes (its size, a checksum of the rest, and the time in
 seconds since 1970) and the compressed document of a cluster. Numbers are big-endian.
@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 from podgpu.errors import UserError
 
 MAGIC = b"podgpu recording 1\n"
-# A document is mostly names that come again and again. What unpacks to more than this is made to fill the memory.
+# A document is mostly repeated names. What unpacks to more than this was made to fill the memory.
 LARGEST_BYTES = 192 * 2**20
 LARGEST_RATIO = 200
 LEAST_LARGEST = 2**20
@@ -23,7 +23,7 @@ _HEAD = struct.Struct(">IId")
 _TIME = struct.Struct(">d")
 
 
-class _Frame(NamedTuple):
+class _FrameHead(NamedTuple):
     at: float
     offset: int
     size: int
@@ -48,17 +48,17 @@ class Recording:
             raise UserError(f"cannot read {path}: {error.strerror}; give another --replay.file") from None
         if not self._frames:
             raise UserError(f"{path} is not a recording, or an empty one; make one with `podgpu record`")
-        self.times = [one.at for one in self._frames]
+        self.times = [frame.at for frame in self._frames]
 
     def document(self, number: int) -> bytes:
-        """Return the document of a frame. A UserError says that the file is damaged."""
-        one = self._frames[number]
+        """Return the document of a frame. Raises UserError if the file is damaged."""
+        frame = self._frames[number]
         with self._path.open("rb") as file:
-            file.seek(one.offset)
-            packed = file.read(one.size)
+            file.seek(frame.offset)
+            packed = file.read(frame.size)
         unpack = zlib.decompressobj()
         try:
-            if zlib.crc32(packed, zlib.crc32(_TIME.pack(one.at))) != one.checksum:
+            if zlib.crc32(packed, zlib.crc32(_TIME.pack(frame.at))) != frame.checksum:
                 raise zlib.error
             document = unpack.decompress(packed, _largest(len(packed)))
         except zlib.error:
@@ -72,8 +72,8 @@ def _largest(packed: int) -> int:
     return min(max(LARGEST_RATIO * packed, LEAST_LARGEST), LARGEST_BYTES)
 
 
-def _frames(file: BinaryIO, size: int) -> list[_Frame]:
-    found: list[_Frame] = []
+def _frames(file: BinaryIO, size: int) -> list[_FrameHead]:
+    found: list[_FrameHead] = []
     if file.read(len(MAGIC)) != MAGIC:
         return found
     at_end = file.tell()
@@ -84,7 +84,7 @@ def _frames(file: BinaryIO, size: int) -> list[_Frame]:
         is_in_order = not found or at >= found[-1].at  # false also for a time that is no number
         if at_end > size or not is_in_order or not abs(at) < 1e11:
             break
-        found.append(_Frame(at, offset, length, checksum))
+        found.append(_FrameHead(at, offset, length, checksum))
         file.seek(at_end)
     return found
 
@@ -93,6 +93,8 @@ SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 100.0, 300.0, 1000.0)
 
 
 class Player:
+    """Says which frame of a recording is due now. A pause or another speed continues from the current frame."""
+
     def __init__(
         self,
         recording: Recording,
@@ -121,7 +123,7 @@ class Player:
 
     @property
     def seconds_to_next(self) -> float:
-        """How long until another frame is due; for ever if it is paused or over."""
+        """How long until the next frame is due; infinite if it is paused or over."""
         times, number = self.recording.times, self.number
         if self.is_paused or self.is_over:
             return float("inf")
@@ -132,14 +134,14 @@ class Player:
         return self.recording.document(number)
 
     def pause(self) -> None:
-        """Stop, or go on."""
-        self._settle()
+        """Pause, or resume."""
+        self._rebase()
         self.is_paused = not self.is_paused
 
     def go_faster(self, steps: int) -> None:
         """Take the next higher or lower speed."""
-        self._settle()
-        nearest = min(range(len(SPEEDS)), key=lambda one: abs(SPEEDS[one] - self.speed))
+        self._rebase()
+        nearest = min(range(len(SPEEDS)), key=lambda place: abs(SPEEDS[place] - self.speed))
         self.speed = SPEEDS[min(max(nearest + steps, 0), len(SPEEDS) - 1)]
 
     @property
@@ -154,6 +156,6 @@ class Player:
         passed = self._passed + since
         return passed % max(self._length, 1e-3) if self._is_loop else min(passed, self._length)
 
-    def _settle(self) -> None:
+    def _rebase(self) -> None:
         self._passed = self._position
         self._anchor = self._clock()

@@ -53,7 +53,7 @@ class Simulator:
         )
 
     async def release(self, seconds: float) -> bool:
-        """Agree at once: there is no hardware to let go of."""
+        """Return True at once: there is no hardware."""
         return True
 
     async def close(self) -> None:

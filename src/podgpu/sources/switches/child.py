@@ -16,7 +16,7 @@ from podgpu.sources.switches.messages import CardLogAnswer, CloseRequest, WatchA
 from podgpu.sources.switches.slices import SliceBuilder
 
 DRAIN_SECONDS = 1.0  # the log has room for 20 s
-REST_SECONDS = 600.0  # until a card that refused is asked again
+REST_SECONDS = 600.0  # until a card that refused is tried again
 
 
 class CardLogReader:
@@ -50,7 +50,7 @@ class RefusedCard(Struct, frozen=True):
 
 
 class CardLogReaders:
-    """At most one reader for each card. What a card refused is not asked again soon.
+    """At most one reader for each card. A card that refused is not tried again soon.
 
     The log has the PIDs of the node. Without `sees_node` this process has other PIDs, and no log is opened.
     """

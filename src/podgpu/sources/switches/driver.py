@@ -1,4 +1,4 @@
-"""The calls to the driver. Each either works or says why not."""
+"""The calls to the driver, and the log of a card. A call that fails raises SwitchLogRefused with the reason."""
 
 import fcntl
 import mmap
@@ -74,7 +74,7 @@ class Driver:
         return text.partition(b"\0")[0].decode("ascii", "replace")
 
     def open_card(self, minor: int) -> None:
-        """Open a card's node, which the driver demands, and keep other readers of ours from it."""
+        """Open the card's device node, which the driver requires, and lock it against other readers of podgpu."""
         fd = opened(f"/dev/nvidia{minor}")
         self._fds.append(fd)
         try:
@@ -172,14 +172,14 @@ SLOW_SECONDS = 2.5  # the same for a driver that reads the firmware's log once a
 
 
 class LogRecords(Struct, frozen=True):
-    """Records that are new, and how many the driver dropped for want of room."""
+    """New records, and how many the driver dropped because the buffer was full."""
 
     records: bytes
     dropped: int
 
 
 class CardLog:
-    """The log of one card, open. Raises SwitchLogRefused if the log cannot be opened, with nothing left open."""
+    """The open log of a card. Raises SwitchLogRefused, with nothing left open, if it cannot be opened."""
 
     def __init__(self, minor: int) -> None:
         self._driver = Driver()
@@ -191,7 +191,7 @@ class CardLog:
             self._driver.open_card(minor)
             self._open(minor)
         except BaseException:
-            self._let_go()
+            self._release()
             raise
 
     def drain(self) -> LogRecords:
@@ -205,7 +205,7 @@ class CardLog:
         begin_at, end_at = self._next * layout.RECORD_BYTES, end * layout.RECORD_BYTES
         new = records[begin_at:end_at] if begin_at <= end_at else records[begin_at:] + records[:end_at]
         self._next = end
-        # The driver counts anew from here.
+        # The driver counts dropped records from here.
         self._driver.control(
             layout.BUFFER_HANDLE, layout.TELL, end.to_bytes(8, "little"), "tell what was read"
         )
@@ -223,15 +223,15 @@ class CardLog:
             off = layout.enable(on=False)
             self._driver.control(layout.BUFFER_HANDLE, layout.ENABLE, off, "disable")
             self._driver.free(layout.BUFFER_HANDLE)
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
-        for one in self._maps:
-            one.close()
+    def _release(self) -> None:
+        for mapped in self._maps:
+            mapped.close()
         self._driver.close()
 
     def _known_delay_ns(self) -> int:
-        """Ask for the version before anything else: on another branch the same bytes may mean something else."""
+        """Check the version before anything else: on another branch the same bytes may mean something else."""
         version = self._driver.version()
         branch = version.partition(".")[0]
         if not branch.isdecimal() or int(branch) not in layout.BRANCHES:
@@ -257,7 +257,7 @@ class CardLog:
         driver.control(layout.BUFFER_HANDLE, layout.ENABLE, layout.enable(on=True), "enable")
 
     def _bind(self) -> None:
-        """Once only: a bind that fails may disturb other readers of the log."""
+        """Bind once, without retries: a bind that fails may disturb other readers of the log."""
         status, answer = self._driver.try_control(layout.SUBDEVICE_HANDLE, layout.BIND, layout.bind(), "bind")
         if status:
             reason = BIND_REASONS.get(int.from_bytes(answer[20:24], "little"))

@@ -1,7 +1,7 @@
 """What the driver's calls look like in memory. The layouts are the same in all of `BRANCHES`.
 
-Three values are dangerous and nowhere a choice: a record of less than 32 bytes lets the driver write past the end of
-the buffer, it follows a subdevice of 0 to nowhere, and it takes a notification for an address.
+Three values are dangerous and must not be changed: with records of less than 32 bytes the driver writes past the end of
+the buffer, it dereferences a subdevice of 0, and it takes a notification for an address.
 """
 
 import struct
@@ -20,9 +20,9 @@ DEVICE_HANDLE, SUBDEVICE_HANDLE, HEADER_HANDLE, RECORDS_HANDLE, BUFFER_HANDLE = 
 )
 
 RECORD_BYTES = 32
-RECORDS = 65_536  # 2 MiB: 20 s of the busiest log that was ever seen
+RECORDS = 65_536  # 2 MiB: 20 s of the busiest log that was recorded
 HEADER_BYTES = 4096
-PARAMETER_BYTES = 256  # of any class: the driver copies as many as it thinks there are
+PARAMETER_BYTES = 256  # of any class: the driver copies as many as it expects
 
 ALLOC_CALL = struct.Struct("<IIIIQII")  # client, parent, object, class, parameters, their size, status
 CONTROL_CALL = struct.Struct("<IIIIQII")  # client, object, command, flags, parameters, their size, status
@@ -54,7 +54,7 @@ def device(instance: int) -> bytes:
 
 
 def memory(size: int) -> bytes:
-    """Of the system, cached, read-only for user space."""
+    """System memory, cached, read-only for user space."""
     cached, read_only, any_node = 1 << 29, 1 << 22, -1
     return struct.pack("<I20xII32xQ48xi4x", 0x706F6467, cached, read_only, size, any_node)
 
@@ -78,11 +78,11 @@ def event_buffer() -> bytes:
 
 
 def bind() -> bytes:
-    """Ask for starts and ends, of all users as far as the agent may see them."""
+    """Ask for starts and ends, of all users whom the agent may see."""
     simple, no_filter, all_users, no_reason = 1, 0, 1, 0
     return struct.pack("<IIIIB3xI", BUFFER_HANDLE, RECORD_BYTES, simple, no_filter, all_users, no_reason)
 
 
 def enable(*, on: bool) -> bytes:
-    """A full buffer keeps what is oldest, and counts what it drops."""
+    """A full buffer keeps the oldest records, and counts those it drops."""
     return struct.pack("<B3xI", on, 1)

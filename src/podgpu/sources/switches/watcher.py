@@ -75,7 +75,7 @@ class SwitchWatcher:
         return self._child.pid
 
     async def _record_exit(self, error: Exception) -> None:
-        """The child died. The next one may start after a while, a longer one each time."""
+        """Record that the child died. The pause until the next start grows each time."""
         self.errors["reader_exited"] += 1
         self._fault = Fault(reason="reader_exited", detail=type(error).__name__)
         log.warning("the reader of context switches ended", how=repr(error))
