@@ -4,7 +4,6 @@ A counter is an integer of the books divided once: its shortest decimal is that 
 page add up as the integers do.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from podgpu import catalog
@@ -12,12 +11,11 @@ from podgpu.catalog.row import Scope
 from podgpu.insight.tenants import IDLE
 from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Process, Reading, Rest, Snapshot, Tenant
 from podgpu.model.quantity import total, total_of_known
-from podgpu.views.series import Labels
+from podgpu.views.series import Labels, label_name
 
 POD_INFO = "podgpu_pod_info"
 
 _POD_LABELS = (*Scope.AGENT.labels, *catalog.families()[POD_INFO][0].label_names)
-_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
 _ENERGY = "energy_joules_total"
 _NOBODY = ContainerRef("", "", "")
 _LEAST, _MOST = ("least",), ("most",)
@@ -189,7 +187,7 @@ def _label_names(keys: Sequence[str]) -> list[str]:
     """`app.kubernetes.io/name` becomes `label_app_kubernetes_io_name`; a name that is taken gets a number."""
     names: list[str] = []
     for key in keys:
-        plain = name = f"label_{_NOT_IN_A_LABEL.sub('_', key)}"
+        plain = name = f"label_{label_name(key)}"
         number = 0
         while name in names:
             number += 1

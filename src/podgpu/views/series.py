@@ -1,5 +1,6 @@
 """Series before text: families of values under labels. `exposition` writes them as text."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -7,7 +8,13 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.views.sample_format import Writing, own
 from podgpu.views.text import clean
 
+_NOT_IN_A_NAME = re.compile("[^a-zA-Z0-9_]")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+
+def label_name(text: str) -> str:
+    """`app.kubernetes.io/name` becomes `app_kubernetes_io_name`."""
+    return _NOT_IN_A_NAME.sub("_", text)
 
 
 class Labels:
@@ -68,6 +75,11 @@ class Family:
     samples: dict[Key, float] = field(default_factory=dict)
     group: str = "containers"
     writing: Writing = own
+
+    @classmethod
+    def gauge(cls, name: str, help_text: str, writing: Writing) -> "Family":
+        """A core metric of another system, with its way to write numbers."""
+        return cls(name, Kind.GAUGE, help_text, Worth.CORE, writing=writing)
 
     def put(self, value: float | None, *labels: Labels) -> None:
         """Set a series; an unknown value makes none."""

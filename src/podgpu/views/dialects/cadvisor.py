@@ -7,7 +7,6 @@ asks for the card's.
 from dataclasses import dataclass
 
 from podgpu import option
-from podgpu.catalog.row import Kind, Worth
 from podgpu.model import PodContainer, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
@@ -16,6 +15,10 @@ from podgpu.views.sample_format import go
 from podgpu.views.series import Family, Labels
 
 MAKE = "nvidia"
+PREFIX = "container_accelerator_"
+DUTY_HELP = (
+    "Percent of time over the past sample period during which the accelerator was actively processing."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +34,9 @@ class CadvisorOptions:
 
 def families(snapshot: Snapshot, options: CadvisorOptions) -> list[Family]:
     is_of_card = options.values == "card"
-    total = _family("memory_total_bytes", "Total accelerator memory.")
-    used = _family("memory_used_bytes", "Total accelerator memory allocated.")
-    duty = _family(
-        "duty_cycle",
-        "Percent of time over the past sample period during which the accelerator was actively processing.",
-    )
+    total = Family.gauge(f"{PREFIX}memory_total_bytes", "Total accelerator memory.", go)
+    used = Family.gauge(f"{PREFIX}memory_used_bytes", "Total accelerator memory allocated.", go)
+    duty = Family.gauge(f"{PREFIX}duty_cycle", DUTY_HELP, go)
     containers = {(pod.uid, each.name): each for pod in snapshot.pods for each in pod.containers if pod.uid}
     for tenant in pod_tenants(snapshot):
         labels = _labels(tenant, containers.get((tenant.container.pod_uid, tenant.container.container)))
@@ -48,10 +48,6 @@ def families(snapshot: Snapshot, options: CadvisorOptions) -> list[Family]:
             used.add(tenant.memory_bytes, labels)
             duty.add(percent(tenant.sm_ratio), labels)
     return [total, used, duty]
-
-
-def _family(name: str, help_text: str) -> Family:
-    return Family(f"container_accelerator_{name}", Kind.GAUGE, help_text, Worth.CORE, writing=go)
 
 
 def _labels(tenant: PodTenant, known: PodContainer | None) -> Labels:

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, ContainerRef, Pod, Snapshot
 from podgpu.model.quantity import amount, total
 from podgpu.views.dialects import Answers, Dialect
@@ -71,10 +70,10 @@ class ContainerUse(Struct, frozen=True, kw_only=True):
 
 
 def families(snapshot: Snapshot, _options: None) -> list[Family]:
-    utilization = _family("container_gpu_utilization", "gpu utilization")
-    cards = _family("container_request_gpu_utilization", "request of gpu utilization")
-    memory = _family("container_gpu_memory_total", "gpu memory usage in MiB")
-    mib = _family("container_request_gpu_memory", "request of gpu memory in MiB")
+    utilization = Family.gauge("container_gpu_utilization", "gpu utilization", go)
+    cards = Family.gauge("container_request_gpu_utilization", "request of gpu utilization", go)
+    memory = Family.gauge("container_gpu_memory_total", "gpu memory usage in MiB", go)
+    mib = Family.gauge("container_request_gpu_memory", "request of gpu memory in MiB", go)
     names = card_names(snapshot, "gpu")
     for use in _containers(snapshot):
         for on_card in use.cards:
@@ -168,10 +167,6 @@ def _number(value: float | None) -> float | None:
 
 def _mib(size: float | None) -> int | None:
     return None if size is None else int(size) >> 20
-
-
-def _family(name: str, help_text: str) -> Family:
-    return Family(name, Kind.GAUGE, help_text, Worth.CORE, writing=go)
 
 
 def _labels(snapshot: Snapshot, use: ContainerUse, key: str, value: str) -> Labels:

@@ -1,12 +1,11 @@
 """nvidia-gpu-mem-monitor: the memory of each process, with the name of its pod."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from podgpu import option
-from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
-from podgpu.model import Card, Holder, Snapshot
+from podgpu.model import Card, Holder, Process, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
 from podgpu.views.sample_format import whole_numbers
@@ -22,18 +21,18 @@ _UNKNOWN: PodTexts = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class LabelWording:
     """Names of labels, and what stands for pod and namespace outside Kubernetes, by the holder's kind."""
 
     names: tuple[str, ...]
     outside: Mapping[str, PodTexts]
 
 
-README = Wording(
+README = LabelWording(
     ("app_pid", "gpu_name", "gpu_uuid", "pod_name", "pod_namespace"),
     {"host": ("null", "null"), "container": ("null", "null")},
 )
-LATER = Wording(
+LATER = LabelWording(
     ("hostIP", "app_pid", "gpu_name", "UUID", "gpu", "pod", "namespace"),
     {"host": ("服务器直接运行的程序", "null"), "container": ("docker run运行的程序", "null")},
 )
@@ -61,44 +60,41 @@ class GpuMemMonitorOptions:
 
 def families(snapshot: Snapshot, options: GpuMemMonitorOptions) -> list[Family]:
     wording = LATER if options.labels == "later" else README
-    page = Family(NAME, Kind.GAUGE, HELP, Worth.CORE, writing=whole_numbers)
-    for facts, memory in _processes(snapshot, wording, options.node_ip or _address(snapshot)):
-        # A process on two instances of a card is listed once for each.
-        page.add(memory, Labels(wording.names, [facts[name] for name in wording.names]))
+    # The node's address by the status of its pods, else by its interfaces.
+    known = next((pod.host_ip for pod in snapshot.pods if pod.host_ip), snapshot.address)
+    address = options.node_ip or known
+    page = Family.gauge(NAME, HELP, whole_numbers)
+    for gpu, process in ((card.gpu, process) for card in snapshot.cards for process in _by_pid(card)):
+        if process.kinds and process.memory_bytes is not None:
+            pod, namespace = _pod(process.holder, wording)
+            facts = {
+                "hostIP": address,
+                "app_pid": str(process.pid),
+                "gpu_name": gpu.model,
+                "gpu_uuid": gpu.uuid,
+                "UUID": gpu.uuid,
+                "gpu": str(gpu.index),
+                "pod_name": pod,
+                "pod": pod,
+                "pod_namespace": namespace,
+                "namespace": namespace,
+            }
+            labels = Labels(wording.names, [facts[name] for name in wording.names])
+            # A process on two instances of a card is listed once for each.
+            page.add(int(process.memory_bytes / MIB.factor), labels)
     return [page] if page.samples else []
 
 
-def _address(snapshot: Snapshot) -> str:
-    """Return the node's address, by the status of its pods, else by its interfaces."""
-    return next((pod.host_ip for pod in snapshot.pods if pod.host_ip), snapshot.address)
+def _by_pid(card: Card) -> list[Process]:
+    return sorted(card.processes, key=lambda process: process.pid)
 
 
-def _processes(snapshot: Snapshot, wording: Wording, address: str) -> Iterator[tuple[dict[str, str], int]]:
-    for card in snapshot.cards:
-        place = _place(card) | {"hostIP": address}
-        for process in sorted(card.processes, key=lambda process: process.pid):
-            if process.kinds and process.memory_bytes is not None:
-                pod = _pod(process.holder, wording)
-                facts = place | {"app_pid": str(process.pid)} | _both_names(pod)
-                yield facts, int(process.memory_bytes / MIB.factor)
-
-
-def _place(card: Card) -> dict[str, str]:
-    gpu = card.gpu
-    return {"gpu_name": gpu.model, "gpu_uuid": gpu.uuid, "UUID": gpu.uuid, "gpu": str(gpu.index)}
-
-
-def _pod(holder: Holder | None, wording: Wording) -> PodTexts:
+def _pod(holder: Holder | None, wording: LabelWording) -> PodTexts:
     if holder is None:
         return _UNKNOWN
     if holder.kind in wording.outside:
         return wording.outside[holder.kind]
     return (holder.container.pod, holder.container.namespace) if holder.container else _UNKNOWN
-
-
-def _both_names(pod: PodTexts) -> dict[str, str]:
-    name, namespace = pod
-    return {"pod_name": name, "pod": name, "pod_namespace": namespace, "namespace": namespace}
 
 
 DIALECT = Dialect(pages={"/metrics/gpu-mem-monitor": families}, options=GpuMemMonitorOptions)

@@ -1,10 +1,10 @@
 """pod-gpu-exporter: a series for each pod and GPU, whose value is always 1."""
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
@@ -12,20 +12,17 @@ from podgpu.model import Cluster, ClusterNode, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import pod_tenants
-from podgpu.views.series import Family, Labels
+from podgpu.views.series import Family, Labels, label_name
 
-LABELS = ("gpu_id", "gpu_model", "namespace", "node", "pod_name")
 MAP, MAP_HELP = "pod_and_gpu_map_info", "Provide a mapping relationship between pod and gpu"
 NODE_HELP = "Provide every node's pod and gpu mapping relationship"
 PODS = "pods"  # the group
 DEPRECATED = "POD_GPU_MAP_INFO_"
 DEPRECATED_HELP = "pod gpu map info - please use labels value to match pod and gpu"
 
-_NOT_IN_A_NAME = re.compile("[^a-zA-Z0-9_]")
-
 
 class MapRow(Struct, frozen=True, order=True):
-    """A pod and a device that it holds or uses."""
+    """A pod and a device that it holds or uses. The fields are the labels of a series."""
 
     gpu_id: str
     gpu_model: str
@@ -35,8 +32,7 @@ class MapRow(Struct, frozen=True, order=True):
 
     @property
     def labels(self) -> Labels:
-        values = (self.gpu_id, self.gpu_model, self.namespace, self.node, self.pod_name)
-        return Labels(LABELS, values)
+        return Labels(self.__struct_fields__, astuple(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,18 +48,11 @@ class PodGpuMapOptions:
 
 def rows(snapshot: Snapshot) -> list[MapRow]:
     """Each row once, in the order of the cards."""
-    return list(
-        dict.fromkeys(
-            MapRow(
-                tenant.uuid,
-                tenant.gpu.model,
-                tenant.container.namespace,
-                snapshot.node,
-                tenant.container.pod,
-            )
-            for tenant in pod_tenants(snapshot)
-        )
+    found = (
+        MapRow(on.uuid, on.gpu.model, on.container.namespace, snapshot.node, on.container.pod)
+        for on in pod_tenants(snapshot)
     )
+    return list(dict.fromkeys(found))
 
 
 def map_family(mapped: Iterable[MapRow]) -> Family:
@@ -91,7 +80,7 @@ def deprecated_families(mapped: Iterable[MapRow]) -> list[Family]:
 
 def metric_name(node: str) -> str:
     """`gpu-node.1` becomes `gpu_node_1_info`, `1node` becomes `_1node_info`."""
-    name = _NOT_IN_A_NAME.sub("_", node[:253])
+    name = label_name(node[:253])
     return f"{name}_info" if name and not name[0].isdigit() else f"_{name}_info"
 
 

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from podgpu import option
-from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
 from podgpu.model import Claim, Snapshot
 from podgpu.model.quantity import total
@@ -29,21 +29,6 @@ _MEMORY = "memory_total_bytes"
 
 # A pod's namespace and name.
 PodName = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRow:
-    """What a pod has of a card or of a virtual GPU. Ratios are parts of the whole card. None is unknown."""
-
-    gpu_id: str
-    sm_ratio: float | None
-    share: float | None
-    used_bytes: float | None
-    total_bytes: float | None
-
-    @property
-    def multiplied(self) -> float | None:
-        return self.sm_ratio / self.share if self.sm_ratio is not None and self.share else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +59,31 @@ class VgpuMonitorOptions:
 
 def families(snapshot: Snapshot, options: VgpuMonitorOptions) -> list[Family]:
     pods = _pods(snapshot)
-    slots = options.gpu_id == "slot"
     names = card_names(snapshot)
     multiplied = options.utilization == "multiplied"
     words = _HELP | _MULTIPLIED_HELP if multiplied else _HELP
-    page = {name: Family(name, Kind.GAUGE, text, Worth.CORE, writing=cpp) for name, text in words.items()}
+    page = {name: Family.gauge(name, text, cpp) for name, text in words.items()}
     for pod, namespace in _namespaces(snapshot, pods, always=options.namespace == "on").items():
-        for row in _by_slot(pods[pod]) if slots else _by_card(pods[pod], names):
+        for row in _by_slot(pods[pod]) if options.gpu_id == "slot" else _by_card(pods[pod], names):
             labels = _labels(row.gpu_id, namespace, pod)
-            for name, value in _values(row, multiplied=multiplied).items():
-                page[name].put(value, labels)
+            page[UTILIZATION].put(percent(row.multiplied if multiplied else row.sm_ratio), labels)
+            page[USED].put(_mib(row.used_bytes), labels)
+            page[TOTAL].put(_mib(row.total_bytes), labels)
     return [family for family in page.values() if family.samples]
+
+
+class PodRow(NamedTuple):
+    """What a pod has of a card or of a virtual GPU. Ratios are parts of the whole card. None is unknown."""
+
+    gpu_id: str
+    sm_ratio: float | None
+    share: float | None
+    used_bytes: float | None
+    total_bytes: float | None
+
+    @property
+    def multiplied(self) -> float | None:
+        return self.sm_ratio / self.share if self.sm_ratio is not None and self.share else None
 
 
 def _pods(snapshot: Snapshot) -> dict[PodName, list[PodTenant]]:
@@ -171,14 +170,6 @@ def _size(tenant: PodTenant, claim: Claim) -> float | None:
         return claim.memory_limit_bytes
     whole = tenant.reading(_MEMORY)
     return None if whole is None else whole * claim.share
-
-
-def _values(row: PodRow, *, multiplied: bool) -> dict[str, float | None]:
-    return {
-        UTILIZATION: percent(row.multiplied if multiplied else row.sm_ratio),
-        USED: _mib(row.used_bytes),
-        TOTAL: _mib(row.total_bytes),
-    }
 
 
 def _mib(size: float | None) -> float | None:

@@ -4,7 +4,6 @@ A device that several containers share can have a row for each of them instead. 
 device, node, facts, the pod's own, then the others by name.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
@@ -32,10 +31,9 @@ from podgpu.views.dialects._dcgm.entity import (
     with_xid,
 )
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
-from podgpu.views.series import Family, Key, Labels
+from podgpu.views.series import Family, Key, Labels, label_name
 
 UNKNOWN_XID = "Unknown Error"
-_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +219,7 @@ def _sanitised(labels: Mapping[str, str]) -> dict[str, str]:
     """`app.kubernetes.io/name` becomes `app_kubernetes_io_name`. Of two that become the same, the first counts."""
     found: dict[str, str] = {}
     for name in sorted(labels):
-        plain = _NOT_IN_A_LABEL.sub("_", name)
+        plain = label_name(name)
         found.setdefault(f"_{plain}" if plain[:1].isdigit() else plain, labels[name])
     return found
 
