@@ -13,42 +13,25 @@ from podgpu.option.file import yaml_document
 from podgpu.option.value import did_you_mean
 
 T = TypeVar("T")
+OptionName = Callable[[Option[Any]], str]
+Given = dict[str, "OptionTexts"]  # by the options' Python names
 PREFIX = "PODGPU_"
 _OF_SERVICES = re.compile(r"PODGPU_(?:.+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9].*)?)")
 
 
 class OptionTexts(NamedTuple):
-    """The texts that were given for an option, and where. `now` is the present name of an outdated one."""
+    """The texts that were given for an option, and where. `now` is the present name, if the option is outdated."""
 
     texts: Sequence[str]
     place: str
     now: str = ""
 
 
-class Spelling(NamedTuple):
-    """An option by its present names, or by its former ones."""
-
-    option: Option[Any]
-    present: Option[Any]
-
-    def with_texts(
-        self, texts: Sequence[str], form: Callable[[Option[Any]], str], path: str = ""
-    ) -> OptionTexts:
-        now = "" if self.option is self.present else form(self.present)
-        return OptionTexts(texts, f"{path}{form(self.option)}", now)
-
-
-def spellings() -> Iterator[Spelling]:
-    """List the former names first, so that the present ones win."""
-    for option in OPTIONS.values():
-        if option.former:
-            yield Spelling(option.former, option)
-        yield Spelling(option, option)
-
-
 def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
     """Find the value of every option. `flags` holds the texts of the command line, by the options' Python names."""
-    given = _from_environment(environ) | _from_flags(flags)
+    variables = {name: [text] for name, text in environ.items() if text}
+    given = _given(variables, lambda option: option.environment, lambda option: option.environment)
+    given |= _given(flags, lambda option: option.name, lambda option: option.flag)
     if "config_file" in given:
         given = _from_file(Path(str(_value("config_file", given["config_file"])))) | given
     values = {name: _value(name, texts) for name, texts in (_from_others(environ) | given).items()}
@@ -56,6 +39,27 @@ def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
     outdated = tuple((texts.place, texts.now) for texts in given.values() if texts.now)
     changed = tuple(section for section in sections if section != type(section)())
     return _filled(Config, values, sections=changed, outdated=outdated, unknown=tuple(_unknown(environ)))
+
+
+def _given(texts: Mapping[str, Sequence[str]], key: OptionName, shown: OptionName, path: str = "") -> Given:
+    """Find the options among the texts, which `key` names. A present name wins over a former one."""
+    return {
+        option.name: OptionTexts(
+            texts[key(spelling)],
+            f"{path}{shown(spelling)}",
+            now="" if spelling is option else shown(option),
+        )
+        for spelling, option in spellings()
+        if key(spelling) in texts
+    }
+
+
+def spellings() -> Iterator[tuple[Option[Any], Option[Any]]]:
+    """Yield each option by its names, and the option itself. Former names come before the present ones."""
+    for option in OPTIONS.values():
+        if option.former:
+            yield option.former, option
+        yield option, option
 
 
 def _filled(section: type[T], values: Mapping[str, object], **more: object) -> T:
@@ -70,7 +74,7 @@ def _value(name: str, given: OptionTexts) -> object:
         raise UserError(f"{given.place}: {error}") from None
 
 
-def _from_others(environ: Environ) -> dict[str, OptionTexts]:
+def _from_others(environ: Environ) -> Given:
     """Read variables that Kubernetes or another program sets, for options that the user did not set."""
     found = ((name, variable) for name, option in OPTIONS.items() for variable in reversed(option.also_from))
     return {
@@ -78,28 +82,9 @@ def _from_others(environ: Environ) -> dict[str, OptionTexts]:
     }
 
 
-def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, OptionTexts]:
-    return {
-        spelling.present.name: spelling.with_texts(flags[spelling.option.name], lambda option: option.flag)
-        for spelling in spellings()
-        if spelling.option.name in flags
-    }
-
-
-def _from_environment(environ: Environ) -> dict[str, OptionTexts]:
-    """Unknown PODGPU_ names are no error, see below."""
-    return {
-        spelling.present.name: spelling.with_texts(
-            [environ[spelling.option.environment]], lambda option: option.environment
-        )
-        for spelling in spellings()
-        if environ.get(spelling.option.environment)
-    }
-
-
 def _unknown(environ: Environ) -> Iterator[tuple[str, str]]:
     """Yield names that look like options, with advice. Kubernetes sets some for a Service named podgpu."""
-    known = {spelling.option.environment.removeprefix(PREFIX) for spelling in spellings()}
+    known = {spelling.environment.removeprefix(PREFIX) for spelling, _ in spellings()}
     for name in sorted(environ):
         word = name.removeprefix(PREFIX)
         if name.startswith(PREFIX) and word not in known and not _OF_SERVICES.fullmatch(name):
@@ -107,28 +92,24 @@ def _unknown(environ: Environ) -> Iterator[tuple[str, str]]:
             yield name, advice.replace("did you mean ", f"did you mean {PREFIX}")
 
 
-def _from_file(path: Path) -> dict[str, OptionTexts]:
+def _from_file(path: Path) -> Given:
     document = yaml_document(path, "check --config.file")
     if document in ("", None):
         return {}
     if not isinstance(document, dict):
         raise UserError(f"{path}: the file must hold keys and values, such as 'interval: 5s'")
-    by_key = {spelling.option.key: spelling for spelling in spellings() if spelling.option.in_file}
+    by_key = {spelling.key: spelling for spelling, _ in spellings() if spelling.in_file}
     texts = dict(_leaves(document, "", path, by_key))
-    return {
-        spelling.present.name: spelling.with_texts(texts[key], lambda option: option.key, f"{path}: ")
-        for key, spelling in by_key.items()
-        if key in texts
-    }
+    return _given(texts, lambda option: option.key, lambda option: option.key, f"{path}: ")
 
 
 def _leaves(
-    section: Mapping[str, object], above: str, path: Path, by_key: Mapping[str, Spelling]
+    section: Mapping[str, object], above: str, path: Path, by_key: Mapping[str, Option[Any]]
 ) -> Iterator[tuple[str, list[str]]]:
     for word, value in section.items():
         key = f"{above}{word}"
         if key in by_key:
-            texts = _texts(by_key[key].option, value, path)
+            texts = _texts(by_key[key], value, path)
             if any(texts):
                 yield key, texts
         elif not any(known.startswith(f"{key}.") for known in by_key):
