@@ -15,7 +15,7 @@ import msgspec
 from bench.figure import Figure
 from podgpu.agent.attribution import Attribution
 from podgpu.host.procfs import Procfs
-from podgpu.kube.podresources import PodResources
+from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Device, Gpu, Pod, PodContainer, Process, Reading
 from tests.agent.stage import StillPods, write_proc

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bench.figure import Figure
 from podgpu.agent.attribution import Attribution
 from podgpu.cli._process import collect_seldom
-from podgpu.kube.podresources import PodResourceLists
+from podgpu.kube.kubelet.podresources import PodResourceLists
 from podgpu.model import (
     Allocation,
     Device,

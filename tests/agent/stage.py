@@ -12,7 +12,7 @@ from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.host.procfs import Procfs
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.podresources import PodResources
+from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Balance, Booking, Card, Claim, PartStatus, Pod, Rest, Snapshot
 from podgpu.model.ports import PodSource

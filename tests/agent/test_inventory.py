@@ -7,8 +7,8 @@ import pytest
 
 from podgpu.agent.inventory import InventoryCollector
 from podgpu.kube.api.server import ApiServer
+from podgpu.kube.kubelet.podresources import PodResourceLists
 from podgpu.kube.object_watch import WatchTiming
-from podgpu.kube.podresources import PodResourceLists
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
 from podgpu.supervise import LatestReply, Supervisor

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from podgpu.kube.podresources import PodResourceLists, PodResources
+from podgpu.kube.kubelet.podresources import PodResourceLists, PodResources
 from podgpu.model import PartStatus
 from tests.fakekubelet._gen.podresources_pb2 import (
     ClaimDevice,

@@ -23,8 +23,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("P
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.host.procfs import Procfs
+from podgpu.kube.kubelet.podresources import PodResourceLists
 from podgpu.kube.log_dirs import LogDirs
-from podgpu.kube.podresources import PodResourceLists
 from podgpu.model import Allocation, PartStatus, Snapshot
 from podgpu.sources.nvml.source import NvmlSource
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked, fresh, memory_of_nvidia_smi

@@ -20,12 +20,12 @@ from podgpu.kube import throttle
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.kubelet import device_lists, protobuf_fields
+from podgpu.kube.kubelet.podresources import LIST as DEVICES
+from podgpu.kube.kubelet.podresources import PodResources
+from podgpu.kube.kubelet.pods_api import LIST, WATCH, PodsApi
 from podgpu.kube.limits import MOST_CONTAINERS, MOST_LISTED, MOST_PODS
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
-from podgpu.kube.podresources import LIST as DEVICES
-from podgpu.kube.podresources import PodResources
-from podgpu.kube.pods_api import LIST, WATCH, PodsApi
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, pod
 from tests.fakeapi.server import PODS, FakeApi

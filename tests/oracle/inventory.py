@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from podgpu import sharing
 from podgpu.kube._gen.pods_pb2 import ListResponse as PodList
+from podgpu.kube.kubelet.podresources import PodResourceLists, PodResources
+from podgpu.kube.kubelet.pods_api import PodsApi
 from podgpu.kube.pod_object import decode_pod, to_pod
-from podgpu.kube.podresources import PodResourceLists, PodResources
-from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_objects import (
     decode_claim,
     decode_device,

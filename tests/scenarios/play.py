@@ -11,7 +11,7 @@ import msgspec
 from podgpu.agent.attribution import Attribution
 from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import ALWAYS, Procfs
-from podgpu.kube.podresources import PodResources
+from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import (
     ClaimUse,

@@ -20,10 +20,10 @@ from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
 from podgpu.insight import InsightSettings, conclude
 from podgpu.kube.api import Api
+from podgpu.kube.kubelet.podresources import PodResources
+from podgpu.kube.kubelet.pods_api import PodsApi
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
-from podgpu.kube.podresources import PodResources
-from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import SPREAD_SECONDS, Workloads
 from podgpu.model import Snapshot

@@ -10,7 +10,7 @@ from podgpu.config import OPTIONS, Config
 from podgpu.config.values import RATIO_FILE, ratio_file
 from podgpu.errors import UserError
 from podgpu.host.interfaces import own_address
-from podgpu.kube.pods_api import FOLDER
+from podgpu.kube.kubelet.pods_api import FOLDER
 
 _TIMEX_BYTES = 512  # more than the size of the kernel's struct timex; all zero means: read, set nothing
 _UNSYNCHRONISED = 5

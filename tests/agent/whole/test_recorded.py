@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from podgpu.kube.api.server import ApiServer
+from podgpu.kube.kubelet.pods_api import PodsApi
 from podgpu.kube.pod_watch import PodWatch
-from podgpu.kube.pods_api import PodsApi
 from podgpu.model import Booking, Holder, Snapshot
 from tests.agent.stage import (
     RECORDED,

@@ -10,8 +10,8 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 from grpclib.server import Stream
 
+from podgpu.kube.kubelet.podresources import LIST
 from podgpu.kube.kubelet.rpc import AnswerRejected, KubeletConnection
-from podgpu.kube.podresources import LIST
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 
 

@@ -9,7 +9,7 @@ from h2.connection import H2Connection
 from h2.events import PingReceived
 
 from podgpu.kube.kubelet import rpc
-from podgpu.kube.podresources import PodResources
+from podgpu.kube.kubelet.podresources import PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, kubelet_root
 from tests.fakekubelet.rig import reason
 from tests.kube.turns import Turns, running

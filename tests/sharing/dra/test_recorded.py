@@ -8,9 +8,9 @@ import pytest
 
 from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.kube.api.server import ApiServer
+from podgpu.kube.kubelet.podresources import PodResources
+from podgpu.kube.kubelet.pods_api import PodsApi
 from podgpu.kube.pod_watch import PodWatch
-from podgpu.kube.podresources import PodResources
-from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.model import Device, Gpu, Instance, MigInstance
 from podgpu.supervise import Supervisor

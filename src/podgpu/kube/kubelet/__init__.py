@@ -1,1 +1,1 @@
-"""The kubelet's sockets: calls, a connection that stays open, and the lists of devices."""
+"""The kubelet's sockets: pods by the Pods API, and devices by pod-resources."""

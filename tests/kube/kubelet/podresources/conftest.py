@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from podgpu.kube.podresources import ALLOCATABLE, PodResources
+from podgpu.kube.kubelet.podresources import ALLOCATABLE, PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, reading
 

@@ -34,8 +34,8 @@ from podgpu.kube._gen.pods_pb2 import (
     State,
     Time,
 )
+from podgpu.kube.kubelet.pods_api import pod_json
 from podgpu.kube.limits import ANNOTATION_BYTES, LABEL_BYTES, MOST_CONTAINERS, Prefixes
-from podgpu.kube.pod_message import pod_json
 from podgpu.model import OwnerReference, Pod, PodContainer
 from tests.fakeapi.recorded import listed
 from tests.fakeapi.recorded import pod as small_pod

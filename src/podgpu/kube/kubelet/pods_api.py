@@ -5,19 +5,22 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import msgspec
+from google.protobuf.message import DecodeError, Message
 from grpclib.client import Channel
 
-from podgpu.kube._gen.pods_pb2 import WatchEvent
+from podgpu.kube._gen.pods_pb2 import PodMessage, Quantity, Time, WatchEvent
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import rpc
 from podgpu.kube.kubelet.protobuf_fields import FieldReader
 from podgpu.kube.kubelet.rpc import AnswerRejected, KubeletCall
 from podgpu.kube.limits import MOST_LISTED, MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.object_cache import ObjectStore
-from podgpu.kube.pod_message import pod_json
 from podgpu.kube.pod_object import decode_pod, pod_order, to_pod
 from podgpu.kube.throttle import Backoff, CpuThrottle
 from podgpu.model import Fault, PartStatus, Pod
@@ -32,6 +35,7 @@ LOOK_SECONDS = 2.0  # between two looks for a socket that is not there
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 30.0
 
 _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
+_YEAR_10000 = 253402300800
 
 
 class PodsApi:
@@ -193,3 +197,39 @@ class PodsApi:
             self._backoff.reset()
         else:
             await self._sleep(self._backoff.pause())
+
+
+def pod_json(message: bytes | PodMessage) -> bytes:
+    """Return a pod as the API server writes it. Raise ValueError for bytes that are no protobuf message."""
+    try:
+        found = PodMessage.FromString(message) if isinstance(message, bytes) else message
+    except DecodeError as error:
+        raise ValueError("not a pod") from error
+    return msgspec.json.encode({"spec": {}, "status": {}, **_object(found)})
+
+
+def _object(message: Message) -> dict[str, Any]:
+    return {field.json_name: _value(value) for field, value in message.ListFields()}
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case str() | bool():
+            return value
+        case Quantity():
+            return value.text
+        case Time():
+            return _time(value)
+        case Message():
+            return _object(value)
+        case _ if hasattr(value, "items"):
+            return {key: _value(content) for key, content in value.items()}
+        case _:
+            return [_value(item) for item in value]
+
+
+def _time(time: Time) -> str:
+    """A time before 1970 was left empty."""
+    if not 0 < time.seconds < _YEAR_10000:
+        return ""
+    return datetime.fromtimestamp(time.seconds + time.nanos / 1e9, UTC).isoformat()

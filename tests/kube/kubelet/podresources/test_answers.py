@@ -3,7 +3,7 @@
 import pytest
 from grpclib.const import Status
 
-from podgpu.kube.podresources import (
+from podgpu.kube.kubelet.podresources import (
     ALLOCATABLE,
     ALLOCATABLE_SECONDS,
     AWAITED_SECONDS,

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import pytest
 from grpclib.const import Status
 
-from podgpu.kube import pods_api
 from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, PodStatus, WatchEvent
-from podgpu.kube.pods_api import LIST, WATCH, PodsApi
+from podgpu.kube.kubelet import pods_api
+from podgpu.kube.kubelet.pods_api import LIST, WATCH, PodsApi
 from podgpu.model import Pod, PodContainer
 from podgpu.model.ports import PodSource
 from tests.fakekubelet.kubelet import PODS_API, FakeKubelet, Reply, kubelet_root
