@@ -1,4 +1,4 @@
-"""One attendance for all: of a card that was away for over an hour, nobody in the agent keeps anything."""
+"""Of a card that was away for over an hour, no part of the agent keeps anything."""
 
 import pytest
 
@@ -152,7 +152,7 @@ async def test_invented_cards_fill_nobodys_memory(monkeypatch: pytest.MonkeyPatc
         await stage.cycle(float(cycle))
     attribution = stage.agent._attribution
     assert attribution
-    kept = (stage.agent._counters._pasts, attribution._accounts.cards, attribution._meter._last)
+    kept = (stage.agent._counters._pasts, attribution._books.cards, attribution._intervals._last)
     assert [len(one) for one in kept] == [MOST_CARDS] * 3 == [counters.MOST_CARDS] * 3
     await stage.agent.close()
 

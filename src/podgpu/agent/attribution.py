@@ -1,4 +1,4 @@
-"""Whose GPU it is: brings together what Kubernetes, the kernel and the cards report, once per cycle.
+"""Attributes GPUs: brings together what Kubernetes, the kernel and the cards report, once per cycle.
 
 Each part is optional. Without pods there are claims by name; without the kubelet there are processes; without
 processes there are claims alone.
@@ -53,7 +53,7 @@ from podgpu.sharing.inventory import Host, Inventory
 from podgpu.supervise import LatestReply, Supervisor, Work
 
 SAVE_SECONDS = 0.2  # that a cycle waits for the disk
-MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
+MANY_IDS = 2000  # with more of them, claims are found in a thread, so that pages are served meanwhile
 
 
 class Attributed(Struct, frozen=True, kw_only=True):
@@ -88,13 +88,14 @@ class Attribution:
         processor_time: ProcessorTime | None = None,
         to_close: Sequence[Closable] = (),
     ) -> None:
-        """`namespaces` are those of sharing systems themselves, besides the usual ones. `state` is a folder of our own.
+        """`namespaces` are those of sharing systems themselves, besides the usual ones.
 
-        With `books_outsiders`, on a machine without Kubernetes, whoever is outside has accounts like containers.
+        `state` is a folder of the agent's own. With `books_outsiders`, on a machine without Kubernetes, what runs there
+        is booked like containers.
         """
         self._systems = sharing.systems()
         self._patience = interval / 2
-        self._stock = InventoryCollector(
+        self._inventory = InventoryCollector(
             patience=self._patience,
             systems=self._systems,
             allocations=allocations,
@@ -105,30 +106,30 @@ class Attribution:
         )
         self._recent = recent
         self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders, recent=recent)
-        self._roster = PodSources(pod_sources)
+        self._pods = PodSources(pod_sources)
         self._workloads = WorkloadNames(workloads, self._patience) if workloads else None
         self._pod_labels = frozenset(pod_labels)
         self._switch_logs = switch_logs
         self._processor_time = processor_time
         self._to_close = [*to_close, *([switch_logs] if switch_logs else [])]
-        self._meter = IntervalMeter(interval)
-        self._accounts = NodeBooks()
-        self._witness = Disambiguation()
+        self._intervals = IntervalMeter(interval)
+        self._books = NodeBooks()
+        self._disambiguation = Disambiguation()
         self._remembered = RememberedClaims(state)
         self._saved = LatestReply(self._remembered.save, min(SAVE_SECONDS, self._patience))
-        self._rights = NodeClaims(Inventory(()), self._systems)
+        self._claims = NodeClaims(Inventory(()), self._systems)
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
 
     async def run(self, supervisor: Supervisor) -> None:
         """Keep the pod lists and the claims fresh until cancelled."""
-        works: list[tuple[str, Work]] = [(source.name, source.run) for source in self._roster.sources]
+        works: list[tuple[str, Work]] = [(source.name, source.run) for source in self._pods.sources]
         if self._recent:
             works.append((self._recent.name, self._recent.run))
-        await supervisor.run([*works, *self._stock.works()])
+        await supervisor.run([*works, *self._inventory.works()])
 
     async def close(self) -> None:
-        await self._stock.close()
+        await self._inventory.close()
         await self._saved.close()
         if self._workloads:
             await self._workloads.close()
@@ -142,25 +143,22 @@ class Attribution:
     @property
     def errors(self) -> Counter[tuple[str, str]]:
         """What the parts have counted so far, by part and reason."""
-        counts: Counter[tuple[str, str]] = self._stock.errors + self._errors
-        for part in self._roster.sources:
-            counts.update({(part.name, reason): count for reason, count in part.errors.items()})
-        if recent := self._recent:
-            counts.update({(recent.name, reason): count for reason, count in recent.errors.items()})
-        if look := self._switch_logs:
-            counts.update({(look.name, reason): count for reason, count in look.errors.items()})
+        counts: Counter[tuple[str, str]] = self._inventory.errors + self._errors
+        for part in (*self._pods.sources, self._recent, self._switch_logs):
+            if part:
+                counts.update({(part.name, reason): count for reason, count in part.errors.items()})
         return counts
 
     @property
     def watched(self) -> Callable[[], Mapping[str, bool]] | None:
-        """Names the cards whose log of context switches is open, and whether it decides. None if none is ever read."""
-        look = self._switch_logs
-        return (lambda: look.open) if look else None
+        """Names the cards whose log of context switches is open, and whether it decides. None if logs are not read."""
+        logs = self._switch_logs
+        return (lambda: logs.open) if logs else None
 
     def forget(self, cards: Iterable[str]) -> None:
         cards = tuple(cards)
-        self._meter.forget(cards)
-        self._accounts.forget(cards)
+        self._intervals.forget(cards)
+        self._books.forget(cards)
         if self._switch_logs:
             self._switch_logs.forget(cards)
 
@@ -173,53 +171,53 @@ class Attribution:
         reporter: str = "",
     ) -> Attributed:
         """Book everything. `reported` is what the source of the numbers, the `reporter`, says about who holds what."""
-        pods = self._roster.pods()
+        pods = self._pods.pods()
         if self._switch_logs:
             devices = await self._switch_logs.watch(devices)
-        inventory = await self._stock.take(devices, pods, reported, reporter)
+        inventory = await self._inventory.take(devices, pods, reported, reporter)
         able = self._able(devices)
         answering = [device for device in able if device.fault is None]
-        holders = self._owners.find(answering, pods, self._roster.lists())
+        holders = self._owners.find(answering, pods, self._pods.lists())
         if not all(map(self._owners.is_listed, holders.values())):
-            self._roster.look_again()
-        rights = await self._rights_to(inventory, able, holders)
-        self._count(rights.unclaimed)
-        served = {device.gpu.uuid: servers(device, holders, lambda: rights.pods) for device in answering}
-        self._accounts.post(self._book(answering, rights, holders, served), time.monotonic(), wall)
-        involved = _involved(pods, rights.claims, holders.values())
+            self._pods.look_again()
+        claims = await self._find_claims(inventory, able, holders)
+        self._count(claims.unclaimed)
+        served = {device.gpu.uuid: servers(device, holders, lambda: claims.pods) for device in answering}
+        self._books.post(self._book(answering, claims, holders, served), time.monotonic(), wall)
+        involved = _involved(pods, claims.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
         started_at = {pod.uid: pod.started_at for pod in involved}
-        join = Join(inventory.vgpus, workloads, started_at, rights.excused(served, holders))
+        join = Join(inventory.vgpus, workloads, started_at, claims.excused(served, holders))
         return Attributed(
             cards=tuple(
                 join.card(
-                    device, self._accounts.cards.get(device.gpu.uuid), rights.by_card.get(device.gpu.uuid, ())
+                    device, self._books.cards.get(device.gpu.uuid), claims.by_card.get(device.gpu.uuid, ())
                 )
                 for device in able
             ),
             pods=tuple(self._shown(pod, workloads) for pod in involved),
-            unclaimed=rights.unclaimed,
-            sharing=rights.sharing,
+            unclaimed=claims.unclaimed,
+            sharing=claims.sharing,
             parts=tuple(self._statuses()),
         )
 
-    async def _rights_to(
+    async def _find_claims(
         self, inventory: Inventory, devices: Sequence[Device], holders: Mapping[int, Holder]
     ) -> NodeClaims:
-        """Return the same rights as before, unless the inventory has changed or what processes show of it."""
-        last = self._rights
+        """Return the same claims as before, unless the inventory has changed or what processes show of it."""
+        last = self._claims
         is_new = inventory is not last.inventory
         asked = sharing.ambiguous_claims(inventory, self._systems) if is_new else last.ambiguous
-        settled = self._witness.settle(asked, devices, holders)
+        settled = self._disambiguation.settle(asked, devices, holders)
         if is_new or settled != last.settled:
             before = self._remembered.before(last.claims)
             find = partial(NodeClaims, inventory, self._systems, asked, settled, before)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
-            self._rights = await asyncio.to_thread(find) if many else find()
-            self._remembered.keep(self._rights.claims, inventory.pods)
+            self._claims = await asyncio.to_thread(find) if many else find()
+            self._remembered.keep(self._claims.claims, inventory.pods)
         if self._remembered.is_changed:
             await self._saved.get()
-        return self._rights
+        return self._claims
 
     def _able(self, devices: Sequence[Device]) -> list[Device]:
         """Add to what the source can do that the owners of processes can be looked up."""
@@ -239,41 +237,30 @@ class Attribution:
     def _book(
         self,
         devices: Sequence[Device],
-        rights: NodeClaims,
+        claims: NodeClaims,
         holders: Mapping[int, Holder],
         served: Mapping[str, Collection[int]],
     ) -> list[tuple[CycleBooks, Interval]]:
         """`served` are the PIDs of MPS servers by card. All devices answer."""
         cycles: list[tuple[CycleBooks, Interval]] = []
+        logs = self._switch_logs
         for device in devices:
-            interval = self._meter.interval(device) or Interval(elapsed_us=0)
-            books = self._accounts.cards.get(device.gpu.uuid)
+            uuid = device.gpu.uuid
+            interval = self._intervals.interval(device) or Interval(elapsed_us=0)
+            books = self._books.cards.get(uuid)
             if books and books.cycle:
                 interval = replace(interval, unnamed_us=books.cycle.unnamed_us)
-            claims = rights.by_card.get(device.gpu.uuid, ())
-            serve = served[device.gpu.uuid]
-            cycles.append((self._book_card(device, interval, claims, holders, serve), interval))
+            booked = partial(book, device, interval, claims.by_card.get(uuid, ()), holders, served[uuid])
+            evidence = logs.evidence(device, interval) if logs else None
+            cycle = booked(evidence)
+            if logs and evidence and not logs.rules(cycle):
+                cycle = booked()
+            cycles.append((cycle, interval))
         if self._processor_time:
             self._processor_time.note(cycle for cycle, _ in cycles)
-        if self._switch_logs:
-            self._switch_logs.note(cycle for cycle, _ in cycles)
+        if logs:
+            logs.note(cycle for cycle, _ in cycles)
         return cycles
-
-    def _book_card(
-        self,
-        device: Device,
-        interval: Interval,
-        claims: Iterable[Claim],
-        holders: Mapping[int, Holder],
-        serve: Collection[int],
-    ) -> CycleBooks:
-        look = self._switch_logs
-        evidence = look.evidence(device, interval) if look else None
-        if look and evidence:
-            cycle = book(device, interval, claims, holders, serve, evidence)
-            if look.rules(cycle):
-                return cycle
-        return book(device, interval, claims, holders, serve)
 
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:
         """Labels only as far as they are allowed; annotations may hold secrets and stay here."""
@@ -282,15 +269,12 @@ class Attribution:
         return self._owners.placed(shown)
 
     def _statuses(self) -> list[PartStatus]:
-        own = [
-            status for status in (self._owners.status, self._workloads and self._workloads.status) if status
-        ]
-        for status in own:
-            if status.fault:
-                self._errors[status.name, status.fault.reason] += 1
+        statuses = (self._owners.status, self._workloads.status if self._workloads else None)
+        own = [status for status in statuses if status]
+        self._errors.update((status.name, status.fault.reason) for status in own if status.fault)
         if self._switch_logs:
             own.append(self._switch_logs.status())
-        return [*self._stock.statuses(), *(source.status() for source in self._roster.sources), *own]
+        return [*self._inventory.statuses(), *(source.status() for source in self._pods.sources), *own]
 
 
 def _involved(pods: tuple[Pod, ...], claims: Iterable[Claim], holders: Iterable[Holder]) -> list[Pod]:
