@@ -1,6 +1,6 @@
-"""Tenants, the rest, balances, processes and pods as series.
+"""The series of tenants, of what is unattributed, of balances, processes and pods.
 
-A counter is an integer of the books divided once: its shortest decimal is that integer exactly, and the decimals on a
+A counter is an integer of the ledger divided once: its shortest decimal is that integer exactly, and the decimals on a
 page add up as the integers do.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from podgpu import catalog
 from podgpu.catalog.row import Scope
 from podgpu.insight.tenants import IDLE
-from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Process, Reading, Rest, Snapshot, Tenant
+from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Reading, Rest, Snapshot, Tenant
 from podgpu.model.quantity import total, total_of_known
 from podgpu.views.series import Labels, label_name
 
@@ -17,10 +17,10 @@ POD_INFO = "podgpu_pod_info"
 
 _POD_LABELS = (*Scope.AGENT.labels, *catalog.families()[POD_INFO][0].label_names)
 _ENERGY = "energy_joules_total"
-_NOBODY = ContainerRef("", "", "")
+_NO_OWNER = ContainerRef("", "", "")
 _LEAST, _MOST = ("least",), ("most",)
-# What cannot be booked for a reason has no series: capacity that nobody was given has no processes and is never busy,
-# and memory that no process accounts for draws no power.
+# What cannot be booked for a reason has no series: capacity without a claim has no processes and is never busy, and
+# memory that no process accounts for draws no power.
 _NEVER_RUNS = frozenset({"idle"})
 _NEVER_BUSY = frozenset({"idle", "overhead"})
 _NEVER_DRAWS = frozenset({"overhead"})
@@ -30,7 +30,7 @@ Entry = tuple[Scope, Labels, Iterable[Reading]]
 
 
 def of_card(card: Card, place: Place, *, by_pod: bool = False) -> Iterator[Entry]:
-    """Yield the books of a card. `place` are its node, index and UUID. With `by_pod`, a pod's containers are one."""
+    """Yield what is booked on a card, at its node, index and UUID. With `by_pod`, a pod is one series."""
     yield from _containers(card, place, by_pod=by_pod)
     subject = Labels(Scope.GPU.labels, place)
     for rest in card.rest:
@@ -44,10 +44,12 @@ def of_card(card: Card, place: Place, *, by_pod: bool = False) -> Iterator[Entry
 
 def of_processes(card: Card, place: Place) -> Iterator[tuple[Labels, Iterable[Reading]]]:
     """Yield the series of each process, with its owner if it has one."""
-    for tenant in card.tenants:
-        yield from _processes(tenant.processes, place, tenant.container)
-    for rest in card.rest:
-        yield from _processes(rest.processes, place, _NOBODY)
+    owned = [(tenant.container, tenant.processes) for tenant in card.tenants]
+    owned += [(_NO_OWNER, rest.processes) for rest in card.rest]
+    for ref, process in ((ref, process) for ref, processes in owned for process in processes):
+        names = (process.mig, ref.namespace, ref.pod, ref.container)
+        values = {"memory_used_bytes": process.memory_bytes, "sm_utilization_ratio": process.sm_ratio}
+        yield Labels(Scope.PROCESS.labels, (*place, *names)), _known(values, (str(process.pid),))
 
 
 def of_pods(snapshot: Snapshot) -> Iterator[Labels]:
@@ -80,30 +82,30 @@ def _containers(card: Card, place: Place, *, by_pod: bool) -> Iterator[Entry]:
 
 def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
     """Yield what tenants of one name have had of a card so far."""
-    books = [tenant.booking for tenant in group if tenant.booking.bookable]
-    if not books:
+    booked = [tenant.booking for tenant in group if tenant.booking.bookable]
+    if not booked:
         return
     if able.counts_busy:
-        yield _seconds("busy_seconds_total", sum(booking.busy_us for booking in books))
-        yield _seconds("busy_bound_seconds_total", sum(booking.least_busy_us for booking in books), _LEAST)
-        yield _seconds("busy_bound_seconds_total", sum(booking.most_busy_us for booking in books), _MOST)
-    yield _seconds("allocated_seconds_total", sum(booking.allocated_us for booking in books))
-    resident = [booking.resident_us for booking in books if booking.resident_us is not None]
+        yield _seconds("busy_seconds_total", sum(booking.busy_us for booking in booked))
+        yield _seconds("busy_bound_seconds_total", sum(booking.least_busy_us for booking in booked), _LEAST)
+        yield _seconds("busy_bound_seconds_total", sum(booking.most_busy_us for booking in booked), _MOST)
+    yield _seconds("allocated_seconds_total", sum(booking.allocated_us for booking in booked))
+    resident = [booking.resident_us for booking in booked if booking.resident_us is not None]
     if resident:
         yield _seconds("resident_seconds_total", sum(resident))
     if able.counts_energy:
-        yield _joules(_ENERGY, sum(booking.energy_mj for booking in books))
-        yield _joules("energy_bound_joules_total", sum(booking.least_energy_mj for booking in books), _LEAST)
-        yield _joules("energy_bound_joules_total", sum(booking.most_energy_mj for booking in books), _MOST)
+        yield _joules(_ENERGY, sum(booking.energy_mj for booking in booked))
+        yield _joules("energy_bound_joules_total", sum(booking.least_energy_mj for booking in booked), _LEAST)
+        yield _joules("energy_bound_joules_total", sum(booking.most_energy_mj for booking in booked), _MOST)
 
 
 def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
     """Yield what tenants of one name have of a card now."""
     for tenant in live:
         yield Reading("info", 1.0, (tenant.booking.method, tenant.container.pod_uid))
-    books = [tenant.booking for tenant in live]
-    active = [booking.last_active_at for booking in books if booking.last_active_at is not None]
-    evasions = [booking.sampling.evasion_ratio for booking in books if booking.sampling is not None]
+    booked = [tenant.booking for tenant in live]
+    active = [booking.last_active_at for booking in booked if booking.last_active_at is not None]
+    evasions = [booking.sampling.evasion_ratio for booking in booked if booking.sampling is not None]
     held = [tenant.held_since for tenant in live if tenant.held_since is not None]
     idle = [
         tenant.holding.since
@@ -111,16 +113,16 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
         if tenant.holding and tenant.holding.state == IDLE and tenant.holding.since
     ]
     # Where two pods have one name, one may hold the claim and the other the processes.
-    users = [booking for booking in books if booking.processes] or books
+    users = [booking for booking in booked if booking.processes] or booked
     yield from _known(
         {
             "memory_used_bytes": total(booking.memory_bytes for booking in users),
-            "memory_limit_bytes": total_of_known(booking.memory_limit_bytes for booking in books),
+            "memory_limit_bytes": total_of_known(booking.memory_limit_bytes for booking in booked),
             "sm_utilization_ratio": total(booking.sm_ratio for booking in users),
             "instance_utilization_ratio": total(booking.instance_ratio for booking in users),
-            "power_watts": total(booking.power_watts for booking in books),
-            "allocated_ratio": total_of_known(booking.allocated_ratio for booking in books),
-            "processes": total(booking.processes for booking in books),
+            "power_watts": total(booking.power_watts for booking in booked),
+            "allocated_ratio": total_of_known(booking.allocated_ratio for booking in booked),
+            "processes": total(booking.processes for booking in booked),
             "sampling_evasion_ratio": max(evasions, default=None),
             "last_active_timestamp_seconds": max(active, default=None),
             "held_since_timestamp_seconds": min(held, default=None),
@@ -159,16 +161,6 @@ def _balance(balance: Balance, able: Ability) -> Iterator[Reading]:
     if balance.switches is not None and balance.switching_us is not None:
         yield Reading("context_switches_total", float(balance.switches))
         yield _seconds("switching_seconds_total", balance.switching_us)
-
-
-def _processes(
-    processes: Iterable[Process], place: Place, owner: ContainerRef
-) -> Iterator[tuple[Labels, Iterable[Reading]]]:
-    names = (owner.namespace, owner.pod, owner.container)
-    for process in processes:
-        subject = Labels(Scope.PROCESS.labels, (*place, process.mig, *names))
-        values = {"memory_used_bytes": process.memory_bytes, "sm_utilization_ratio": process.sm_ratio}
-        yield subject, _known(values, (str(process.pid),))
 
 
 def _known(values: dict[str, float | None], labels: tuple[str, ...] = ()) -> Iterator[Reading]:

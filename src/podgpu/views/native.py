@@ -1,7 +1,7 @@
 """The snapshot as podgpu's own metric families.
 
-The catalog says what exists; only what concerns presence and the agent itself is known here by name. The books are in
-`bookings`.
+The catalog says what exists; only what concerns presence and the agent itself is known here by name. What is booked to
+containers is in `bookings`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from podgpu import catalog
 from podgpu.catalog.agent_parts import ATTRIBUTION, PARTS, SHARING
 from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
-from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot
+from podgpu.model import Card, PartStatus, Reading, Snapshot
 from podgpu.views import bookings
 from podgpu.views.series import Family, Labels, count
 from podgpu.views.series_filter import EVERYTHING, NODE, POD, SeriesFilter
@@ -32,7 +32,7 @@ _DETAIL_SERIES = frozenset(
 
 
 class _FilledFamilies:
-    """Families being filled."""
+    """All families of the catalog, being filled."""
 
     def __init__(self, choice: SeriesFilter) -> None:
         self._detail = choice.detail
@@ -69,19 +69,21 @@ class _FilledFamilies:
 def families(
     snapshot: Snapshot, series_dropped: Mapping[str, int], *, choice: SeriesFilter = EVERYTHING
 ) -> list[Family]:
-    """`series_dropped` is what the budget has cut so far, by family."""
+    """`series_dropped` is what the series limit has cut so far, by family."""
     page = _FilledFamilies(choice)
     node = Labels(Scope.AGENT.labels, (snapshot.node,))
     page.add(Scope.AGENT, node, _agent(snapshot, series_dropped))
     for card in snapshot.cards:
         place = (snapshot.node, str(card.gpu.index), card.gpu.uuid)
-        _add_card(page, snapshot, card, place)
-        for scope, subject, readings in bookings.of_card(card, place, by_pod=choice.level == POD):
+        page.add(Scope.GPU, Labels(Scope.GPU.labels, place), [*card.readings, *_presence(snapshot, card)])
+        for mig, readings in ((instance.mig, instance.readings) for instance in card.instances):
+            page.add(Scope.MIG, Labels(Scope.MIG.labels, (*place, mig.uuid, mig.profile)), readings)
+        for scope, subject, booked in bookings.of_card(card, place, by_pod=choice.level == POD):
             if choice.has_scope(scope):
-                page.add(scope, subject, readings)
+                page.add(scope, subject, booked)
         if choice.has_scope(Scope.PROCESS):
-            for subject, readings in bookings.of_processes(card, place):
-                page.add(Scope.PROCESS, subject, readings)
+            for subject, used in bookings.of_processes(card, place):
+                page.add(Scope.PROCESS, subject, used)
     if choice.level != NODE:
         for labels in bookings.of_pods(snapshot):
             page.families[bookings.POD_INFO].put(1.0, labels)
@@ -103,18 +105,6 @@ def under_old_names(filled: Iterable[Family], renames: Iterable[Rename]) -> list
         for rename in renames
         if rename.new in by_name
     ]
-
-
-def _add_card(page: _FilledFamilies, snapshot: Snapshot, card: Card, place: bookings.Place) -> None:
-    subject = Labels(Scope.GPU.labels, place)
-    page.add(Scope.GPU, subject, card.readings)
-    page.add(Scope.GPU, subject, _presence(snapshot, card))
-    for instance in card.instances:
-        page.add(Scope.MIG, _mig_subject(place, instance), instance.readings)
-
-
-def _mig_subject(place: bookings.Place, instance: Instance) -> Labels:
-    return Labels(Scope.MIG.labels, (*place, instance.mig.uuid, instance.mig.profile))
 
 
 def _presence(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
