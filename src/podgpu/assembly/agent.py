@@ -111,7 +111,7 @@ def _pod_finder(config: Config) -> FindPods:
 
 
 def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
-    """`spread` is over how many seconds an agent spreads its first requests for owners: it is one of many."""
+    """Agents of many nodes start at once, so each spreads its requests for owners over `spread` seconds."""
     node_sources = _source_entry(config).node_sources
     if node_sources:
         return _attribution_by_source(config, node_sources())
@@ -119,7 +119,7 @@ def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
 
 
 def misses_kubelet(config: Config) -> bool:
-    """Whether the kubelet should say which container was given which device, and cannot be asked."""
+    """Whether only the kubelet could say which container was given which device, and there is none."""
     source = _source_entry(config)
     return not (source.node_sources or source.names_holders or machine.has_kubelet(config))
 
@@ -177,7 +177,7 @@ def _switch_logs(config: Config) -> SwitchLogs | None:
 
 
 def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
-    """List the best first. A part that this machine does not have is left out rather than shown as broken."""
+    """List the best first. Leave out what this machine does not have, rather than show it as down."""
     sources: list[PodSource] = []
     notes = sharing.annotations_of(sharing.systems())
     if machine.has_pods_api(config):

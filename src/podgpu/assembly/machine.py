@@ -1,4 +1,4 @@
-"""Looks at the machine itself: its name, folders and environment. No other module of this room does."""
+"""Looks at the machine itself: its name, folders and environment. No other module of assembly does."""
 
 import os
 import shutil
@@ -46,7 +46,7 @@ def has_pod_logs(config: Config) -> bool:
 
 
 def ratios(config: Config) -> tuple[float, ...]:
-    """Return into how many virtual GPUs each card is divided. As before, a file in the working directory may say it."""
+    """Return into how many virtual GPUs each card is divided. Without the option, look into the working directory."""
     if config.sharing_ratio_file is not None:
         return config.sharing_ratio_file
     return ratio_file(RATIO_FILE) if Path(RATIO_FILE).is_file() else ()

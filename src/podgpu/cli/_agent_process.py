@@ -80,7 +80,7 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
 
 
 def _announce_missing_kubelet(config: Config) -> None:
-    """A pod may well run next to a kubelet whose folder it is not shown."""
+    """A pod may run beside a kubelet whose folder is not mounted into it."""
     if machine.is_in_pod():
         message = (
             "the kubelet's folder is not mounted: the kubelet cannot say which container was given which GPU"

@@ -60,7 +60,7 @@ class _Formatter(HelpFormatter):
         super().__init__(prog, max_help_position=32, width=WIDTH)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """Wraps each line by itself, so that names and defaults stay below the sentence."""
+        """Wrap each line by itself, so that names and defaults stay below the sentence."""
         return [
             part for line in text.splitlines() for part in super(_Formatter, self)._split_lines(line, width)
         ]

@@ -84,7 +84,7 @@ class Signals:
             signal.SIGINT: self._stop,
         }
         if release is not None:
-            handlers[signal.SIGUSR1] = self._let_go
+            handlers[signal.SIGUSR1] = self._release_soon
         for number, handler in handlers.items():
             at_exit.callback(signal.signal, number, signal.signal(number, handler))
 
@@ -96,7 +96,7 @@ class Signals:
         self._last_resort.start()
         self._events.call_soon_threadsafe(self.stopped.set)
 
-    def _let_go(self, _: int, __: FrameType | None) -> None:
+    def _release_soon(self, _: int, __: FrameType | None) -> None:
         self._events.call_soon_threadsafe(self._begin_release)
 
     def _begin_release(self) -> None:

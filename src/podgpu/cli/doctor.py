@@ -179,6 +179,6 @@ def _examined(target: Target, name: str) -> Examined:
     from podgpu.doctor import Machine
 
     snapshot = target.full(name)
-    # The clock of a recording is that of its time.
+    # A recording is judged by the clock of its time.
     now = snapshot.taken_at if snapshot.replayed else time.time()
     return snapshot, Machine(now=now, is_remote=True)

@@ -95,7 +95,7 @@ def _full(
     others: Sequence[str],
     workloads: Mapping[str, str],
 ) -> str:
-    """Return `namespace/pod`. The first way to find exactly one counts; what nobody is called stays as it is."""
+    """Return `namespace/pod`. The first way that finds exactly one pod counts; an unknown name stays as it is."""
     given, slash, bare = pod.rpartition("/")
     if slash and namespace not in (None, given):
         raise UserError(f"the namespace is {given!r} or {namespace!r}; give one only")
@@ -118,7 +118,7 @@ def _full(
 def _ways(
     pod: str, bare: str, namespace: str | None, workloads: Mapping[str, str]
 ) -> Iterator[tuple[str, Callable[[str], bool]]]:
-    """Yield how a pod may be meant: by its name, its workload, KIND/NAME of its workload, or a beginning."""
+    """Yield the ways to name a pod: its name, its workload, KIND/NAME of its workload, or a prefix."""
 
     def is_there(name: str) -> bool:
         return namespace is None or name.startswith(f"{namespace}/")

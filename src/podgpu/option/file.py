@@ -47,7 +47,7 @@ def text_of(path: str, *, kibibytes: int, advice: str) -> str:
 
 
 def start_of(path: Path, most: int) -> bytes:
-    """Read up to that many bytes of a regular file. A pipe or a device could have no end, or let us wait."""
+    """Read up to that many bytes of a regular file. A pipe or a device could be endless, or block."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 _DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h)?")
 _SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB)?")
 _FACTOR = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -37,14 +38,17 @@ path = ValueParser("PATH", Path)
 
 def duration(shortest: str, longest: str) -> ValueParser[float]:
     """Parse to seconds. The bounds are text as a user would write it."""
+    return _within("DURATION", _seconds, shortest, longest)
 
-    def parse(text: str) -> float:
-        seconds = _seconds(text)
-        if not _seconds(shortest) <= seconds <= _seconds(longest):
-            raise UserError(f"{text} is out of range; choose {shortest} to {longest}")
-        return seconds
 
-    return ValueParser("DURATION", parse)
+def _within(value_name: str, parse: Callable[[str], N], least: str, most: str) -> ValueParser[N]:
+    def checked(text: str) -> N:
+        value = parse(text)
+        if not parse(least) <= value <= parse(most):
+            raise UserError(f"{text} is out of range; choose {least} to {most}")
+        return value
+
+    return ValueParser(value_name, checked)
 
 
 def _seconds(text: str) -> float:
@@ -147,14 +151,7 @@ def _address(text: str, wanted: str) -> "SplitResult":
 
 def size(least: str, most: str) -> ValueParser[int]:
     """Parse to bytes. The bounds are text as a user would write it."""
-
-    def parse(text: str) -> int:
-        found = _bytes(text)
-        if not _bytes(least) <= found <= _bytes(most):
-            raise UserError(f"{text} is out of range; choose {least} to {most}")
-        return found
-
-    return ValueParser("SIZE", parse)
+    return _within("SIZE", _bytes, least, most)
 
 
 def _bytes(text: str) -> int:

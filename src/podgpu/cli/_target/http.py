@@ -18,11 +18,11 @@ CLUSTER = "/api/v1/cluster"
 SNAPSHOT = "/api/v1/snapshot"
 # How often to ask whether there is anything new. The answer is short if there is not.
 QUICKEST_SECONDS, SLOWEST_SECONDS = 0.5, 2.0
-REST = 2.0  # a large cluster takes long to read: the machine has other work too
+REST = 2.0  # times as long as reading took: a large cluster must not keep the machine busy
 
 
 class HttpTarget:
-    """Which of the two it is shows in what the server answers first.
+    """The first answer shows whether it is an agent or a cluster.
 
     A server that stops answering leaves the last cluster, and a part of it that says why.
     """
@@ -113,7 +113,7 @@ class HttpTarget:
         return cluster
 
     def _concluded(self, body: bytes) -> Snapshot:
-        """Older agents conclude nothing."""
+        """Older agents send no insight."""
         snapshot = json.decode(body)
         return (
             snapshot

@@ -17,7 +17,7 @@ Value = float | str | None
 
 @dataclass(frozen=True, slots=True)
 class TopColumn:
-    """A column of the screen. Those of the least worth go first where there is no room; 9 stays."""
+    """A column of the screen. On a narrow screen those of the least `worth` are left out first, those of 9 never."""
 
     title: str
     text: Callable[[SummaryRow], str]

@@ -64,7 +64,7 @@ def ordered(
     entries = sorted(entries, key=lambda entry: entry.order)
     known = [(value, entry) for entry in entries if (value := by.value(entry.row)) not in (None, "")]
     known.sort(key=lambda pair: pair[0], reverse=by.ascending == is_reversed)
-    # Sorting is stable, and downwards it must be so too.
+    # Rows with equal values stay in the order of their names, in both directions.
     return [entry for _, entry in known] + [entry for entry in entries if by.value(entry.row) in (None, "")]
 
 

@@ -76,7 +76,7 @@ class Screen:
 
 @contextmanager
 def opened() -> Iterator[Screen]:
-    _know_terminal()
+    _set_terminal_type()
     for name in ("COLUMNS", "LINES"):  # curses would believe them, and miss that the window was resized
         os.environ.pop(name, None)
     before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -99,8 +99,8 @@ def _leave(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def _know_terminal() -> None:
-    """A machine may not know the terminal that its user sits at; most understand the plain ones too."""
+def _set_terminal_type() -> None:
+    """Choose a terminal type that is known here. Most terminals understand the plain types too."""
     for name in (os.environ.get("TERM", ""), *_PLAIN_TERMINALS):
         try:
             curses.setupterm(name)

@@ -13,7 +13,7 @@ _DOUBT, _REST = "▒", "·"
 
 
 def bar(use: Use, size: int) -> Line:
-    """What is certain is solid, what is in doubt is shaded."""
+    """Draw what is certain solid, and what is in doubt shaded."""
     if use.ratio is None:
         return [(" " * size, PLAIN)]
     sure = use.ratio if use.least is None else use.least
@@ -30,7 +30,7 @@ def width_of(line: Line) -> int:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """Put one at either end. The left one gives way."""
+    """Put the two at either end of a line. The left one is cut if there is no room."""
     room = max(width - width_of(right) - 1, 0)
     left = clipped(left, room)
     return [*left, (" " * (width - width_of(left) - width_of(right)), PLAIN), *right] if room else left
