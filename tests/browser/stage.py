@@ -93,8 +93,6 @@ def _rows(before: Document, after: Document) -> Document:
 
 
 class _Tables:
-    dialects: Sequence[str] = ["native"]
-
     def __init__(self, script: Script) -> None:
         self._script = script
 
@@ -127,7 +125,9 @@ class _Tables:
 @asynccontextmanager
 async def staged(script: Script) -> AsyncIterator[str]:
     """Serve the page, and give its address."""
-    front = HttpServer(_Tables(script), script, Load(40), max_connections=300, max_streams=1000)
+    front = HttpServer(
+        _Tables(script).table, ["native"], script, Load(40), max_connections=300, max_streams=1000
+    )
     await front.start([Address("127.0.0.1", 0)])
     try:
         yield f"http://127.0.0.1:{front.ports[0]}/"

@@ -54,11 +54,8 @@ class NodeRoutes:
         self._load = load
         self._hosts = hosts or Hosts()
 
-    @property
-    def dialects(self) -> list[str]:
-        return self._pages.registry.dialects
-
     def table(self, dialect: str) -> Mapping[str, Route]:
+        """List the paths of an address whose `/metrics` speaks the dialect."""
         return {
             **self.pages(dialect),
             "/": Route(self._status),

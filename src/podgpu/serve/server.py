@@ -1,9 +1,9 @@
 """The server: several addresses, one set of pages, one set of caps; and an address for probes with its own."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
@@ -24,21 +24,16 @@ from podgpu.supervise import Supervisor
 LAST_CALL_SECONDS = 0.05
 
 
-class Routes(Protocol):
-    @property
-    def dialects(self) -> Sequence[str]:
-        """What an address can be given."""
-
-    def table(self, dialect: str) -> Mapping[str, Route]:
-        """List the paths of an address whose `/metrics` speaks the dialect."""
-
-
 class HttpServer:
-    """Addresses, caps and the guard, whatever is served. Events are about the `changes`."""
+    """Addresses, caps and the guard, whatever is served.
+
+    `table` lists the paths of an address whose `/metrics` speaks one of the `dialects`. Events are about the `changes`.
+    """
 
     def __init__(
         self,
-        routes: Routes,
+        table: Callable[[str], Mapping[str, Route]],
+        dialects: Sequence[str],
         changes: ChangeSource[Any],
         load: Load,
         *,
@@ -55,7 +50,8 @@ class HttpServer:
         self._listeners = ListenerGroup(limits, max_connections)
         self._probe_listeners = ListenerGroup(limits, max_connections)
         self._groups = (self._listeners, self._probe_listeners)
-        self._routes = routes
+        self._routes_of = table
+        self._dialects = dialects
         self._events = EventBroadcaster(changes, max_streams, self._supervisor)
         self._files = assets.routes()
         self._sweeper: asyncio.Task[None] | None = None
@@ -88,7 +84,7 @@ class HttpServer:
                 self.addresses += (found,)
             if probe_address is not None:
                 self._check_dialect(probe_address, "--web.probe-address")
-                table = self._routes.table(probe_address.dialect)
+                table = self._routes_of(probe_address.dialect)
                 probed = {path: table[path] for path in PROBED}
                 self.probe_address = await self._listen(probe_address, probed, self._probe_listeners)
         except BaseException:
@@ -114,8 +110,8 @@ class HttpServer:
         await asyncio.sleep(0)
 
     def _check_dialect(self, address: Address, option: str) -> None:
-        if address.dialect not in self._routes.dialects:
-            known = ", ".join(self._routes.dialects)
+        if address.dialect not in self._dialects:
+            known = ", ".join(self._dialects)
             raise UserError(
                 f"{option}={address}: there is no dialect {address.dialect!r}; choose one of: {known}"
             )
@@ -123,7 +119,7 @@ class HttpServer:
     def _table(self, dialect: str) -> Mapping[str, Route]:
         # Vital: a stream takes no place of a page, and has a cap of its own.
         events = Route(event_stream.handler(self._events), ("GET",), vital=True)
-        return {**self._routes.table(dialect), event_stream.PATH: events, **self._files}
+        return {**self._routes_of(dialect), event_stream.PATH: events, **self._files}
 
     async def _listen(self, address: Address, table: Mapping[str, Route], group: ListenerGroup) -> Address:
         bound = await listener.bind(address)
@@ -156,7 +152,8 @@ class NodeServer(HttpServer):
     ) -> None:
         pages, load, guard = NodePages(series_limit, registry), Load(max_requests), guard or Guard()
         super().__init__(
-            NodeRoutes(feed, pages, load, guard.hosts),
+            NodeRoutes(feed, pages, load, guard.hosts).table,
+            registry.dialects,
             NodeChanges(feed, pages),
             load,
             max_connections=max_connections,

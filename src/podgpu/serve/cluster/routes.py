@@ -39,10 +39,6 @@ class ClusterRoutes:
         self._fetches: SingleFlight[bytes] = SingleFlight()
         self._all_rows = ClusterRows(lambda: feed.cluster)
 
-    @property
-    def dialects(self) -> list[str]:
-        return self._registry.dialects
-
     def table(self, dialect: str) -> Mapping[str, Route]:
         pages = {path: Route(partial(self._page, path)) for path in self._registry.views}
         return {

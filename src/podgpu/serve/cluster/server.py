@@ -36,10 +36,11 @@ class ClusterServer(HttpServer):
     ) -> None:
         load = Load(max_requests)
         self._pages = ClusterPages(feed, registry.views)
-        self._cluster_routes = ClusterRoutes(feed, self._pages, registry, history, load)
+        self._routes = ClusterRoutes(feed, self._pages, registry, history, load)
         self._keeper: asyncio.Task[None] | None = None
         super().__init__(
-            self._cluster_routes,
+            self._routes.table,
+            registry.dialects,
             ClusterChanges(feed),
             load,
             max_connections=max_connections,
@@ -61,4 +62,4 @@ class ClusterServer(HttpServer):
         if self._keeper is not None:
             self._keeper.cancel()
         await super().stop()
-        self._cluster_routes.close()
+        self._routes.close()
