@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from bench.figure import Figure
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.workloads import Workloads

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from podgpu.agent.inventory import InventoryCollector
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet.podresources import PodResourceLists
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.resource_claims import ResourceClaims

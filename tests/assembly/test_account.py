@@ -7,7 +7,7 @@ import pytest
 from podgpu.assembly.api_server import chosen_account, open_api_server
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
-from podgpu.kube.api.server import ApiAccount
+from podgpu.kube.api import ApiAccount
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
 

@@ -17,7 +17,7 @@ from podgpu.cluster.node_state import ReadFault
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.model import ClusterNode
 from podgpu.views.json import encode

@@ -15,7 +15,7 @@ from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.node_state import ReadFault
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.reviews import ACCESS, TOKENS
 from podgpu.option.address import Address
 from podgpu.serve.guard.guard import Guard

@@ -9,7 +9,7 @@ import pytest
 from podgpu.assembly.cluster import wanted_objects
 from podgpu.cluster import kube_allocations as module
 from podgpu.cluster.kube_allocations import KubeAllocations
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.supervise import Supervisor
 from tests.fakeapi.recorded import NODE

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from podgpu.assembly.cluster import wanted_objects
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import NODES, ClusterWatch
 from podgpu.model import KubeObjects
 from podgpu.supervise import Supervisor

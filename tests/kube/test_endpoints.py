@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube import endpoints
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.endpoints import MOST_PODS, Endpoints
 from podgpu.model import Fault
 from tests.fakeapi.server import FakeApi

@@ -18,7 +18,7 @@ import pytest
 
 from podgpu.kube import throttle
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet import device_lists, protobuf_fields
 from podgpu.kube.kubelet.podresources import LIST as DEVICES
 from podgpu.kube.kubelet.podresources import PodResources

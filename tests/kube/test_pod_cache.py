@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podgpu.kube.api.server import Lines
+from podgpu.kube.api import Lines
 from podgpu.kube.pod_watch import PodCache
 from podgpu.model import Pod
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines

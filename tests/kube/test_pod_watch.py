@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from podgpu.kube.api import ApiFault, ListMetadata
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiFault, ApiServer, ListMetadata
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.model.ports import PodSource

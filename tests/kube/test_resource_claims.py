@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube import resource_claims
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.resource_claims import MOST_CLAIMS, ResourceClaims

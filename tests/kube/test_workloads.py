@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.workloads import MOST_REQUESTS, Workloads
 from podgpu.model import OwnerReference, Pod

@@ -19,7 +19,7 @@ from podgpu.host.proc_stat import processor_time_us
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
 from podgpu.insight import InsightSettings, conclude
-from podgpu.kube.api import Api
+from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.kubelet.pods_api import PodsApi
 from podgpu.kube.log_dirs import LogDirs
@@ -176,7 +176,7 @@ def _switch_logs(config: Config) -> SwitchLogs | None:
     return SwitchLogs(SwitchWatcher(), always=config.switches == "on", checks_only=config.switches == "check")
 
 
-def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
+def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
     """List the best first. Leave out what this machine does not have, rather than show it as down."""
     sources: list[PodSource] = []
     notes = sharing.annotations_of(sharing.systems())

@@ -10,8 +10,7 @@ from pathlib import Path
 from podgpu.assembly import machine
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
-from podgpu.kube.api import Api
-from podgpu.kube.api.server import CONNECTIONS, ApiAccount, checked_account, in_cluster, open_server
+from podgpu.kube.api import CONNECTIONS, ApiAccount, ApiServer, checked_account, in_cluster, open_server
 from podgpu.net.login import ClientCertificate, Login
 
 _FILES = ("kube_token_file", "kube_ca_file", "kube_client_cert_file", "kube_client_key_file")
@@ -21,13 +20,13 @@ _NO_ACCESS = (
 )
 
 
-def open_api_server(config: Config) -> Api | None:
+def open_api_server(config: Config) -> ApiServer | None:
     """Open the API server for an agent. Return None if there is none, or if it is off."""
     account = chosen_account(config, machine.environment())
     return open_server(account) if account else None
 
 
-def open_cluster_api(config: Config, *, connections: int | None = None) -> Api:
+def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiServer:
     """Open the API server for a command that reads a whole cluster. `connections` may be open at a time.
 
     If there is no access, `check_access` or the first request says so.
@@ -51,7 +50,7 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> Api:
     return open_server(_kubeconfig_account(config), most)
 
 
-async def check_access(api: Api) -> None:
+async def check_access(api: ApiServer) -> None:
     """Raise a UserError if kubectl gives no access to a cluster."""
     from podgpu.kube.api.kubectl import KubectlApi
 

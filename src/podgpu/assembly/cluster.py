@@ -22,7 +22,7 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.pod_history import StoreHistory
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
-from podgpu.kube.api import Api
+from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import ClusterWatch, ObjectFilter
 from podgpu.kube.endpoints import Endpoints
 from podgpu.model import Pod
@@ -44,7 +44,7 @@ class OpenCluster:
         self,
         loop: ClusterLoop,
         *to_close: Closable,
-        api: Api | None = None,
+        api: ApiServer | None = None,
         history: StoreHistory | None = None,
     ) -> None:
         self.loop = loop
@@ -92,7 +92,7 @@ def _opened(
     open_reader: Callable[[NodeTarget], SnapshotReader],
     store: StoreDiscovery | None,
     *to_close: Closable,
-    api: Api | None = None,
+    api: ApiServer | None = None,
     allocations: KubeAllocations | None = None,
 ) -> OpenCluster:
     """A store, if there is one, gives the past, and the nodes that nothing else can read."""
@@ -124,7 +124,7 @@ def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery 
 
 
 def _of_kubernetes(
-    config: Config, chosen: ClusterOptions, api: Api, store: StoreDiscovery | None
+    config: Config, chosen: ClusterOptions, api: ApiServer, store: StoreDiscovery | None
 ) -> OpenCluster:
     allocations = _allocations(config, api)
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
@@ -158,7 +158,7 @@ def _login_to_pods(chosen: LoginOptions, scheme: str, *, proxied: bool) -> Login
     return login
 
 
-def _discovery(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) -> PodDiscovery:
+def _discovery(config: Config, chosen: ClusterOptions, api: ApiServer, *, proxied: bool) -> PodDiscovery:
     agents = Endpoints(
         api,
         node=None,
@@ -185,11 +185,11 @@ def _discovery(config: Config, chosen: ClusterOptions, api: Api, *, proxied: boo
     return PodDiscovery(agents, exporters)
 
 
-def _allocations(config: Config, api: Api) -> KubeAllocations:
+def _allocations(config: Config, api: ApiServer) -> KubeAllocations:
     return KubeAllocations(open_object_reader(config, api), config.kube_pod_labels, config.sharing_namespaces)
 
 
-def open_object_reader(config: Config, api: Api) -> ClusterWatch:
+def open_object_reader(config: Config, api: ApiServer) -> ClusterWatch:
     labels = config.kube_workload_labels
     return ClusterWatch(
         api,

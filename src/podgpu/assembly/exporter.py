@@ -12,7 +12,7 @@ from podgpu.cluster.kube_allocations import KubeAllocations
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.pod_proxy import ProxyPageClient
 from podgpu.config import ClusterOptions, Config
-from podgpu.kube.api import Api
+from podgpu.kube.api import ApiServer
 from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload
 from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.options import DcgmOptions
@@ -53,7 +53,7 @@ class ExporterReader:
 
 
 def open_exporter(
-    config: Config, target: NodeTarget, allocations: KubeAllocations, proxy: Api | None = None
+    config: Config, target: NodeTarget, allocations: KubeAllocations, proxy: ApiServer | None = None
 ) -> ExporterReader:
     """With a `proxy`, the addresses are paths of that API server."""
     options, interval = config.of(DcgmOptions), config.of(ClusterOptions).interval

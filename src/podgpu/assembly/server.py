@@ -9,7 +9,7 @@ from podgpu.assembly.api_server import open_api_server
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.kube import reviews
-from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.kube.reviews import User
 from podgpu.serve.cluster.page_registry import ClusterPageRegistry, register_cluster_pages
 from podgpu.serve.guard.guard import Guard
@@ -43,7 +43,9 @@ def _token_reviewer(config: Config) -> "TokenReviewer | None":
 class TokenReviewer:
     """Asks the API server about tokens. Without an answer, access is denied."""
 
-    def __init__(self, api: Api, timeout: float = TIMEOUT_SECONDS, audiences: Sequence[str] = ()) -> None:
+    def __init__(
+        self, api: ApiServer, timeout: float = TIMEOUT_SECONDS, audiences: Sequence[str] = ()
+    ) -> None:
         self._api = api
         self._timeout = timeout
         self._audiences = audiences

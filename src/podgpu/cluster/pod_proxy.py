@@ -7,7 +7,7 @@ import asyncio
 
 from podgpu.cluster.agent_reader import MOST_BYTES, FetchedDocument, conditional, document_of
 from podgpu.cluster.node_state import ReadFault
-from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.sources.dcgm.page import PageFault, page_of
 
 # Reasons of the API server, in words of a node's. The others are its trouble with the pod.
@@ -19,7 +19,7 @@ _RIGHT = '{apiGroups: [""], resources: [pods/proxy], verbs: [get]}'
 class ProxyClient:
     """Fetches documents of agents."""
 
-    def __init__(self, api: Api, *, timeout: float) -> None:
+    def __init__(self, api: ApiServer, *, timeout: float) -> None:
         self._api = api
         self._timeout = timeout
 
@@ -49,7 +49,7 @@ class ProxyClient:
 class ProxyPageClient:
     """Fetches pages of dcgm-exporters. All share the API server, which is closed elsewhere."""
 
-    def __init__(self, api: Api, *, timeout: float, max_bytes: int) -> None:
+    def __init__(self, api: ApiServer, *, timeout: float, max_bytes: int) -> None:
         self._api = api
         self._timeout = timeout
         self._max_bytes = max_bytes

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from podgpu.kube.api import Api
+from podgpu.kube.api import ApiServer
 from podgpu.kube.object_cache import CachedObject, ObjectCache, number
 from podgpu.kube.object_watch import ObjectWatch, WatchTiming
 from podgpu.kube.pod_object import Subdomain
@@ -164,7 +164,7 @@ class ClusterWatch:
 
     def __init__(
         self,
-        api: Api,
+        api: ApiServer,
         wanted: ObjectFilter,
         *,
         workload_labels: Collection[str] = (),

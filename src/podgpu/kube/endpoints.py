@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import msgspec
 
-from podgpu.kube.api import Api, ApiFault, ListPage, list_pages
+from podgpu.kube.api import ApiFault, ApiServer, ListPage, list_pages
 from podgpu.kube.pod_object import Label, OwnerEntry, Subdomain
 from podgpu.model import Fault
 
@@ -71,7 +71,7 @@ class Endpoints:
     are paths of the API server, which passes requests on to the pods.
     """
 
-    api: Api
+    api: ApiServer
     _: KW_ONLY
     node: str | None
     selector: str

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from podgpu.kube.api import Api, ApiFault, ListPage, list_pages
+from podgpu.kube.api import ApiFault, ApiServer, ListPage, list_pages
 from podgpu.kube.condition import Condition
 from podgpu.kube.object_cache import CachedObject, ObjectCache
 from podgpu.kube.throttle import Backoff, CpuThrottle, spread
@@ -53,7 +53,7 @@ class ObjectWatch(Generic[T]):
 
     def __init__(
         self,
-        api: Api,
+        api: ApiServer,
         paths: Sequence[str],
         cache: ObjectCache[T],
         *,

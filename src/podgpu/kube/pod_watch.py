@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from podgpu.kube.api import POD_BYTES, Api
+from podgpu.kube.api import POD_BYTES, ApiServer
 from podgpu.kube.limits import MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.object_cache import MOST_ITEMS, CachedObject, ObjectCache, number
 from podgpu.kube.object_watch import ObjectWatch, WatchTiming
@@ -51,7 +51,7 @@ class PodWatch(ObjectWatch[Pod]):
 
     def __init__(
         self,
-        api: Api,
+        api: ApiServer,
         node: str | None,
         *,
         timing: WatchTiming | None = None,

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from podgpu.kube.api import MALFORMED, Api, ApiFault, ListPage, list_pages
+from podgpu.kube.api import MALFORMED, ApiFault, ApiServer, ListPage, list_pages
 from podgpu.kube.condition import Condition
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.resource_objects import (
@@ -53,7 +53,7 @@ class ResourceClaims:
 
     name = "resource-claims"
 
-    def __init__(self, api: Api, node: str, *, timing: WatchTiming = TIMING) -> None:
+    def __init__(self, api: ApiServer, node: str, *, timing: WatchTiming = TIMING) -> None:
         self._api = api
         self._timing = timing
         self._selector = {"fieldSelector": f"spec.nodeName={node}"}

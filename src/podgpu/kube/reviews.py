@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from podgpu.kube.api import Api
+from podgpu.kube.api import ApiServer
 
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -36,7 +36,7 @@ class _AccessReview(Struct):
     status: _AccessStatus
 
 
-async def holder(api: Api, token: str, audiences: Sequence[str] = ()) -> User | None:
+async def holder(api: ApiServer, token: str, audiences: Sequence[str] = ()) -> User | None:
     """Return whose token this is; None if it is nobody's, or not for one of the `audiences`. Raises ApiFault.
 
     Without audiences it must be one for the API server itself.
@@ -49,7 +49,7 @@ async def holder(api: Api, token: str, audiences: Sequence[str] = ()) -> User | 
     return status.user if status.authenticated and status.user.username and is_for_us else None
 
 
-async def may(api: Api, user: User, verb: str, path: str) -> bool:
+async def may(api: ApiServer, user: User, verb: str, path: str) -> bool:
     """Whether the user may do that with a path that is no resource of Kubernetes. Raises ApiFault."""
     spec = {
         "user": user.username,

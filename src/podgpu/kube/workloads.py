@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.kube.pod_object import OwnerEntry, controller
 from podgpu.model import OwnerReference, Pod, Workload
 from podgpu.supervise import brief
@@ -93,7 +93,7 @@ class Workloads:
 
     def __init__(
         self,
-        api: Api | None,
+        api: ApiServer | None,
         *,
         name_labels: Sequence[str] = (),
         nearest: bool = False,
@@ -137,7 +137,7 @@ class Workloads:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask_until_known(self, api: Api, pods: tuple[Pod, ...]) -> None:
+    async def _ask_until_known(self, api: ApiServer, pods: tuple[Pod, ...]) -> None:
         ends = time.monotonic() + self._deadline
         left = MOST_REQUESTS
         while (now := time.monotonic()) < ends:
@@ -180,7 +180,7 @@ class Workloads:
             owner = above.owner if above else None
         return list(owners.values())
 
-    async def _ask(self, api: Api, owner: OwnerReference, namespace: str) -> None:
+    async def _ask(self, api: ApiServer, owner: OwnerReference, namespace: str) -> None:
         try:
             async with self._slots:
                 if time.monotonic() < self._quiet_until:
@@ -196,7 +196,7 @@ class Workloads:
             self._requests.pop(owner.uid, None)
         self._learn(owner.uid, found)
 
-    async def _found(self, api: Api, owner: OwnerReference, namespace: str) -> Owned | None:
+    async def _found(self, api: ApiServer, owner: OwnerReference, namespace: str) -> Owned | None:
         path = await self._path(api, owner, namespace)
         found = await api.get(path, Owned, metadata_only=True) if path else None
         # Another object of the same name is not the owner.
@@ -218,7 +218,7 @@ class Workloads:
         while self._most_known is not None and len(self._above) > self._most_known:
             del self._above[next(iter(self._above))]
 
-    async def _path(self, api: Api, owner: OwnerReference, namespace: str) -> str | None:
+    async def _path(self, api: ApiServer, owner: OwnerReference, namespace: str) -> str | None:
         version = owner.api_version
         if not _VERSION.fullmatch(version) or not _NAME.fullmatch(owner.name):
             return None
@@ -232,7 +232,7 @@ class Workloads:
                 return f"{root}{within}/{resource.name}/{owner.name}"
         return None
 
-    async def _resources(self, api: Api, root: str) -> tuple[ApiResource, ...]:
+    async def _resources(self, api: ApiServer, root: str) -> tuple[ApiResource, ...]:
         known = self._discovered.get(root)
         if known and known.until > time.monotonic():
             return known.resources

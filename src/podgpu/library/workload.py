@@ -10,8 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podgpu.errors import UserError
-from podgpu.kube.api import ApiFault
-from podgpu.kube.api.server import ApiAccount, checked_account, in_cluster, open_server
+from podgpu.kube.api import ApiAccount, ApiFault, checked_account, in_cluster, open_server
 from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Card, Snapshot, Tenant, Workload

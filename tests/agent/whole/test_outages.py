@@ -10,7 +10,7 @@ import pytest
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet import device_lists
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.model import Device, Gpu, PartStatus, Report, Snapshot, Workload

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet.pods_api import PodsApi
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.model import Booking, Holder, Snapshot

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.kube.api.server import ApiAccount, checked_account
+from podgpu.kube.api import ApiAccount, checked_account
 from podgpu.net.login import ClientCertificate, Login
 
 TOKEN = Path("/token")

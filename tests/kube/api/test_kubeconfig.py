@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.errors import UserError
-from podgpu.kube.api import ApiFault
+from podgpu.kube.api import ApiAccount, ApiFault, open_server
 from podgpu.kube.api.kubeconfig import account
-from podgpu.kube.api.server import ApiAccount, open_server
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
 

@@ -3,8 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from podgpu.kube.api import ApiFault, ListPage, list_pages
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiFault, ApiServer, ListPage, list_pages
 from tests.fakeapi.recorded import pod
 from tests.fakeapi.server import PODS, FakeApi
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podgpu.assembly.server import TokenReviewer
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.reviews import ACCESS, TOKENS
 from podgpu.serve.guard import tokens
 from podgpu.serve.guard.guard import Guard

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.kubelet.pods_api import PodsApi
 from podgpu.kube.pod_watch import PodWatch

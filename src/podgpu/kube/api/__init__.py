@@ -1,14 +1,18 @@
-"""The API server as the parts see it. The client that talks to it is in `server`: it is loaded where there is one."""
+"""The API server over HTTP: accounts, objects, lists, streams of lines, and a closed set of reasons for failures."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Generic, TypeVar
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from podgpu.net.client import HttpAnswer
+from podgpu.errors import UserError
+from podgpu.net.client import HttpAnswer, HttpClient, HttpStream
+from podgpu.net.connection import HttpFault
+from podgpu.net.login import Login
 
 OBJECT_BYTES = 2 << 20
 PAGE_BYTES = 16 << 20
@@ -31,6 +35,20 @@ REASONS = {
     "too_many": "more objects than a node or a cluster has",
 }
 _BY_STATUS = {401: "unauthorized", 403: "forbidden", 410: "gone", 429: "throttled"}
+
+CONNECTIONS = 8
+MOST_COMMAS = 1 << 20  # sixteen MiB of pods have half as many
+JSON = "application/json"
+# The API server cuts everything else off. One that cannot answers with the whole object.
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1, {JSON}"
+_PLAIN = {"Accept": JSON, "Accept-Encoding": "identity"}
+# Reasons of HTTP, in words of the API server's. The others are the same.
+_REASONS = {
+    "timeout": "unreachable",
+    "broken_off": "unreachable",
+    "credential": "unauthorized",
+    "certificates": "tls",
+}
 
 T = TypeVar("T")
 
@@ -58,32 +76,6 @@ class ApiStatus(msgspec.Struct):
         return ApiFault(reason, self.message, status=self.code, retry_after=retry_after)
 
 
-class Api(Protocol):
-    async def get(
-        self,
-        path: str,
-        kind: type[T],
-        query: Mapping[str, str] | None = None,
-        *,
-        limit: int = OBJECT_BYTES,
-        metadata_only: bool = False,
-    ) -> T:
-        """GET one object, or as much of it as its metadata. Raises ApiFault."""
-
-    async def post(self, path: str, kind: type[T], sent: object) -> T:
-        """POST an object, and return what the server made of it. Raises ApiFault."""
-
-    async def fetch(self, path: str, headers: Mapping[str, str], *, limit: int) -> "HttpAnswer":
-        """GET through the API server's proxy. Raises ApiFault if that fails; whatever the pod answers is returned."""
-
-    def stream(
-        self, path: str, query: Mapping[str, str], *, silence: float
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes | None]]:
-        """Stream an answer line by line; a line that is too long is None. Silence for that long is a stall."""
-
-    async def close(self) -> None: ...
-
-
 class ListMetadata(Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = field(default="", name="continue")
@@ -94,8 +86,147 @@ class ListPage(Struct, Generic[T]):
     items: list[T] | None = None
 
 
+class ApiAccount(Struct, frozen=True):
+    """The address of an API server, and how to log in there."""
+
+    url: str
+    login: Login
+
+
+def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> ApiAccount | None:
+    """Return the service account that this process has in the cluster it runs in, if it has one."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    folder = root / "var/run/secrets/kubernetes.io/serviceaccount"
+    if not host or not (folder / "token").exists():
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    login = Login(token_file=folder / "token", ca_file=folder / "ca.crt")
+    return ApiAccount(f"https://{shown}:{port}", login)
+
+
+def checked_account(account: ApiAccount) -> ApiAccount:
+    """Refuse an address that is not valid, or where anybody on the way could read the login."""
+    try:
+        parts = urlsplit(account.url)
+        _ = parts.port  # urlsplit checks the port only when it is read
+    except ValueError:
+        raise UserError("the API server's URL is not valid; write it like https://10.0.0.1:6443") from None
+    if parts.username is not None or parts.password is not None:
+        raise UserError(
+            "the API server's URL holds a user or a password; leave them out, and give a token file"
+        )
+    account.login.check(account.url)
+    return account
+
+
+class ApiServer:
+    def __init__(
+        self,
+        url: str,
+        login: Login | None = None,
+        *,
+        connect_seconds: float = 5.0,
+        answer_seconds: float = 30.0,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._answer_seconds = answer_seconds
+        self._connections = connections
+        self._client = HttpClient(
+            login, connections=connections, kept=connections, connect_seconds=connect_seconds
+        )
+
+    async def get(
+        self,
+        path: str,
+        kind: type[T],
+        query: Mapping[str, str] | None = None,
+        *,
+        limit: int = OBJECT_BYTES,
+        metadata_only: bool = False,
+    ) -> T:
+        """GET one object, or as much of it as its metadata. Raises ApiFault."""
+        accept = METADATA if metadata_only else JSON
+        return await self._object("GET", path, kind, query, limit=limit, accept=accept)
+
+    async def post(self, path: str, kind: type[T], sent: object) -> T:
+        """POST an object, and return what the server made of it. Raises ApiFault."""
+        return await self._object("POST", path, kind, body=msgspec.json.encode(sent))
+
+    async def fetch(self, path: str, headers: Mapping[str, str], *, limit: int) -> HttpAnswer:
+        """GET through the API server's proxy. Raises ApiFault if that fails; whatever the pod answers is returned."""
+        answer = await self._request("GET", path, None, limit=limit, headers={**_PLAIN, **headers})
+        if (own := _own_refusal(answer)) is not None:
+            raise own
+        return answer
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, query: Mapping[str, str], *, silence: float
+    ) -> AsyncIterator[AsyncIterator[bytes | None]]:
+        """Stream an answer line by line; a line that is too long is None. `silence` seconds make a stall."""
+        client = await self._opened()
+        with _faults():
+            for attempt in (1, 2):
+                async with client.stream(self._address(path, query), _PLAIN, silence=silence) as stream:
+                    if stream.status == 200:
+                        yield _lines(stream)
+                        return
+                    if stream.status != 401 or attempt == 2:
+                        raise _refusal(await stream.error())
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _object(
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        query: Mapping[str, str] | None = None,
+        *,
+        limit: int = OBJECT_BYTES,
+        accept: str = JSON,
+        body: bytes = b"",
+    ) -> T:
+        headers = {**_PLAIN, "Accept": accept, **({"Content-Type": JSON} if body else {})}
+        for _ in range(2):  # a refused token may be a rotated one
+            answer = await self._request(method, path, query, limit=limit, headers=headers, body=body)
+            if answer.status != 401:
+                break
+        if answer.status != (201 if method == "POST" else 200):
+            raise _refusal(answer)
+        return _decoded(answer.body, kind, path)
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        *,
+        limit: int,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+    ) -> HttpAnswer:
+        client = await self._opened()
+        with _faults():
+            return await client.request(
+                method, self._address(path, query), headers, body, seconds=self._answer_seconds, limit=limit
+            )
+
+    async def _opened(self) -> HttpClient:
+        return self._client
+
+    def _address(self, path: str, query: Mapping[str, str] | None) -> str:
+        return f"{self._url}{path}?{urlencode(query)}" if query else f"{self._url}{path}"
+
+
+def open_server(account: ApiAccount, connections: int = CONNECTIONS) -> ApiServer:
+    return ApiServer(account.url, account.login, connections=connections)
+
+
 async def list_pages(
-    api: Api,
+    api: ApiServer,
     path: str,
     kind: type[ListPage[T]],
     query: Mapping[str, str],
@@ -116,3 +247,86 @@ async def list_pages(
             return
         position = {"continue": page.metadata.continue_}
     raise ApiFault("too_large", f"{path}: more than {most} pages of {size}")
+
+
+class Lines:
+    """Cuts chunks of any size into lines. A line beyond the limit is dropped and becomes None."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
+        first, *others = chunk.split(b"\n")
+        self._append(first)
+        for part in others:
+            yield self._taken()
+            self._append(part)
+
+    def _append(self, part: bytes) -> None:
+        self._dropping = self._dropping or len(self._rest) + len(part) > self._limit
+        if self._dropping:
+            self._rest.clear()
+        else:
+            self._rest += part
+
+    def _taken(self) -> bytes | None:
+        line = None if self._dropping else bytes(self._rest)
+        self._dropping = False
+        self._rest.clear()
+        return line
+
+
+async def _lines(stream: HttpStream) -> AsyncIterator[bytes | None]:
+    lines = Lines(POD_BYTES)
+    async for piece in stream.pieces():
+        for line in lines.feed(piece):
+            yield line
+
+
+def _decoded(body: bytes, kind: type[T], path: str) -> T:
+    # In a list of nothing but brackets and commas each three bytes become an object.
+    if body.count(b",") > MOST_COMMAS:
+        raise ApiFault("too_large", f"{path}: more than {MOST_COMMAS} commas")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except MALFORMED as error:
+        raise ApiFault("garbage", f"{path}: {error}") from None
+
+
+def _refusal(answer: HttpAnswer) -> ApiFault:
+    """Turn any answer but success into a fault, with the server's own message if it sent one."""
+    message = f"HTTP {answer.status}"
+    try:
+        sent = _message(answer.headers.get("content-type", ""), answer.body)
+        message = f"{message}: {sent}" if sent else message
+    except MALFORMED:
+        pass  # the status says enough
+    return ApiStatus(answer.status, message).fault(answer.retry_after)
+
+
+def _message(kind: str, body: bytes) -> str:
+    """The API server sends an object; a proxy on the way, such as kubectl's, a line of text."""
+    if kind.startswith("text/plain"):
+        return " ".join(filter(str.isprintable, body.decode(errors="replace").split()))
+    return msgspec.json.decode(body, type=ApiStatus).message
+
+
+def _own_refusal(answer: HttpAnswer) -> ApiFault | None:
+    """Distinguish a refusal by the API server itself from what the pod behind it answers."""
+    if answer.status < 400 or answer.encoding:
+        return None
+    try:
+        status = msgspec.json.decode(answer.body, type=ApiStatus)
+    except MALFORMED:
+        return None
+    return ApiStatus(answer.status, status.message).fault() if status.kind == "Status" else None
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except HttpFault as fault:
+        raise ApiFault(_REASONS.get(fault.reason, fault.reason), fault.detail) from None

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from podgpu.errors import UserError
-from podgpu.kube.api.server import ApiAccount
+from podgpu.kube.api import ApiAccount
 from podgpu.net.login import ClientCertificate, Login
 from podgpu.option.file import Malformed, parsed, start_of
 

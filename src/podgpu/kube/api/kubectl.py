@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from podgpu.errors import UserError
-from podgpu.kube.api import ApiFault
-from podgpu.kube.api.server import CONNECTIONS, ApiServer
+from podgpu.kube.api import CONNECTIONS, ApiFault, ApiServer
 from podgpu.net.client import HttpClient
 from podgpu.supervise import Supervisor, end
 

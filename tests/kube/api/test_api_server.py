@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.kube.api import REASONS, ApiFault
-from podgpu.kube.api.server import ApiServer, Lines, in_cluster, open_server
+from podgpu.kube.api import REASONS, ApiFault, ApiServer, Lines, in_cluster, open_server
 from podgpu.net.login import Login
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
