@@ -314,13 +314,13 @@ def test_the_pods_read_alike_are_both_accepted_and_refused() -> None:
 def test_who_submitted_a_pod_is_said_by_its_first_container() -> None:
     env = [EnvVar(name="TOKEN", value="secret"), EnvVar(name="SUBMITTER", value="ada")]
     others = ContainerSpec(name="b", env=[EnvVar(name="SUBMITTER", value="bob")])
-    pod = to_pod(
-        PodMessage(
-            metadata=Metadata(name="p", namespace="n", uid="u", annotations={"clusterName": "east"}),
-            spec=PodSpec(containers=[ContainerSpec(name="a", image="spec:1", env=env), others]),
-            status=PodStatus(host_ip="10.0.0.7", qos_class="Burstable"),
-        )
+    message = PodMessage(
+        metadata=Metadata(name="p", namespace="n", uid="u", annotations={"clusterName": "east"}),
+        spec=PodSpec(containers=[ContainerSpec(name="a", image="spec:1", env=env), others]),
+        status=PodStatus(host_ip="10.0.0.7", qos_class="Burstable"),
     )
+    assert b"secret" not in pod_json(message)
+    pod = to_pod(message)
     assert (pod.submitter, pod.cluster, pod.host_ip) == ("ada", "east", "10.0.0.7")
     assert pod.qos == "burstable"
     assert pod.containers[0].image == "spec:1"

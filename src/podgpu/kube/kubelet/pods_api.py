@@ -14,14 +14,14 @@ import msgspec
 from google.protobuf.message import DecodeError, Message
 from grpclib.client import Channel
 
-from podgpu.kube._gen.pods_pb2 import PodMessage, Quantity, Time, WatchEvent
+from podgpu.kube._gen.pods_pb2 import EnvVar, PodMessage, Quantity, Time, WatchEvent
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import rpc
 from podgpu.kube.kubelet.protobuf_fields import FieldReader
 from podgpu.kube.kubelet.rpc import AnswerRejected, KubeletCall
 from podgpu.kube.limits import MOST_LISTED, MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.object_cache import ObjectStore
-from podgpu.kube.pod_object import decode_pod, pod_order, to_pod
+from podgpu.kube.pod_object import SUBMITTER, decode_pod, pod_order, to_pod
 from podgpu.kube.throttle import Backoff, CpuThrottle
 from podgpu.model import Fault, PartStatus, Pod
 from podgpu.supervise import brief
@@ -213,6 +213,7 @@ def _object(message: Message) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
+    """A pod may have 100,000 variables, of which only one is read."""
     match value:
         case str() | bool():
             return value
@@ -225,7 +226,7 @@ def _value(value: Any) -> Any:
         case _ if hasattr(value, "items"):
             return {key: _value(content) for key, content in value.items()}
         case _:
-            return [_value(item) for item in value]
+            return [_value(item) for item in value if not isinstance(item, EnvVar) or item.name == SUBMITTER]
 
 
 def _time(time: Time) -> str:
