@@ -1,9 +1,10 @@
-"""Short readings of the log at random times, to find out who evades the driver's samples.
+"""Short readings of the log at random times, to find tenants that evade the driver's samples.
 
-In the first minute, and then once in two, each shared card's log is open for a cycle, two seconds at least. Nobody can
-know when: the times come from the system's source of secrets. Where the samples of the same seconds leave a suspicion,
-the check goes on until it is settled. Where they name somebody less often than chance allows, the log stays open and
-decides, for as long as that lasts.
+In the first minute, and then once in two, each shared card's log is open for a cycle, two seconds at least. No tenant
+can predict when: the times come from the system's source of secrets. Where the samples of the same seconds leave a
+suspicion, the check goes on until it is settled. Where they name a tenant less often than chance allows, the log stays
+open and decides, for as long as that lasts. Until then processor time is a hint: a tenant that computes likely has work
+for the card.
 """
 
 import time
@@ -26,8 +27,8 @@ EVERY_SECONDS = 120.0  # with cycles of 5 s the log is open for 2.5 s of each mi
 LARGEST_PART = 24  # long cycles are checked less often: the log is open for this part of the time at most
 MOST_SAMPLES = 1500.0  # remembered: two hours of checks, or five minutes of an open log
 RECENT_SAMPLES = 300.0  # say whether it still goes on: a minute of an open log
-FEWEST_SAMPLES = 20.0  # to call anybody honest
-UNKNOWN = "unknown"  # hidden processes and those that ended: nobody to accuse
+FEWEST_SAMPLES = 20.0  # to call a tenant honest
+UNKNOWN = "unknown"  # hidden processes and those that ended: no tenant to accuse
 
 _SECRETS = SystemRandom()
 
@@ -35,7 +36,7 @@ _SECRETS = SystemRandom()
 class CardCheck(Struct):
     """One card. `due` is when the next check begins, `begun` when this one did, `is_new` if it did in this cycle.
 
-    `evaded` says that the log decides, `suspicious` that chance is an unlikely reason for what samples say of somebody,
+    `evaded` says that the log decides, `suspicious` that chance is an unlikely reason for what samples say of a tenant,
     but not out of the question.
     """
 
@@ -50,7 +51,7 @@ class CardCheck(Struct):
 
 
 class SamplingChecks:
-    """When each card's log is open, and what came of it. `chance` is a number from 0 to 1 that nobody can foresee."""
+    """When each card's log is open, and what came of it. `chance` returns unpredictable numbers from 0 to 1."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class SamplingChecks:
             state.begun = self._clock()  # it is open, and closed like that of any check
 
     def mark(self, cycle: CycleBooks) -> None:
-        """Enter what is known into the cycle."""
+        """Enter what is known into the bookings."""
         state = self._cards.get(cycle.gpu)
         for party, verdict in state.verdicts.items() if state else ():
             if party in cycle.bookings:
@@ -124,7 +125,7 @@ class SamplingChecks:
 
 
 def _judge(state: CardCheck) -> None:
-    """Whoever was proven to evade does so until the newest samples leave a doubt."""
+    """A tenant that was proven to evade does so until the newest samples leave a doubt."""
     whole, recent = tallies(state.comparisons), tallies(_newest(state.comparisons))
     evading = {party for party, verdict in state.verdicts.items() if verdict.evades}
     suspects = {party for party, tally in recent.items() if tally.evidence >= DOUBT and party != UNKNOWN}
@@ -137,7 +138,7 @@ def _judge(state: CardCheck) -> None:
     evades = evading & suspects | proven
     state.evaded, state.suspicious = bool(evades), any(recent[party].differs for party in suspects)
     hidden = whole.get(UNKNOWN)
-    # Whoever the log hides may be anybody here.
+    # A process that the log hides may be any tenant's.
     sees_all = hidden is None or not hidden.resident > LEAST_DIFFERENCE * hidden.samples
     state.verdicts = {
         party: tally.shown(evades=party in evades)
@@ -168,14 +169,14 @@ Known = tuple[int | None, int]  # when the process began, and its processor time
 
 
 class ProcessorTime:
-    """Asks only about cards that several share by looks. `read` returns microseconds so far, None if it cannot."""
+    """Reads it only on cards that several share by samples. `read` returns microseconds so far, None if it cannot."""
 
     def __init__(self, read: Callable[[int], int | None]) -> None:
         self._read = read
         self._last: dict[int, Known] = {}
 
     def note(self, cycles: Iterable[CycleBooks]) -> None:
-        """Enter the processor time since the previous cycle into the cycles."""
+        """Enter the processor time since the previous cycle into the bookings."""
         before, self._last = self._last, {}
         for cycle in cycles:
             bookings = [booking for booking in cycle.bookings.values() if booking.running]

@@ -14,13 +14,14 @@ from podgpu.model import BusyWindow, Device, PartStatus, Process, Slice, Span, S
 from podgpu.model.ports import SwitchLogSource
 
 LINGER_SECONDS = 60.0  # after a card was last shared: opening a log is not for every other cycle
-NOBODY = frozenset({"overhead", "idle"})
+NO_OWNER = frozenset({"overhead", "idle"})
 
 
 class SwitchLogs:
-    """Reads the logs of all cards, of those that are shared, or of these now and then to check on the looks.
+    """Reads the logs of all cards, of those that are shared, or of these now and then to check on the samples.
 
-    Whatever it cannot say, looks do. With `checks_only`, a log decides only where the looks were found to be evaded.
+    Where a log says nothing, the samples divide. With `checks_only`, a log decides only where a tenant was found to
+    evade the samples.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class SwitchLogs:
         self._checks = checks or SamplingChecks()
         self._clock = clock
         self._shared_at: dict[str, float] = {}
-        self._desks: dict[str, EvidenceBuffer] = {}
+        self._buffers: dict[str, EvidenceBuffer] = {}
         self._logs: dict[str, SwitchLog] = {}
         self._brought: Collection[str] = ()
         self._wanted: Collection[str] = ()
@@ -66,7 +67,7 @@ class SwitchLogs:
         await self._reader.close()
 
     async def watch(self, devices: Sequence[Device]) -> list[Device]:
-        """Read the logs. Return the devices with all who were on them, also those that looks have missed."""
+        """Read the logs. Return the devices with all processes that were on them, also those that no sample named."""
         self._forget_unshared()
         wanted = {
             device.gpu.uuid: device.gpu.minor
@@ -75,22 +76,22 @@ class SwitchLogs:
         }
         brought = {device.gpu.uuid: device.log for device in devices if device.log}
         self._brought, self._wanted = tuple(brought), tuple(wanted)
-        # Between two checks the reading process has nothing open. To start it anew each time would cost more.
+        # Between two checks the reading process has nothing open. To restart it each time would cost more.
         is_resting = self._checks_only and not wanted and bool(self._shared_at)
         self._logs = brought | ({} if is_resting else await self._reader.read(wanted))
-        self._desks = {uuid: self._desks.get(uuid) or EvidenceBuffer() for uuid in self._logs}
-        return [_with_residents(device, self._logs.get(device.gpu.uuid)) for device in devices]
+        self._buffers = {uuid: self._buffers.get(uuid) or EvidenceBuffer() for uuid in self._logs}
+        return [_with_logged(device, self._logs.get(device.gpu.uuid)) for device in devices]
 
     def evidence(self, device: Device, interval: Interval) -> Evidence | None:
-        """What the log says about this cycle. Without windows of its own, the cycle is one."""
+        """What the log says about this cycle. Without busy windows, the whole cycle is one."""
         log = self._logs.get(device.gpu.uuid)
         if log is None:
             return None
         windows = device.windows or _whole(device, interval)
-        return self._desks[device.gpu.uuid].take(log, windows)
+        return self._buffers[device.gpu.uuid].take(log, windows)
 
     def rules(self, cycle: CycleBooks) -> bool:
-        """Whether a cycle that was made with the log stands, after what it says about the looks."""
+        """Whether a booking by the log stands, after what it says about the samples."""
         self._checks.judge(cycle)
         return self._decides(cycle.gpu)
 
@@ -100,7 +101,9 @@ class SwitchLogs:
         for cycle in cycles:
             self._checks.mark(cycle)
             owners = [
-                party for party, booking in cycle.bookings.items() if booking.running and party not in NOBODY
+                party
+                for party, booking in cycle.bookings.items()
+                if booking.running and party not in NO_OWNER
             ]
             if len(owners) > 1:
                 self._shared_at[cycle.gpu] = now
@@ -114,7 +117,7 @@ class SwitchLogs:
             self._checks.forget([card])
 
     def _forget_unshared(self) -> None:
-        """A check is about those who share a card now."""
+        """A check is about the tenants that share a card now."""
         self.forget([card for card in self._shared_at if not self._is_shared(card)])
 
     def _is_wanted(self, device: Device) -> bool:
@@ -133,14 +136,14 @@ class SwitchLogs:
         return not self._checks_only or card in self._brought or self._checks.decides(card)
 
 
-def _with_residents(device: Device, log: SwitchLog | None) -> Device:
+def _with_logged(device: Device, log: SwitchLog | None) -> Device:
     if log is None:
         return device
     listed = {process.pid for process in device.processes}
     missed = sorted({piece.pid for piece in log.slices if piece.pid > 0} - listed)
     if not missed:
         return device
-    # What looks did not see of them is 0, not unknown: the log has it.
+    # Their sampled time is 0, not unknown: the log has them.
     more = [Process(pid=pid, sm_busy_us=0, sm_ratio=0.0) for pid in missed]
     return replace(device, processes=(*device.processes, *more))
 

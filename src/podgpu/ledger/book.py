@@ -5,6 +5,7 @@ busy     by the weights of `activity`; the rest is unknown
 energy   the idle part by reserved share, the active part by the same weights as busy time
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
@@ -14,9 +15,11 @@ from podgpu.ledger.shares import PARTS, Reserved, gpu_instances, reserved, split
 from podgpu.ledger.usage import CLIENT, Usage, are_certain, is_watched, served, serving, usages
 from podgpu.model import Claim, Device, Holder, Process, value_of
 
-# A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, somebody
-# worked between two looks at it.
+# A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, a process
+# worked between two samples.
 AWAKE = 2
+
+Bookings = defaultdict[Party, CycleBooking]
 
 
 def book(
@@ -31,17 +34,17 @@ def book(
 
     `evidence` is what the driver's log of context switches says, if it is read.
     """
-    rights = reserved(claims, device)
+    claimed = reserved(claims, device)
     used = usages(device, holders, interval.elapsed_us, servers)
     serve = serving(device, holders, servers)
-    bookings = _opened(device, interval, used, rights, serve)
+    bookings = _opened(device, interval, used, claimed, serve)
     certain = are_certain(holders[process.pid] for process in serve)
     clients = Clients(served(serve, interval.elapsed_us), certain=certain)
     log = evidence.log if evidence else None
     counts = evidence is not None and log is not None and certain and not device.instances
     parties = _parties(used, serve) if counts else {}
     proven = _resident(used, bookings, parties, evidence) if evidence and counts else None
-    weights = weigh(device, used, rights, interval, clients=clients, residency=proven)
+    weights = weigh(device, used, claimed, interval, clients=clients, residency=proven)
     watched, known = is_watched(device, used), busy_us(device, interval)
     _book_busy(known or 0, weights, bookings)
     if known is not None:
@@ -52,7 +55,7 @@ def book(
         busy_us=known or 0,
         energy_mj=interval.energy_mj or 0,
         elapsed_us=interval.elapsed_us,
-        active_mj=_book_energy(interval, known or 0, weights, rights, bookings),
+        active_mj=_book_energy(interval, known or 0, weights, claimed, bookings),
         bookings=bookings,
         is_watched=watched,
         knows_busy=known is not None,
@@ -65,19 +68,21 @@ def book(
 
 
 def _opened(
-    device: Device, interval: Interval, used: Mapping[Party, Usage], rights: Reserved, serve: list[Process]
-) -> dict[Party, CycleBooking]:
-    """Open an booking for each party that has a process or a claim, and one for the MPS servers."""
-    bookings: dict[Party, CycleBooking] = {party: CycleBooking() for party in (*used, *rights.claims)}
+    device: Device, interval: Interval, used: Mapping[Party, Usage], claimed: Reserved, serve: list[Process]
+) -> Bookings:
+    """Make a booking for each party that has a process or a claim, and one for the MPS servers."""
+    bookings: Bookings = defaultdict(CycleBooking)
+    for party in (*used, *claimed.claims):
+        bookings[party] = CycleBooking()
     if serve:
         bookings[SERVERS] = CycleBooking(processes=serve, running=len(serve))
-    _describe(bookings, used, rights, interval)
-    _describe_instances(device, bookings, used, rights)
+    _describe(bookings, used, claimed, interval)
+    _describe_instances(device, bookings, used, claimed)
     return bookings
 
 
 def _parties(used: Mapping[Party, Usage], serve: Sequence[Process]) -> dict[int, Party]:
-    """Whose each process is; of MPS clients only that they are served.
+    """Return the party of each process; of MPS clients only that they are served.
 
     They run side by side in one slice, and the log names one of them, or their server. With MIG the instances are
     counted exactly without a log.
@@ -91,21 +96,21 @@ def _parties(used: Mapping[Party, Usage], serve: Sequence[Process]) -> dict[int,
 
 def _resident(
     used: Mapping[Party, Usage],
-    bookings: dict[Party, CycleBooking],
+    bookings: Bookings,
     parties: Mapping[int, Party],
     evidence: Evidence,
 ) -> Residency:
     """Find how long each was on the card; of MPS clients only what they had together."""
     there = resident_us(evidence.log, parties) if evidence.log else {}
     for party in (*(party for party, usage in used.items() if not usage.is_client), *there):
-        _booking(bookings, party).resident_us = there.get(party, 0)
+        bookings[party].resident_us = there.get(party, 0)
     return residency(evidence, parties)
 
 
 def _compared(
     evidence: Evidence,
     parties: Mapping[int, Party],
-    bookings: Mapping[Party, CycleBooking],
+    bookings: Bookings,
     clients: Clients,
     interval: Interval,
 ) -> dict[Party, Comparison]:
@@ -117,57 +122,52 @@ def _compared(
     return compared(evidence, parties, named, interval.elapsed_us)
 
 
-def _book_busy(busy: int, weights: Weights, bookings: dict[Party, CycleBooking]) -> None:
+def _book_busy(busy: int, weights: Weights, bookings: Bookings) -> None:
     """Divide the busy time, and set what a log proves of each part."""
     for party, method in weights.methods.items():
-        _booking(bookings, party).method = method
+        bookings[party].method = method
     if weights.strange_us:
-        _booking(bookings, "unknown").named_us = weights.strange_us
+        bookings["unknown"].named_us = weights.strange_us
     for party, part in _divided(busy, weights).items():
-        _booking(bookings, party).busy_us = part
+        bookings[party].busy_us = part
     for party, (least, most) in weights.bounds.items():
-        booking = _booking(bookings, party)
+        booking = bookings[party]
         booking.least_us = min(busy * least // weights.whole, booking.busy_us)
         booking.most_us = max(-(-busy * most // weights.whole), booking.busy_us)
 
 
-def _describe(
-    bookings: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved, interval: Interval
-) -> None:
+def _describe(bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved, interval: Interval) -> None:
     for party, booking in bookings.items():
         usage = used.get(party)
         if usage:
             booking.processes = usage.processes
             booking.running = usage.running
             booking.named_us = None if usage.is_client else usage.sm_us
-        if isinstance(party, TenantKey) and party in rights.claims:
-            booking.claims = rights.claims[party]
-            booking.memory_limit_bytes = rights.memory_limits.get(party)
-        if isinstance(party, TenantKey) and party in rights.shares:
+        if isinstance(party, TenantKey) and party in claimed.claims:
+            booking.claims = claimed.claims[party]
+            booking.memory_limit_bytes = claimed.memory_limits.get(party)
+        if isinstance(party, TenantKey) and party in claimed.shares:
             # A claim of 0 is one of unknown size.
-            booking.share = rights.shares[party] / PARTS or None
-            # Nobody knows who held it while nobody watched.
+            booking.share = claimed.shares[party] / PARTS or None
+            # It is unknown who held it during a gap.
             held_us = 0 if interval.is_gap else interval.elapsed_us
-            booking.allocated_us = rights.shares[party] * held_us // PARTS
+            booking.allocated_us = claimed.shares[party] * held_us // PARTS
 
 
 def _describe_instances(
-    device: Device, bookings: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved
+    device: Device, bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved
 ) -> None:
     """On MIG the profiling counters are all there is; they are a party's own if it is alone there."""
     for instance in gpu_instances(device) if device.instances else ():
-        parties = on_instance(instance, used, rights, visible=True) or on_instance(
-            instance, used, rights, visible=False
-        )
+        seen = on_instance(instance, used, claimed, visible=True)
+        parties = seen or on_instance(instance, used, claimed, visible=False)
         for party, booking in bookings.items():
             if isinstance(party, TenantKey) and party.mig in instance.migs:
                 booking.instance_ratio = instance.sm_active if parties == [party] else None
 
 
-def _set_ratios(
-    bookings: Mapping[Party, CycleBooking], weights: Weights, elapsed_us: int, *, is_watched: bool
-) -> None:
-    """Set which part of the card's time is booked to each, except where nobody knows what a party did."""
+def _set_ratios(bookings: Bookings, weights: Weights, elapsed_us: int, *, is_watched: bool) -> None:
+    """Set which part of the card's time is booked to each, except where it is unknown what a party did."""
     for party, booking in bookings.items():
         is_weighed = party in weights.methods and party not in weights.hidden
         is_away = is_watched and not booking.processes
@@ -175,9 +175,7 @@ def _set_ratios(
             booking.sm_ratio = min(booking.busy_us / elapsed_us, 1.0)
 
 
-def _book_memory(
-    device: Device, used: Mapping[Party, Usage], bookings: dict[Party, CycleBooking]
-) -> int | None:
+def _book_memory(device: Device, used: Mapping[Party, Usage], bookings: Bookings) -> int | None:
     """Memory that cannot be measured is absent, and its bytes are booked as unknown."""
     used_bytes = value_of(device.readings, "memory_used_bytes")
     total = None if used_bytes is None else int(used_bytes)
@@ -188,29 +186,29 @@ def _book_memory(
             bookings[party].memory_bytes = part
     if left:
         is_overhead = len(known) == len(used) and device.ability.sees_all
-        rest = _booking(bookings, "overhead" if is_overhead else "unknown")
+        rest = bookings["overhead" if is_overhead else "unknown"]
         rest.memory_bytes = (rest.memory_bytes or 0) + left
     return total
 
 
 def _book_energy(
-    interval: Interval, busy: int, weights: Weights, rights: Reserved, bookings: dict[Party, CycleBooking]
+    interval: Interval, busy: int, weights: Weights, claimed: Reserved, bookings: Bookings
 ) -> int:
     """Return how much of the energy is active, beyond what the idle card draws."""
     energy = interval.energy_mj or 0
     works = busy > 0 or sum(weights.of.values()) > 0 or interval.is_gap
     idle = min(energy, _most_idle(interval, works=works))
-    held = sum(rights.shares.values())
-    shares: dict[Party, int] = {"unknown": held} if interval.is_gap else dict(rights.shares.items())
-    # Where instances have unknown sizes, nobody knows how much of the card is not held.
-    free = "idle" if rights.are_sized else "unknown"
+    held = sum(claimed.shares.values())
+    shares: dict[Party, int] = {"unknown": held} if interval.is_gap else dict(claimed.shares.items())
+    # Where instances have unknown sizes, it is unknown how much of the card is not held.
+    free = "idle" if claimed.are_sized else "unknown"
     shares[free] = shares.get(free, 0) + max(0, PARTS - held)
     for party, part in split(idle, shares).items():
-        booking = _booking(bookings, party)
+        booking = bookings[party]
         booking.idle_mj = part
         booking.energy_mj += part
     for party, part in _divided(energy - idle, weights).items():
-        _booking(bookings, party).energy_mj += part
+        bookings[party].energy_mj += part
     return energy - idle
 
 
@@ -228,7 +226,3 @@ def _divided(total: int, weights: Weights) -> dict[Party, int]:
     if left > 0 or not any(of.values()):
         of["unknown"] = of.get("unknown", 0) + max(left, 1)
     return split(total, of)
-
-
-def _booking(bookings: dict[Party, CycleBooking], party: Party) -> CycleBooking:
-    return bookings.setdefault(party, CycleBooking())

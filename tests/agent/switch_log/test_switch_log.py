@@ -111,7 +111,7 @@ async def test_without_windows_the_cycle_is_one() -> None:
     found = one.evidence(device, Interval(elapsed_us=5_000_000, busy_us=2_000_000))
     assert found
     assert not found.windows  # it is not over yet, by the log
-    (kept,) = one._desks[GPU].windows
+    (kept,) = one._buffers[GPU].windows
     assert kept.end_ns - kept.begin_ns == 5_000_000_000
     assert kept.busy_ns == 2_000_000_000
 
