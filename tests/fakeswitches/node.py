@@ -29,7 +29,7 @@ def record(
 
 
 def recorded(found: dict[str, Any], begin_ns: int) -> bytes:
-    """Turn a recording of tests/looks into the driver's own records, beginning at a time of your choice."""
+    """Turn a recording of tests/samples into the driver's own records, beginning at a time of your choice."""
     log, at, records = found["switches"], begin_ns, []
     for number, step in enumerate(log["deltas"]):
         at += step * log["unit_ns"]

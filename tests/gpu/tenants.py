@@ -2,10 +2,10 @@
 
 Each tenant is a process in the cgroup of a made-up pod (needs root and cgroup v2), so that the whole way from the
 driver's PID to the pod's name is the real one. They work in random bursts and log them: that is the truth, found as in
-tests/looks. Changes no setting of the card. Passes if 95 % of the minutes are inside, and memory and sums are exact.
+tests/samples. Changes no setting of the card. Passes if 95 % of the minutes are inside, and memory and sums are exact.
 
 `tenants.py [FILE.json.gz]` writes a recording of the driver's looks, by default to `$OUT/looks.json.gz`, for
-`python -m tests.looks`. From the environment: MINUTES of each set, SETS as in `tensor,mem;tensor,mem,infer`, SEED.
+`python -m tests.samples`. From the environment: MINUTES of each set, SETS as in `tensor,mem;tensor,mem,infer`, SEED.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from tests.gpu.work import (  # noqa: E402
     booked,
     memory_of_nvidia_smi,
 )
-from tests.looks.replay import Verdict, true_shares, verdict  # noqa: E402
+from tests.samples.replay import Verdict, true_shares, verdict  # noqa: E402
 from tests.tree import SETTINGS  # noqa: E402
 
 MINUTES = int(os.environ.get("MINUTES", "2"))

@@ -16,7 +16,7 @@ from podgpu.sources.switches.watcher import SwitchWatcher
 from tests.gpu.switching.listening import Check
 from tests.gpu.tenants import band_of, truth
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked
-from tests.looks.replay import true_shares
+from tests.samples.replay import true_shares
 from tests.tree import SETTINGS
 
 LONGEST = 100.0  # seconds until there must be a full minute

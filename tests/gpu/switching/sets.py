@@ -18,9 +18,9 @@ from tests.gpu.switching.listening import Check, Heard, Listening
 from tests.gpu.switching.pulsing import Pulsing
 from tests.gpu.tenants import truth
 from tests.gpu.work import Tenant, at_work
-from tests.looks.lag import measured
-from tests.looks.replay import verdicts
-from tests.looks.switches import Finding, by_looks, by_tenths, findings
+from tests.samples.lag import measured
+from tests.samples.replay import verdicts
+from tests.samples.switches import Finding, by_looks, by_tenths, findings
 
 SECONDS = float(os.environ.get("SECONDS", "11"))
 

@@ -19,7 +19,7 @@ from podgpu.sources.switches import watcher
 from podgpu.sources.switches.messages import WatchAnswer, WatchRequest
 from podgpu.sources.switches.watcher import SwitchWatcher
 from tests.fakeswitches.node import END, START, SwitchNode, record, recorded
-from tests.looks.switches import recording, slices
+from tests.samples.switches import recording, slices
 
 CARD = {"GPU-one": 0}
 AGO_NS = 60_000_000_000  # longer than a recording, however late the child opens the log

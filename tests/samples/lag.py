@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podgpu.sources.nvml.window_split import DELAYS, TENTH, BusySample
-from tests.looks.switches import by_looks, glimpsed
+from tests.samples.switches import by_looks, glimpsed
 
 STEP = 2_000_000
 STRETCH = 50  # glimpses, five seconds of them, that are taken to have the same delay

@@ -6,7 +6,7 @@ import pytest
 
 from podgpu.ledger.cycle import Comparison, Party
 from podgpu.ledger.residency import DOUBT, Evidence, compared, tallies
-from tests.looks.switches import by_looks, recording, slices
+from tests.samples.switches import by_looks, recording, slices
 
 RECORDED: dict[str, Any] = recording()
 SECOND = 1_000_000_000

@@ -6,8 +6,8 @@ import pytest
 
 from podgpu.model import BusyWindow, Span
 from podgpu.sources.nvml.window_split import AHEAD, TENTH
-from tests.looks.lag import measured
-from tests.looks.switches import by_cycle, by_looks, by_tenths, findings, recording, sheets, slices
+from tests.samples.lag import measured
+from tests.samples.switches import by_cycle, by_looks, by_tenths, findings, recording, sheets, slices
 
 RECORDED: dict[str, Any] = recording()
 LOGS = {name: slices(recorded) for name, recorded in RECORDED.items()}

@@ -20,7 +20,7 @@ from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, ContainerRef, Device, Holder, Process, Slice, Span, SwitchLog
 from podgpu.model.card import Band
 from podgpu.sources.nvml.window_split import BusySample, WindowSplitter
-from tests.looks.replay import ABLE, CARD, true_shares
+from tests.samples.replay import ABLE, CARD, true_shares
 
 RECORDED = Path(__file__).parent / "recorded" / "h200-switches.json.xz"
 CYCLE_NS = 1_000_000_000

@@ -1,9 +1,9 @@
-"""`python -m tests.looks FILE.json.gz …`: true share, booked share and band of each tenant, at 1 s and 5 s cycles."""
+"""`python -m tests.samples FILE.json.gz …`: true share, booked share and band of each tenant, at 1 s and 5 s cycles."""
 
 import sys
 from pathlib import Path
 
-from tests.looks.replay import Verdict, recording, verdicts
+from tests.samples.replay import Verdict, recording, verdicts
 
 CYCLES = (1.0, 5.0)
 

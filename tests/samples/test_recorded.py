@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.looks.replay import recording, verdicts
+from tests.samples.replay import recording, verdicts
 
 FOLDER = Path(__file__).parent / "recorded"
 RECORDED = recording(FOLDER / "h200.json.gz")
