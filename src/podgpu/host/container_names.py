@@ -80,7 +80,7 @@ class Docker:
         return plausible_name(found.name.removeprefix("/")) if found else None
 
     def cgroup(self, container_id: str) -> str | None:
-        """Return the container's cgroup if the container was given a parent of its own."""
+        """Return the container's cgroup if the container has a parent cgroup of its own."""
         found = self._read(container_id, "hostconfig.json", _HostConfig)
         if found is None or not found.cgroup_parent.startswith("/"):
             return None

@@ -22,7 +22,7 @@ _LONG_ID, _SHORT_ID = 64, 12
 _SESSION = re.compile(
     r"/user\.slice/user-([0-9]{1,10})\.slice/(?:user@\1\.service|session-[^/]*\.scope)/.*", re.DOTALL
 )
-# Where runtimes put containers, and nobody else can name a cgroup: the top, slices, and folders at the top.
+# Where runtimes put containers, and no user can name a cgroup: the top, slices, and folders at the top.
 _RUNTIMES = re.compile(
     r"/(?:[^/]+\.slice/)*|/(?:docker|libpod_parent|default|moby|nerdctl|actions_job|ecs(?:/[^/.]+){0,2})/"
 )

@@ -45,7 +45,7 @@ class LiveThread(Struct, frozen=True):
 
 
 class LiveThreads:
-    """Looks for living threads, with a bound on the work of each cycle and none on the number of threads."""
+    """Searches for living threads. The work of each cycle is limited, but not the number of threads."""
 
     def __init__(self) -> None:
         self._left = _IN_A_CYCLE
@@ -65,7 +65,7 @@ class LiveThreads:
             os.close(tasks)
 
     def _search(self, tasks: int, process: tuple[int, int]) -> LiveThread:
-        """Look at the newest first, and at the others from where the last search ended."""
+        """Check the newest first, and the others from where the last search ended."""
         names = os.listdir(tasks)
         most = min(_OF_A_PROCESS, self._left)
         newest = most // 2

@@ -51,7 +51,7 @@ _Classify = Callable[[str], cgroup.CgroupMatch]
 class _KnownProcess(Struct, frozen=True):
     """A process as it was read. `inode` and `made_at` are those of its `stat` file.
 
-    The kernel makes that file anew for each process, with another number and time, so together they distinguish
+    The kernel creates that file for each process, with another number and time, so together they distinguish
     a process from the next with its PID. To read the start time each time would cost three times as much.
     """
 

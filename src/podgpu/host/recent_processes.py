@@ -111,17 +111,17 @@ class RecentProcesses:
         if now - self._swept_at >= SWEEP_SECONDS:
             self._sweep(now)
 
-    def _queue_new(self, given: tuple[range, range]) -> None:
+    def _queue_new(self, numbers: tuple[range, range]) -> None:
         """Queue the processes whose PIDs were given out since the last look."""
-        if sum(map(len, given)) <= _CROWD:
-            for pid in chain(*given):
+        if sum(map(len, numbers)) <= _CROWD:
+            for pid in chain(*numbers):
                 self._new.append(pid)
                 if seen := self._known.get(pid):
                     seen.is_reused = True
         else:
-            self._new.extend(pid for pid in self._procfs.pids() if _is_in(given, pid))
+            self._new.extend(pid for pid in self._procfs.pids() if _is_in(numbers, pid))
             for pid, seen in self._known.items():
-                seen.is_reused |= _is_in(given, pid)
+                seen.is_reused |= _is_in(numbers, pid)
         if len(self._new) > _CROWD:
             living = set(self._procfs.pids())
             self._new = deque(pid for pid in self._new if pid in living)
@@ -174,8 +174,8 @@ def _between(last: int, newest: int, largest: int) -> tuple[range, range]:
     return range(last + 1, newest + 1), range(0)
 
 
-def _is_in(given: tuple[range, range], pid: int) -> bool:
-    return pid in given[0] or pid in given[1]
+def _is_in(numbers: tuple[range, range], pid: int) -> bool:
+    return pid in numbers[0] or pid in numbers[1]
 
 
 def _whose(holder: Holder) -> tuple[object, ...]:

@@ -29,7 +29,7 @@ from podgpu.supervise import Supervisor, Work
 
 NODES = "/api/v1/nodes"
 TIMING = WatchTiming(relist=3600.0)
-LOOK_SECONDS = 0.2  # between two looks at whether anything has changed
+LOOK_SECONDS = 0.2  # between two checks for changes
 FIRST_LOOK_SECONDS = 0.01
 
 INTERNAL = "InternalIP"

@@ -164,8 +164,8 @@ class Endpoints:
     def _none_found(self) -> str:
         where = f" in namespace {self.namespace}" if self.namespace else ""
         on = "any node" if self.node is None else f"node {self.node}"
-        whose = f" of DaemonSet {self.daemon_set}" if self.daemon_set else ""
-        return f"no running pod with {self.selector}{whose} on {on}{where}"
+        owner = f" of DaemonSet {self.daemon_set}" if self.daemon_set else ""
+        return f"no running pod with {self.selector}{owner} on {on}{where}"
 
     async def _elsewhere(self) -> str:
         """Name the pods that have the labels and are not used: they may be the user's, or pretend to be."""

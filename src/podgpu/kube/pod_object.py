@@ -42,7 +42,7 @@ class PodMetadata(Struct, rename="camel"):
     resource_version: str = ""
     creation_timestamp: str | None = None
     labels: dict[str, str] | None = None
-    annotations: dict[str, Raw] | None = None  # only those that somebody reads are decoded
+    annotations: dict[str, Raw] | None = None  # only those that are used are decoded
     owner_references: list[OwnerEntry] | None = None
 
 
@@ -192,7 +192,7 @@ def waiting(item: PodObject) -> Waiting:
 
 
 def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:
-    """Return the owner that made the object and looks after it. Other owners only delay its deletion."""
+    """Return the owner that manages the object. Other owners only delay its deletion."""
     for owner in owners:
         if owner.controller and 0 < len(owner.kind) <= 63 and 0 < len(owner.name) <= 253 and owner.uid:
             return OwnerReference(

@@ -100,7 +100,7 @@ class ResourceClaims:
                 await asyncio.sleep(await self._round())
 
     async def _wait_for_changes(self) -> None:
-        """Wait until other claims are wanted, or until it is time to look at the same claims again."""
+        """Wait until other claims are wanted, or until it is time to read the same claims again."""
         # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.relist if self._users else None):

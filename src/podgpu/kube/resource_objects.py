@@ -149,12 +149,14 @@ def to_claim(item: ClaimObject) -> ResourceClaim | None:
     status = item.status or ClaimStatus()
     if status.allocation is None:
         return None
-    given = status.allocation.devices or ResultList()
+    allocated = status.allocation.devices or ResultList()
     return ResourceClaim(
         namespace=item.metadata.namespace,
         name=item.metadata.name,
         pod_name=(item.metadata.annotations or {}).get(POD_NAME, ""),
-        devices=tuple(map(_claimed, (result for result in given.results or () if not result.admin_access))),
+        devices=tuple(
+            map(_claimed, (result for result in allocated.results or () if not result.admin_access))
+        ),
         pod_uids=tuple(
             user.uid for user in status.reserved_for or () if (user.api_group, user.resource) == ("", "pods")
         ),
@@ -162,7 +164,7 @@ def to_claim(item: ClaimObject) -> ResourceClaim | None:
 
 
 def waiting_claim(item: ClaimObject) -> ResourceClaim:
-    """Return a claim that was given nothing yet, with the classes it asks for."""
+    """Return a claim that is not allocated yet, with the device classes it asks for."""
     spec = item.spec or ClaimSpec()
     requests = (spec.devices or RequestList()).requests or ()
     return ResourceClaim(

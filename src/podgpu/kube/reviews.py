@@ -1,4 +1,4 @@
-"""Asks the API server whose token this is, and whether its holder may read a path."""
+"""Asks the API server for the user of a token, and whether a user may read a path."""
 
 from collections.abc import Mapping, Sequence
 
@@ -37,20 +37,20 @@ class _AccessReview(Struct):
 
 
 async def holder(api: ApiServer, token: str, audiences: Sequence[str] = ()) -> User | None:
-    """Return whose token this is; None if it is nobody's, or not for one of the `audiences`. Raises ApiFault.
+    """Return the token's user; None if it is not valid, or not for one of the `audiences`. Raises ApiFault.
 
-    Without audiences it must be one for the API server itself.
+    Without audiences the token must be for the API server itself.
     """
     wanted = {"audiences": list(audiences)} if audiences else {}
     review = _review("authentication", "TokenReview", {"token": token, **wanted})
     status = (await api.post(TOKENS, _TokenReview, review)).status
-    # A server that does not know audiences says nothing of them: then the token is for the server itself.
+    # A server that does not support audiences lists none: then the token is for the server itself.
     is_for_us = not audiences or bool({*audiences} & {*(status.audiences or ())})
     return status.user if status.authenticated and status.user.username and is_for_us else None
 
 
 async def may(api: ApiServer, user: User, verb: str, path: str) -> bool:
-    """Whether the user may do that with a path that is no resource of Kubernetes. Raises ApiFault."""
+    """Return whether the user may use a path that is no Kubernetes resource. Raises ApiFault."""
     spec = {
         "user": user.username,
         "uid": user.uid,

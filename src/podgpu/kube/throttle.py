@@ -20,7 +20,7 @@ class Backoff:
         self._failures = 0
 
     def pause(self, longest: float | None = None) -> float:
-        """Return how long to wait after one more failure. A `longest` given here replaces the usual."""
+        """Return how long to wait after one more failure. `longest` replaces the usual limit."""
         doubled = self._first * 2.0 ** min(self._failures, 16)
         self._failures += 1
         return spread(min(doubled, longest or self._longest))

@@ -21,7 +21,7 @@ LIST = "/v1.PodResourcesLister/List"
 OLD_LIST = "/v1alpha1.PodResourcesLister/List"  # same numbers, fewer fields
 ALLOCATABLE = "/v1.PodResourcesLister/GetAllocatableResources"
 ALLOCATABLE_SECONDS = 60.0
-AWAITED_SECONDS = 2.0  # while a plugin that has given devices out has not registered
+AWAITED_SECONDS = 2.0  # while a plugin with allocated devices has not registered
 LONGEST_PAUSE = 30.0
 SMALL = 64 << 10  # bytes; a larger answer is read in a thread of its own
 

@@ -31,7 +31,7 @@ LIST = "/v1alpha1.Pods/ListPods"
 WATCH = "/v1alpha1.Pods/WatchPods"
 RELIST_SECONDS = 300.0  # by then, a watch that fell silent unnoticed is replaced
 SYNC_SECONDS = 10.0
-LOOK_SECONDS = 2.0  # between two looks for a socket that is not there
+LOOK_SECONDS = 2.0  # between two checks for a missing socket
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 30.0
 
 _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
