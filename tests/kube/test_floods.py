@@ -23,9 +23,10 @@ from podgpu.kube.kubelet import device_lists, protobuf_fields
 from podgpu.kube.kubelet.podresources import LIST as DEVICES
 from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.kubelet.pods_api import LIST, WATCH, PodsApi
-from podgpu.kube.limits import MOST_CONTAINERS, MOST_LISTED, MOST_PODS
+from podgpu.kube.limits import MOST_CONTAINERS, MOST_LISTED, MOST_PODS, name_crowded_pod
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
+from podgpu.model import PartStatus, Pod
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, pod
 from tests.fakeapi.server import PODS, FakeApi
@@ -230,7 +231,17 @@ async def test_a_pod_with_too_many_containers_is_named_by_the_kubelets_watch() -
         status = part.status()
         assert status.up and status.fault
         assert (status.fault.reason, status.fault.detail.split()[0]) == ("too_many_containers", "n/p")
-        assert "7 are left out" in status.fault.detail
+        assert status.fault.detail.endswith("; 7 are left out")
+
+
+@pytest.mark.parametrize(
+    ("count", "end"),
+    [(1, "; 1 are left out"), (2, "; 1 more pod has too many, too"), (3, "; 2 more pods have too many, too")],
+)
+def test_the_first_of_several_pods_with_too_many_containers_is_named(count: int, end: str) -> None:
+    pods = [Pod(namespace="n", name=f"p{n}", uid=f"u{n}", left_out=1) for n in range(count)]
+    fault = name_crowded_pod(PartStatus(name="pods-api", up=True), pods).fault
+    assert fault and fault.detail.startswith("n/p0 has more than") and fault.detail.endswith(end)
 
 
 async def test_a_pod_with_too_many_containers_is_named_by_the_api_servers_list() -> None:

@@ -46,7 +46,8 @@ def name_crowded_pod(status: PartStatus, pods: Sequence[Pod] | None) -> PartStat
     first = crowded[0]
     detail = f"{first.namespace}/{first.name} has more than {MOST_CONTAINERS} containers; {first.left_out} are left out"
     if len(crowded) > 1:
-        detail += f"; so it is with {len(crowded) - 1} more pods"
+        others = len(crowded) - 1
+        detail += f"; {others} more {'pod has' if others == 1 else 'pods have'} too many, too"
     return replace(status, fault=Fault(reason=TOO_MANY, detail=detail))
 
 
