@@ -69,5 +69,5 @@ async def test_without_kubectl_the_variable_names_the_file(
 async def test_with_neither_there_is_advice() -> None:
     with pytest.raises(UserError, match=r"install kubectl, or give --kube\.kubeconfig"):
         open_cluster_api(load({}, {}))
-    with pytest.raises(UserError, match=r"--kube\.api=off leaves nobody to ask"):
+    with pytest.raises(UserError, match=r"--kube\.api=off leaves no API server to ask"):
         open_cluster_api(load({"kube_api": ["off"]}, {}))

@@ -240,5 +240,5 @@ def test_without_an_api_server_it_says_what_to_do() -> None:
     async def open_it() -> None:
         open_cluster(load({"kube_api": ["off"]}, {}))
 
-    with pytest.raises(UserError, match=r"--kube.api=off leaves nobody to ask"):
+    with pytest.raises(UserError, match=r"--kube.api=off leaves no API server to ask"):
         asyncio.run(open_it())

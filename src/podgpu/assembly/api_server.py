@@ -33,7 +33,7 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiSe
     """
     most = connections or CONNECTIONS
     if config.kube_api == "off":
-        raise UserError("--kube.api=off leaves nobody to ask about the cluster; leave it out")
+        raise UserError("--kube.api=off leaves no API server to ask about the cluster; leave it out")
     uses_kubeconfig = config.kube_api == "auto" and (config.kube_kubeconfig or config.kube_context)
     account = None if uses_kubeconfig else chosen_account(config, machine.environment())
     if account:

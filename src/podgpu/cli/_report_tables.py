@@ -18,7 +18,7 @@ from podgpu.views.text import line
 OTHERS = {
     "unattributed": ("(unattributed)", "booked to no container"),
     "unbooked": ("(not booked)", "used while no agent was there to book it"),
-    "free": ("(free)", "time that nobody held"),
+    "free": ("(free)", "time in which no pod held it"),
     "total": ("total", ""),
 }
 # For people, and as the counters say it: the second add up to the last digit.
@@ -123,7 +123,7 @@ def idle_table(found: IdlePods, cluster: Cluster, currency: str, arguments: Name
         [*found.rows, _idle_total(found.rows)] if has_total else found.rows,
         [each for each in _idle_columns(currency) if has_nodes or each.title != "NODE"],
         head,
-        "everybody who holds a GPU uses it",
+        "every pod that holds a GPU uses it",
     )
 
 

@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--for",
         dest="least",
         metavar="DURATION",
-        help="those who have not used it for so long, such as 30m, 4h or 2d; default: as the agents judge",
+        help="pods that have not used it for so long, such as 30m, 4h or 2d; default: as the agents judge",
     )
 
 

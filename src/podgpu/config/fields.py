@@ -70,8 +70,8 @@ class Config:
         "--switches",
         group=SOURCE,
         help="Whether to read the driver's log of context switches: check reads it for a few seconds of each "
-        "minute while a card has tenants of more than one owner, to find who evades the driver's samples; auto "
-        "reads it all that time.",
+        "minute while a card has tenants of more than one owner, to find processes that evade the driver's samples; "
+        "auto reads it all that time.",
         parse=OneOf(("off", "check", "auto", "on")),
         default="off",
     )
@@ -109,8 +109,8 @@ class Config:
     path_state: Path | None = optional(
         "--path.state",
         group=KUBERNETES,
-        help="A folder of the agent's own, for what the notes on pods gave them. Who strikes his note out while "
-        "the agent restarts still has it.",
+        help="The agent's own folder, where it keeps what annotations gave to pods. A pod whose annotation is removed "
+        "while the agent restarts still has its share.",
         parse=path,
         default_note="none: it is forgotten at a restart",
     )

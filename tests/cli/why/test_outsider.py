@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from podgpu.cli.main import main
 from podgpu.model import ContainerRef, Tenant
+from podgpu.views.why_sentences import NAMESAKE
 from tests.serve.rig import StubNode, serving
 from tests.views.quirks import BUSY, SNAPSHOT
 
@@ -51,7 +52,7 @@ async def test_a_pod_of_that_name_wins_and_says_so(ask: Ask) -> None:
     for arguments in (["docker/web"], ["web"]):
         code, out, _ = await ask(*arguments, pod=True)
         assert (code, out.splitlines()[0]) == (0, "Pod        docker/web")
-        assert "Somebody outside Kubernetes has the same name; this is the pod." in out
+        assert NAMESAKE in out
 
 
 async def test_with_a_namespace_only_pods_are_searched(ask: Ask) -> None:

@@ -60,7 +60,7 @@ class DocumentClient:
         if status == 401:
             raise UserError(f"{self.url} does not accept the login; check the files of --login")
         if status == 403:
-            raise UserError(f"{self.url} does not let this account read; ask whoever runs it for access")
+            raise UserError(f"{self.url} does not let this account read; ask its administrator for access")
         raise UserError(f"{self.url} answers {status}; {_ADVICE}")
 
     def _problem(self, fault: HttpFault) -> str:

@@ -28,7 +28,7 @@ _KEYS = (
     ("/", "show only rows with these words; escape drops them"),
     ("s, < >", "sort by the next or the previous column"),
     ("r", "sort the other way round"),
-    ("i", "show only those who hold a GPU and do not use it"),
+    ("i", "show only pods that hold a GPU and do not use it"),
     ("space", "pause, and go on"),
     ("+ -", "faster, slower: a replay only"),
     ("w", "everything that is wrong"),
