@@ -1,10 +1,11 @@
-"""The child process of a source, as the agent sees it: it may hang, crash or be stopped, while everything else goes on.
+"""A source with a child process, as the agent sees it. The child may hang, crash or be stopped; the agent goes on.
 
 While a stuck child lives, no second one is started. A process stuck in the driver cannot be killed, and a second would
 get stuck too.
 """
 
 import asyncio
+import math
 import os
 import sys
 import time
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from podgpu.sources.child import LENGTH_BYTES, frame
@@ -28,18 +30,18 @@ T = TypeVar("T")
 
 
 class ChildProcess(Generic[T]):
-    """Starts, asks and stops `python -m MODULE`. Hold `turn` to ask or stop it.
+    """Starts, asks and stops `python -m MODULE`. Hold `_turn` to ask or stop it.
 
-    `failed_starts` counts the processes that were started since it was last set to 0. After a stop, `exit_code` is
+    `_failed_starts` counts the processes that were started since it was last set to 0. After a stop, `_exit_code` is
     that of the last process.
     """
 
-    def __init__(self, module: str, *arguments: str, decode: Callable[[bytes], T]) -> None:
-        self.turn = asyncio.Lock()
-        self.failed_starts = 0
-        self.exit_code = 0
+    def __init__(self, module: str, *arguments: str, answer: type[T]) -> None:
+        self._turn = asyncio.Lock()
+        self._failed_starts = 0
+        self._exit_code = 0
         self._command = (module, *arguments)
-        self._decode = decode
+        self._decode = msgspec.msgpack.Decoder(answer).decode
         self._process: Process | None = None
         self._is_stopping = False  # it was stopped but is still there
         self._answer: Task[T] | None = None
@@ -53,17 +55,17 @@ class ChildProcess(Generic[T]):
         return self._process.pid if self._process else None
 
     @property
-    def has_exited(self) -> bool:
+    def _has_exited(self) -> bool:
         """Whether it ended by itself, and was not stopped yet."""
         return bool(self._process and self._process.returncode is not None and not self._is_stopping)
 
     @property
-    def is_stuck(self) -> bool:
+    def _is_stuck(self) -> bool:
         """Whether it owes an answer, or was stopped but is still there."""
         return self._is_stopping or self._answer is not None
 
     @property
-    def is_suspended(self) -> bool:
+    def _is_suspended(self) -> bool:
         """Whether a signal has stopped it. It holds no lock of the driver, so it can be replaced at once."""
         try:
             with open(f"/proc/{self.pid or 0}/stat", "rb") as file:  # noqa: PTH123 - pathlib takes memory
@@ -72,23 +74,23 @@ class ChildProcess(Generic[T]):
             return False
 
     @property
-    def silent_seconds(self) -> float:
+    def _silent_seconds(self) -> float:
         return time.monotonic() - self._asked_at
 
     @property
-    def released_seconds(self) -> float:
+    def _released_seconds(self) -> float:
         """For how much longer it may not be started because of a release."""
         return max(0.0, self._released_until - time.monotonic())
 
     @property
-    def may_start(self) -> bool:
-        return not self.released_seconds and time.monotonic() >= self._start_after
+    def _may_start(self) -> bool:
+        return not self._released_seconds and time.monotonic() >= self._start_after
 
-    def pause(self, seconds: float) -> None:
+    def _pause(self, seconds: float) -> None:
         """Start no new process for so long."""
         self._start_after = time.monotonic() + seconds
 
-    async def ask(self, request: Callable[[], Struct], seconds: float) -> T | None:
+    async def _ask(self, request: Callable[[], Struct], seconds: float) -> T | None:
         """Start it if necessary and send a request, unless it still owes an answer. Return the answer.
 
         None if there is no answer in time, it may not be started now, or it is released meanwhile. Raises OSError,
@@ -96,12 +98,12 @@ class ChildProcess(Generic[T]):
         """
         if self._is_stopping and self._process and self._process.returncode is not None:
             self._forget()
-        if self._process is None and self.may_start:
+        if self._process is None and self._may_start:
             await self._start()
-        if self._process is None or self._is_stopping or self.released_seconds:
+        if self._process is None or self._is_stopping or self._released_seconds:
             return None
         if self._answer is None:
-            self.send(request())
+            self._send(request())
             self._asked_at = time.monotonic()
             self._answer = brief(self._receive(self._process))
             # Retrieve the exception, even if the answer is not awaited any longer: asyncio would log it.
@@ -114,20 +116,20 @@ class ChildProcess(Generic[T]):
         answer, self._answer = self._answer, None
         return answer.result()
 
-    def send(self, message: Struct) -> None:
+    def _send(self, message: Struct) -> None:
         if self._process and self._process.stdin and self._process.returncode is None:
             self._process.stdin.write(frame(message))
 
-    def kill(self) -> None:
+    def _kill(self) -> None:
         if self._process:
             with suppress(ProcessLookupError):
                 self._process.kill()
 
-    def kill_if_silent(self) -> None:
-        if self.silent_seconds > KILL_AFTER:
-            self.kill()
+    def _kill_if_silent(self) -> None:
+        if self._silent_seconds > KILL_AFTER:
+            self._kill()
 
-    async def stop(self) -> bool:
+    async def _stop(self) -> bool:
         """Close its stdin, then use growing force. Return False if it is still there: it holds the driver."""
         process = self._process
         if process is None:
@@ -147,11 +149,14 @@ class ChildProcess(Generic[T]):
         self._released_until = time.monotonic() + seconds
         if self._hurry and not self._hurry.done():
             self._hurry.set_result(None)
-        async with self.turn:
-            return await self.stop()
+        async with self._turn:
+            return await self._stop()
+
+    async def close(self) -> None:
+        await self.release(math.inf)
 
     async def _start(self) -> None:
-        self.failed_starts += 1
+        self._failed_starts += 1
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",  # do not import modules from the agent's working directory
@@ -172,7 +177,7 @@ class ChildProcess(Generic[T]):
 
     def _forget(self) -> None:
         if self._process:
-            self.exit_code = self._process.returncode or 0
+            self._exit_code = self._process.returncode or 0
         self._process, self._is_stopping = None, False
         self._forget_answer()
 

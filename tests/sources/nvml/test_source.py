@@ -87,7 +87,7 @@ async def test_a_release_cuts_a_reading_short(start: OpenSampler) -> None:
     sampler = start(two_gpus(HANG))
     agent = Agent(sampler, node="n", interval=60.0, settings=SETTINGS)
     running, before = asyncio.create_task(agent.run()), agent.snapshot
-    await until(lambda: sampler._sampler.is_stuck, PATIENCE)
+    await until(lambda: sampler._is_stuck, PATIENCE)
     assert await agent.release(600)
     snapshot = await asyncio.wait_for(agent.changed(before), PATIENCE / 2)
     (part,) = snapshot.parts
@@ -109,8 +109,8 @@ async def test_a_release_lets_a_long_answer_end_first(
     sampler = start(node)
     await sampler.read()
     reading = asyncio.create_task(sampler.read())
-    await until(lambda: sampler._sampler.is_stuck, PATIENCE)
-    process = sampler._sampler._process
+    await until(lambda: sampler._is_stuck, PATIENCE)
+    process = sampler._process
     assert await sampler.release(60)
     assert process and process.returncode == 0
     await reading
@@ -148,7 +148,7 @@ async def test_a_release_that_ends_too_soon_starts_no_second_sampler(start: Open
     old = sampler.pid
     leaving = asyncio.create_task(sampler.release(0.01))
     await asyncio.sleep(0)  # it begins
-    await until(lambda: not sampler._sampler.released_seconds)
+    await until(lambda: not sampler._released_seconds)
     reading = asyncio.create_task(sampler.read())
     while not leaving.done():
         assert children() in ([old], [])

@@ -15,8 +15,7 @@ import pytest
 
 from podgpu.model import ENDED_PID, HIDDEN_PID, Slice, SwitchLog
 from podgpu.sources import child_process
-from podgpu.sources.switches import watcher
-from podgpu.sources.switches.messages import WatchAnswer, WatchRequest
+from podgpu.sources.switches import WatchAnswer, WatchRequest, watcher
 from podgpu.sources.switches.watcher import SwitchWatcher
 from tests.fakeswitches.node import END, START, SwitchNode, record, recorded
 from tests.samples.switches import recording, slices
@@ -243,13 +242,13 @@ async def test_a_reader_that_hangs_is_not_joined_by_a_second(
     async with opened() as one:
         assert (await reason(one)).startswith("reader_stuck")
         stuck, waited = one.pid, list[float]()
-        ask = one._child.ask
+        ask = one._ask
 
         async def asked(request: Callable[[], WatchRequest], seconds: float) -> WatchAnswer | None:
             waited.append(seconds)
             return await ask(request, seconds)
 
-        monkeypatch.setattr(one._child, "ask", asked)
+        monkeypatch.setattr(one, "_ask", asked)
         assert (await reason(one)).startswith("reader_stuck")
         assert waited == [0.0]
         assert one.pid == stuck
@@ -267,7 +266,7 @@ async def test_a_reader_that_is_killed_is_replaced_after_a_while(
         assert node.wait_until_free()
         assert not await one.read(CARD)
         assert one.pid is None
-        monkeypatch.setattr(one._child, "_start_after", 0.0)
+        monkeypatch.setattr(one, "_start_after", 0.0)
         await one.read(CARD)
         assert one.status().up
         assert node.is_bound()

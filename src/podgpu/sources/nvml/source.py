@@ -1,6 +1,5 @@
 """The NVML source as the agent sees it: supervises the sampler."""
 
-import math
 import signal
 from collections.abc import Callable, Mapping
 
@@ -18,7 +17,7 @@ LONGEST_PAUSE = 30.0  # seconds between two attempts to start a sampler that kee
 LONGEST_EXIT_PAUSE = 4.0  # the same for a sampler that keeps exiting by itself, to load a new driver
 
 
-class NvmlSource:
+class NvmlSource(ChildProcess[Report]):
     name = NAME
     demo = False
 
@@ -29,69 +28,54 @@ class NvmlSource:
 
         The windows are split for cards whose value there is True.
         """
+        super().__init__("podgpu.sources.nvml.child", *([library] if library else []), answer=Report)
         self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))
         self._watched = watched
-        self._sampler = ChildProcess(
-            "podgpu.sources.nvml.child",
-            *([library] if library else []),
-            decode=msgspec.msgpack.Decoder(Report).decode,
-        )
         self._unreported_exits = 0
         self._exit_fault: Fault | None = None  # of the last report: why the sampler exits, if it does
         self._fault = Fault(reason="starting")
 
     async def read(self) -> Report:
-        if self._sampler.released_seconds:  # answer at once, even while the sampler is still stopping
+        if self._released_seconds:  # answer at once, even while the sampler is still stopping
             return self._released()
-        async with self._sampler.turn:
+        async with self._turn:
             report = await self._attempt()
             # A sampler that died while reading is replaced at once, so that a crash costs no cycle.
-            if report is None and self._sampler.may_start:
+            if report is None and self._may_start:
                 report = await self._attempt()
-        if self._sampler.released_seconds:
+        if self._released_seconds:
             return self._released()
         exits, self._unreported_exits = self._unreported_exits, 0
         if report and exits:
             report = msgspec.structs.replace(report, errors={**report.errors, "sampler_exited": exits})
         return report or Report(fault=self._fault)
 
-    async def release(self, seconds: float) -> bool:
-        return await self._sampler.release(seconds)
-
-    async def close(self) -> None:
-        await self.release(math.inf)
-
-    @property
-    def pid(self) -> int | None:
-        return self._sampler.pid
-
     def _released(self) -> Report:
-        left = self._sampler.released_seconds
+        left = self._released_seconds
         return Report(fault=Fault(reason="released", detail=f"GPUs released for another {left:.0f} s"))
 
     async def _attempt(self) -> Report | None:
         """Return a report, or None if there is no sampler, it died, or the GPUs were released meanwhile."""
-        sampler = self._sampler
-        if sampler.has_exited:
+        if self._has_exited:
             await self._record_exit()
         try:
-            report = await sampler.ask(self._request, self._budget + GRACE)
+            report = await self._ask(self._request, self._budget + GRACE)
         except (EOFError, ConnectionError, msgspec.MsgspecError):
             await self._record_exit()
             return None
         if report:
             self._exit_fault = report.fault
             if report.fault is None:
-                sampler.failed_starts = 0
+                self._failed_starts = 0
             return report
-        if sampler.released_seconds or not sampler.is_stuck:
+        if self._released_seconds or not self._is_stuck:
             return None
-        if sampler.is_suspended:
-            sampler.kill()
+        if self._is_suspended:
+            self._kill()
             await self._record_exit()
             return None
-        sampler.kill_if_silent()
-        return Report(fault=Fault(reason="sampler_stuck", seconds=sampler.silent_seconds))
+        self._kill_if_silent()
+        return Report(fault=Fault(reason="sampler_stuck", seconds=self._silent_seconds))
 
     def _request(self) -> ReadRequest:
         cards = self._watched() if self._watched else {}
@@ -100,16 +84,16 @@ class NvmlSource:
 
     async def _record_exit(self) -> None:
         """Record how the sampler ended and when the next may start. The first replacement may start at once."""
-        if not await self._sampler.stop():
+        if not await self._stop():
             return
-        code, failed_starts = self._sampler.exit_code, self._sampler.failed_starts
+        code, failed_starts = self._exit_code, self._failed_starts
         if code == 0 and self._exit_fault:
             self._fault, longest = self._exit_fault, LONGEST_EXIT_PAUSE
         else:
             self._fault, longest = Fault(reason="sampler_exited", detail=_ending(code)), LONGEST_PAUSE
             self._unreported_exits += 1
             log.warning("the sampler ended", how=_ending(code))
-        self._sampler.pause(min(longest, 2.0 ** (failed_starts - 2)) if failed_starts > 1 else 0.0)
+        self._pause(min(longest, 2.0 ** (failed_starts - 2)) if failed_starts > 1 else 0.0)
 
 
 def _ending(code: int) -> str:

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.sources.child import frame, init_child, next_request, sees_node
+from podgpu.sources.switches import CardLogAnswer, CloseRequest, WatchAnswer, WatchRequest
 from podgpu.sources.switches.driver import CardLog, SwitchLogRefused
-from podgpu.sources.switches.messages import CardLogAnswer, CloseRequest, WatchAnswer, WatchRequest
 from podgpu.sources.switches.slices import SliceBuilder
 
 DRAIN_SECONDS = 1.0  # the log has room for 20 s

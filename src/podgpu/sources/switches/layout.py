@@ -60,20 +60,9 @@ def memory(size: int) -> bytes:
 
 
 def event_buffer() -> bytes:
+    """All other fields are 0, above all the notification."""
     return struct.pack(
-        "<16xIIQIIQIIIIII",
-        RECORD_BYTES,
-        RECORDS,
-        0,
-        0,
-        0,
-        0,  # no notification
-        0,
-        SUBDEVICE_HANDLE,
-        0,
-        HEADER_HANDLE,
-        RECORDS_HANDLE,
-        0,
+        "<16xII28xI4xII4x", RECORD_BYTES, RECORDS, SUBDEVICE_HANDLE, HEADER_HANDLE, RECORDS_HANDLE
     )
 
 
