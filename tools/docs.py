@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from podgpu.catalog import reference as metrics
-from podgpu.doctor import reference as checks
+from podgpu.doctor import rendering as checks
 from podgpu.insight import listing as problems
 from tools import configuration as options
 from tools import schema

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from podgpu.doctor import CHECKS, Finding, Machine, Status, rendering
 from podgpu.doctor.check import Check, CheckResult, named, number, passed, warned
-from podgpu.doctor.reference import markdown
+from podgpu.doctor.rendering import markdown
 from podgpu.model import Snapshot
 from tests.doctor.sound_node import HERE, SOUND, WHOLE, examine, with_readings
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from podgpu.doctor import accounting, claims, driver, environment, hardware, kubernetes, processes
+from podgpu.doctor import attribution, driver, environment, hardware, owners
 from podgpu.doctor.check import REPORT, Check, CheckResult, Finding, Machine, Status, finding
 from podgpu.doctor.cluster import CLUSTER_CHECKS, examine_cluster
 from podgpu.model import Snapshot
@@ -14,10 +14,8 @@ __all__ = ["CHECKS", "CLUSTER_CHECKS", "Finding", "Machine", "Status", "examine"
 CHECKS: tuple[Check, ...] = (
     *driver.CHECKS,
     *hardware.CHECKS,
-    *processes.CHECKS,
-    *kubernetes.CHECKS,
-    *claims.CHECKS,
-    *accounting.CHECKS,
+    *owners.CHECKS,
+    *attribution.CHECKS,
     *environment.CHECKS,
 )
 

@@ -3,7 +3,7 @@
 from podgpu.catalog.agent_parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS, SWITCHES
 from podgpu.catalog.renames import RENAMES, Rename, in_force
 from podgpu.doctor.check import BY_REASON, CheckResult, Machine, check, down, passed, several, skipped, warned
-from podgpu.doctor.kubernetes import SOURCES
+from podgpu.doctor.owners import SOURCES
 from podgpu.model import PartStatus, Snapshot
 from podgpu.numbers import duration
 from podgpu.views.dialects._dcgm.entity import unnamed
