@@ -64,6 +64,11 @@ def test_a_counter_that_fell_or_leapt_is_not_believed(after: float) -> None:
     assert found.energy_mj == 500_000
 
 
+@pytest.mark.parametrize(("seconds", "is_gap"), [(3 * INTERVAL, False), (3 * INTERVAL + 0.1, True)])
+def test_a_silence_of_more_than_three_intervals_is_a_gap(seconds: float, *, is_gap: bool) -> None:
+    assert between(joules(0.0, 0.0), joules(seconds, 1.0)).is_gap is is_gap
+
+
 def test_of_a_gap_the_energy_is_known_and_the_use_is_not() -> None:
     found = between(joules(0.0, 0.0), joules(3600.0, 360_000.0, power_watts=600.0, utilization_ratio=1.0))
     assert (found.is_gap, found.energy_mj, found.busy_us) == (True, 360_000_000, None)
