@@ -23,7 +23,7 @@ async def test_the_evidence_for_everybody_on_a_bare_machine(tmp_path: Path, gold
     with kubelet_root() as kubelet:
         snapshot = await play(read(SCENARIO / "node.yaml"), tmp_path, kubelet)
     check_balance(snapshot)
-    titles = {one.container.container for card in snapshot.cards for one in card.tenants}
+    titles = {tenant.container.container for card in snapshot.cards for tenant in card.tenants}
     processes = [process for card in snapshot.cards for process in card.processes]
     assert titles == {process.holder.title for process in processes if process.holder}
     for title in sorted(titles):

@@ -51,12 +51,12 @@ class Machine:
 
 
 def busy(card: Card) -> dict[tuple[str, str, str], int]:
-    refs = sorted((one.container, one.booking.busy_us) for one in (*card.tenants, *card.ended))
+    refs = sorted((tenant.container, tenant.booking.busy_us) for tenant in (*card.tenants, *card.ended))
     return {(ref.namespace, ref.pod, ref.container): time for ref, time in refs}
 
 
 def host_time(card: Card) -> int:
-    return sum(one.busy_us for one in card.rest if one.reason == "container")
+    return sum(rest.busy_us for rest in card.rest if rest.reason == "container")
 
 
 async def test_on_a_bare_machine_a_container_has_an_account(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ ID, OTHER, THIRD = "1" * 64, "2" * 64, "3" * 64
 def test_a_container_has_its_first_name_in_the_list(tmp_path: Path) -> None:
     write_podman(tmp_path, {"id": ID, "names": ["web", "alias"], "image": "x"}, {"id": OTHER, "names": None})
     podman = Podman(tmp_path)
-    assert [podman.name(one) for one in (ID, OTHER, THIRD)] == ["web", None, None]
+    assert [podman.name(container_id) for container_id in (ID, OTHER, THIRD)] == ["web", None, None]
 
 
 def test_a_container_that_goes_when_it_ends_is_in_a_list_of_its_own(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_container_that_goes_when_it_ends_is_in_a_list_of_its_own(tmp_path: Pa
 
 def test_a_name_that_podman_could_not_give_is_not_believed(tmp_path: Path) -> None:
     write_podman(tmp_path, {"id": ID, "names": ["a/b"]}, {"id": OTHER, "names": []})
-    assert [Podman(tmp_path).name(one) for one in (ID, OTHER)] == [None, None]
+    assert [Podman(tmp_path).name(container_id) for container_id in (ID, OTHER)] == [None, None]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

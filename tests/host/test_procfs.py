@@ -233,11 +233,11 @@ def test_a_living_thread_is_found_behind_any_number_that_have_ended(tree: Tree, 
     tree.process(f"7/task/{in_the_middle.name}", IN_POD)
     cycles = [procfs.holders([7])[7] for _ in range(8)]
     assert cycles[-1].kind == "pod"
-    assert [one.reason for one in cycles if one.kind != "pod"] == ["zombie"] * (8 - _pods(cycles))
+    assert [holder.reason for holder in cycles if holder.kind != "pod"] == ["zombie"] * (8 - _pods(cycles))
 
 
 def _pods(holders: list[Holder]) -> int:
-    return sum(one.kind == "pod" for one in holders)
+    return sum(holder.kind == "pod" for holder in holders)
 
 
 def test_without_a_readable_cgroup_a_process_is_unknown(tree: Tree, procfs: Procfs) -> None:

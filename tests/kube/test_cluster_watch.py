@@ -91,8 +91,8 @@ async def test_a_missing_right_is_named_with_the_rule_that_gives_it(path: str, p
     fake.refuse(403, times=9, body=body, wanted=is_it)
     async with reading(fake) as reader, asyncio.timeout(5):
         objects = await reader.complete()
-        (fault,) = [one.fault for one in reader.statuses() if one.name == part]
-        others = [one.up for one in reader.statuses() if one.name != part]
+        (fault,) = [status.fault for status in reader.statuses() if status.name == part]
+        others = [status.up for status in reader.statuses() if status.name != part]
     assert fault is not None and fault.reason == "forbidden"
     assert rule in fault.detail
     assert "User cannot list it" in fault.detail

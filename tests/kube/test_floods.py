@@ -152,11 +152,11 @@ async def test_fat_pods_blind_nobody_on_the_kubelets_socket() -> None:
     fat = [message(f"p{n:02}", 256 << 10) for n in range(65)]
     async with kubelet(PODS_API) as fake, pods_of(fake.root) as part:
         fake.replies[LIST] = Reply(ListResponse(pods=fat).SerializeToString())
-        fake.replies[WATCH] = Reply(*(event(ADDED, one) for one in fat), event(SYNCED), hangs=True)
+        fake.replies[WATCH] = Reply(*(event(ADDED, data) for data in fat), event(SYNCED), hangs=True)
         await until(lambda: len(part.pods() or ()) == 65)
         await until(lambda: part.status().up)
         assert part.errors == {"too_large": 1}
-        assert all(one.annotations == {"note/cards": "0"} for one in part.pods() or ())
+        assert all(found.annotations == {"note/cards": "0"} for found in part.pods() or ())
 
 
 async def test_a_fat_pod_is_seen_by_the_api_servers_list_and_watch() -> None:
@@ -167,7 +167,7 @@ async def test_a_fat_pod_is_seen_by_the_api_servers_list_and_watch() -> None:
         fake.event("ADDED", second)
         await until(lambda: len(watch.pods() or ()) == 2)
         assert watch.errors == {}
-        assert [one.annotations for one in watch.pods() or ()] == [{"note/cards": "0"}] * 2
+        assert [found.annotations for found in watch.pods() or ()] == [{"note/cards": "0"}] * 2
 
 
 async def test_what_nobody_reads_of_many_pods_is_not_kept() -> None:
@@ -197,7 +197,7 @@ async def test_sixteen_mib_of_empty_pods_are_not_taken_for_pods(
     async with kubelet(PODS_API) as fake, pods_of(fake.root) as part, running(counted_events):
         fake.replies[LIST] = Reply(empty)
         fake.replies[WATCH] = Reply(event(ADDED, message("p")), event(SYNCED), hangs=True)
-        await until(lambda: [one.uid for one in part.pods() or ()] == ["p"], seconds=10)
+        await until(lambda: [found.uid for found in part.pods() or ()] == ["p"], seconds=10)
         assert part.errors["bad_pod"] == MOST_PODS
         assert len(numbers_read) <= 2 * MOST_LISTED
         assert counted_events.most <= MOST_IN_A_TURN
@@ -210,7 +210,7 @@ async def test_a_list_with_more_fields_than_there_can_be_is_named_while_the_watc
     async with kubelet(PODS_API) as fake, pods_of(fake.root) as part:
         fake.replies[LIST] = Reply(strange)
         fake.replies[WATCH] = Reply(event(ADDED, message("p")), event(SYNCED), hangs=True)
-        await until(lambda: [one.uid for one in part.pods() or ()] == ["p"], seconds=10)
+        await until(lambda: [found.uid for found in part.pods() or ()] == ["p"], seconds=10)
         fault = part.status().fault
         assert fault and (fault.reason, fault.call) == ("too_many", "ListPods")
         assert part.errors == {"too_many": 1}

@@ -75,8 +75,8 @@ async def test_the_recorded_claims_and_devices() -> None:
     async with FakeApi(objects=dynamic_resources()) as fake, following(fake, *recorded_pods()) as claims:
         await until(lambda: is_up(claims))
         given = {
-            one.name: {(each.request, each.driver, each.pool, each.device) for each in one.devices}
-            for one in claims.claims()
+            claim.name: {(each.request, each.driver, each.pool, each.device) for each in claim.devices}
+            for claim in claims.claims()
         }
         mine = "gpu.nvidia.com", NODE
         assert given == {
@@ -87,10 +87,10 @@ async def test_the_recorded_claims_and_devices() -> None:
                 ("right", *mine, "gpu-7-mig-1g18gb-19-1"),
             },
         }
-        shared = next(one for one in claims.claims() if one.name == "shared-gpu")
+        shared = next(claim for claim in claims.claims() if claim.name == "shared-gpu")
         names = {pod.uid: pod.name for pod in recorded_pods()}
         assert {names[uid] for uid in shared.pod_uids} == {"dra-shared-1", "dra-shared-2"}
-        uuids = {one.device: one.attributes.get("uuid") for one in claims.devices()}
+        uuids = {device.device: device.attributes.get("uuid") for device in claims.devices()}
         assert uuids == {
             "gpu-5": "GPU-7f3c9a15-52d4-4b8e-9c60-1a2b3c4d5e65",
             "gpu-6": "GPU-7f3c9a16-52d4-4b8e-9c60-1a2b3c4d5e66",
@@ -112,7 +112,7 @@ async def test_nothing_is_asked_until_a_pod_has_a_claim() -> None:
         assert (fake.requests, claims.status(), claims.claims()) == ([], None, ())
         claims.follow([Pod(namespace="team-c", name="p", uid="u", extended_claim="shared-gpu")])
         await until(lambda: is_up(claims))
-        assert [one.name for one in claims.claims()] == ["shared-gpu"]
+        assert [claim.name for claim in claims.claims()] == ["shared-gpu"]
 
 
 async def test_a_claim_whose_name_is_not_known_still_needs_the_devices() -> None:
@@ -145,7 +145,7 @@ async def test_claims_that_are_gone_or_no_longer_wanted_are_forgotten() -> None:
     async with FakeApi(objects=objects) as fake, following(fake, *pods) as claims:
         await until(lambda: len(claims.claims()) == 2)
         claims.follow(pods[:1])
-        await until(lambda: [one.name for one in claims.claims()] == ["shared-gpu"])
+        await until(lambda: [claim.name for claim in claims.claims()] == ["shared-gpu"])
         del objects[SHARED]
         await until(lambda: claims.claims() == ())
         assert is_up(claims)
@@ -160,7 +160,7 @@ async def test_what_is_not_given_yet_or_only_looked_after_is_not_held() -> None:
     async with FakeApi(objects=objects) as fake, following(fake, pod) as claims:
         await until(lambda: is_up(claims))
         (claim,) = claims.claims()
-        assert [one.request for one in claim.devices] == ["right"]
+        assert [device.request for device in claim.devices] == ["right"]
 
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
@@ -170,8 +170,8 @@ async def test_an_older_server_is_asked_in_its_own_version(version: str) -> None
         _sink_attributes(objects[f"{ROOT}/v1beta1/resourceslices"])
     async with FakeApi(objects=objects) as fake, following(fake, using("shared-gpu")) as claims:
         await until(lambda: is_up(claims))
-        assert [one.name for one in claims.claims()] == ["shared-gpu"]
-        uuids = [one.attributes.get("uuid", "")[:4] for one in claims.devices()]
+        assert [claim.name for claim in claims.claims()] == ["shared-gpu"]
+        uuids = [device.attributes.get("uuid", "")[:4] for device in claims.devices()]
         assert uuids == ["GPU-", "GPU-", "MIG-", ""]
         before = len(fake.requests)
         await until(lambda: len(fake.requests) >= before + 4)
@@ -191,7 +191,7 @@ async def test_after_an_upgrade_of_the_server_the_newest_version_is_found_again(
         objects |= dynamic_resources()
         await rounds(fake)
         assert is_up(claims)
-        assert [one.name for one in claims.claims()] == ["shared-gpu"]
+        assert [claim.name for claim in claims.claims()] == ["shared-gpu"]
 
 
 async def test_a_server_that_knows_no_version_says_so() -> None:
@@ -210,7 +210,7 @@ async def test_forbidden_says_what_to_grant() -> None:
             assert status and status.fault and not status.up
             assert "get on resourceclaims" in status.fault.detail
             assert "list on resourceslices" in status.fault.detail
-            assert [one.name for one in claims.claims()] == ["two-migs"], "what may be read is used"
+            assert [claim.name for claim in claims.claims()] == ["two-migs"], "what may be read is used"
             await until(lambda: is_up(claims))
             assert claims.errors["forbidden"] == 3
 
@@ -220,7 +220,7 @@ async def test_what_was_told_stays_while_the_server_is_away() -> None:
         await until(lambda: is_up(claims))
         await fake.stop()
         await until(lambda: reason(claims) == "unreachable")
-        assert [one.name for one in claims.claims()] == ["shared-gpu"]
+        assert [claim.name for claim in claims.claims()] == ["shared-gpu"]
         assert len(claims.devices()) == 4
         status = claims.status()
         assert status and status.age_seconds is not None
@@ -250,9 +250,9 @@ async def test_malformed_objects_are_counted_and_the_rest_counts() -> None:
     pod = using("shared-gpu", "two-migs")
     async with FakeApi(objects=objects) as fake, following(fake, pod, relist=60.0) as claims:
         await until(lambda: is_up(claims))
-        assert "gpu-5" not in [one.device for one in claims.devices()]
+        assert "gpu-5" not in [device.device for device in claims.devices()]
         assert len(claims.devices()) == 3
-        assert [one.name for one in claims.claims()] == ["two-migs"]
+        assert [claim.name for claim in claims.claims()] == ["two-migs"]
         assert claims.errors == {"garbage": 3}
 
 
@@ -280,7 +280,7 @@ async def test_one_pod_cannot_make_us_ask_for_ever() -> None:
     ):
         await until(lambda: is_up(claims))
         assert len(fake.requests) == 1 + MOST_CLAIMS + 1
-        assert [one.name for one in claims.claims()] == ["shared-gpu"]
+        assert [claim.name for claim in claims.claims()] == ["shared-gpu"]
 
 
 async def test_slices_come_in_pages_and_only_the_newest_generation_counts() -> None:
@@ -297,7 +297,7 @@ async def test_slices_come_in_pages_and_only_the_newest_generation_counts() -> N
             fake.refuse(200, body=body, wanted=continued(mark))
         async with following(fake, using("shared-gpu"), relist=60.0) as claims:
             await until(lambda: is_up(claims))
-            assert [one.device for one in claims.devices()] == ["new", "more"]
+            assert [device.device for device in claims.devices()] == ["new", "more"]
 
 
 async def test_a_list_without_end_is_given_up() -> None:
@@ -333,7 +333,9 @@ async def test_the_same_tuples_are_given_until_something_changes() -> None:
         assert claims.devices() is devices_before
         objects[SHARED]["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-0"
         await until(lambda: claims.claims() is not listed_before)
-        assert {one.devices[0].device for one in claims.claims() if one.name == "shared-gpu"} == {"gpu-0"}
+        assert {claim.devices[0].device for claim in claims.claims() if claim.name == "shared-gpu"} == {
+            "gpu-0"
+        }
         assert claims.devices() is devices_before
         del objects[SLICES]["items"][0]
         await until(lambda: claims.devices() is not devices_before)

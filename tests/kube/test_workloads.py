@@ -57,7 +57,7 @@ def made(uid: str, *above: tuple[str, str, str, str]) -> dict[str, Any]:
 async def shown(workloads: Workloads, *pods: Pod) -> list[str]:
     found = await workloads.resolve(pods)
     known = (found.get(pod.uid) for pod in pods)
-    return [f"{one.kind}/{one.name}" if one else UNKNOWN for one in known]
+    return [f"{workload.kind}/{workload.name}" if workload else UNKNOWN for workload in known]
 
 
 RECORDED = {
@@ -247,11 +247,11 @@ async def test_agents_that_start_together_do_not_ask_together() -> None:
     size, spread, pod = 40, 0.5, owned("p", "Job", "j", "u", "batch/v1")
     async with FakeApi(objects=dict(NIGHTLY)) as fake, fleet_of(size, fake, spread=spread) as fleet:
         began = time.monotonic()
-        first = await asyncio.gather(*(shown(one, pod) for one in fleet))
-        while not all(one.knows_all([pod]) for one in fleet):
-            await asyncio.gather(*(one.resolve([pod]) for one in fleet))
+        first = await asyncio.gather(*(shown(workloads, pod) for workloads in fleet))
+        while not all(workloads.knows_all([pod]) for workloads in fleet):
+            await asyncio.gather(*(workloads.resolve([pod]) for workloads in fleet))
             await asyncio.sleep(0.01)
-        last = await asyncio.gather(*(shown(one, pod) for one in fleet))
+        last = await asyncio.gather(*(shown(workloads, pod) for workloads in fleet))
     assert first.count([UNKNOWN]) > size / 2  # a Job of a CronJob is never shown as the workload
     assert ["Job/j"] not in first
     assert last == [["CronJob/c"]] * size
@@ -267,7 +267,9 @@ async def test_agents_do_not_come_back_together_after_a_failure() -> None:
     async with FakeApi() as fake, fleet_of(size, fake, spread=spread, unknown_seconds=0.1) as fleet:
         fake.refuse(503, times=10_000)
         while len(asked) < size or min(map(len, asked.values())) < 2:
-            await asyncio.gather(*(one.resolve([pod]) for one, pod in zip(fleet, pods, strict=True)))
+            await asyncio.gather(
+                *(workloads.resolve([pod]) for workloads, pod in zip(fleet, pods, strict=True))
+            )
             await asyncio.sleep(0.01)
             asked.clear()
             for seen in fake.requests:

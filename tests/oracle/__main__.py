@@ -23,10 +23,10 @@ def main() -> None:
 
 
 def _show(found: list[Played]) -> None:
-    for number, one in enumerate(found, 1):
-        if one.verdict != RIGHT:
-            print(f"  case {number} ({one.case.kind or ''})")
-            for difference in one.differences[:SHOWN]:
+    for number, case in enumerate(found, 1):
+        if case.verdict != RIGHT:
+            print(f"  case {number} ({case.case.kind or ''})")
+            for difference in case.differences[:SHOWN]:
                 print(f"    {difference}")
 
 

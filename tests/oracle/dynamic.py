@@ -56,7 +56,9 @@ class DraNode:
         self._pods[name] = {
             "metadata": {"name": name, "namespace": NAMESPACE, "uid": f"{name}-uid"},
             "spec": {
-                "containers": [{"name": one, "resources": {"claims": use}} for one, use in uses.items()],
+                "containers": [
+                    {"name": container, "resources": {"claims": use}} for container, use in uses.items()
+                ],
                 "resourceClaims": [{"name": "own", "resourceClaimName": claim}],
             },
             "status": {"phase": "Running"},
@@ -109,10 +111,12 @@ def _requests(case: Case) -> Case:
     node, names = _node(case, "two requests"), list(_owners(case))
     for number, pair in enumerate(zip(names[::2], names[1::2], strict=False)):
         pod, claim = f"pod-{number}", f"claim-{number}"
-        node.claim(claim, [{"request": f"r-{one}", "device": name} for one, name in enumerate(pair)], pod)
+        node.claim(
+            claim, [{"request": f"r-{number}", "device": name} for number, name in enumerate(pair)], pod
+        )
         node.pod(pod, claim, list(pair), {"c-0": "r-0", "c-1": "r-1"})
-        for one, name in enumerate(pair):
-            node.may(pod, f"c-{one}", _owners(case)[name], share=1.0)
+        for number, name in enumerate(pair):
+            node.may(pod, f"c-{number}", _owners(case)[name], share=1.0)
     return node.case()
 
 
@@ -141,7 +145,7 @@ def _grouped(case: Case) -> Case:
 
 def _consumed(case: Case, whole: list[str], chance: random.Random) -> Case:
     """Several claims consume parts of a card's memory; the last one has two parts of it for two containers."""
-    devices = [{**one, "allowMultipleAllocations": True} for one in case.devices or ()]
+    devices = [{**device, "allowMultipleAllocations": True} for device in case.devices or ()]
     node = _node(case, "consumable capacity", devices)
     memory = {gpu.uuid: gpu.memory for gpu in case.gpus}
     for card, name in enumerate(whole):
@@ -149,11 +153,13 @@ def _consumed(case: Case, whole: list[str], chance: random.Random) -> Case:
         total = _capacity(devices, name) or memory[place[0]]
         for number in range(chance.randint(1, 4)):
             pod, parts = f"pod-{card}-{number}", [chance.randint(1, 9) * 1024 * MIB for _ in range(2)]
-            results = [_share(pod, f"r-{one}", name, {"memory": f"{part}"}) for one, part in enumerate(parts)]
+            results = [
+                _share(pod, f"r-{number}", name, {"memory": f"{part}"}) for number, part in enumerate(parts)
+            ]
             node.claim(f"claim-{pod}", results, pod)
             node.pod(pod, f"claim-{pod}", [name], {"c-0": "r-0", "c-1": "r-1"})
-            for one, part in enumerate(parts):
-                node.may(pod, f"c-{one}", place, memory=part, share=part / total)
+            for number, part in enumerate(parts):
+                node.may(pod, f"c-{number}", place, memory=part, share=part / total)
     return node.case()
 
 
@@ -178,7 +184,7 @@ def _share(pod: str, request: str, device: str, consumed: dict[str, str]) -> Jso
 
 def _capacity(devices: list[Json], name: str) -> int:
     """Read the memory that the driver publishes, in MiB."""
-    found = next(one for one in devices if one["name"] == name)
+    found = next(device for device in devices if device["name"] == name)
     text = found.get("capacity", {}).get("memory", {}).get("value", "")
     return int(text.removesuffix("Mi")) * MIB if text.endswith("Mi") else 0
 

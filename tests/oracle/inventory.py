@@ -75,8 +75,8 @@ def _own_namespaces(case: Case) -> set[str]:
 
     Pods there were given cards, and by the truth none of them is theirs.
     """
-    given = {one.namespace for one in case.given or ()}
-    return given - {one.namespace for one in case.truth or ()}
+    given = {allocation.namespace for allocation in case.given or ()}
+    return given - {truth.namespace for truth in case.truth or ()}
 
 
 def _order(pod: Pod) -> tuple[str, str, str]:
@@ -100,7 +100,7 @@ async def _streamed(root: Path) -> tuple[Pod, ...]:
 
 def _replies(case: Case) -> dict[str, Reply]:
     offered = [
-        DeviceEntry(resource=resource.encode(), ids=[one.encode() for one in ids])
+        DeviceEntry(resource=resource.encode(), ids=[device_id.encode() for device_id in ids])
         for resource, ids in (case.allocatable or {}).items()
     ]
     pods = [encoded(msgspec.json.decode(pod)) for pod in case.pods or ()]
@@ -114,9 +114,15 @@ def _replies(case: Case) -> dict[str, Reply]:
 
 
 def _entries(case: Case) -> Iterator[PodEntry]:
-    for one in case.given or ():
-        devices = [DeviceEntry(resource=one.resource.encode(), ids=[id_.encode() for id_ in one.ids])]
-        yield _entry(one.namespace, one.pod, ContainerEntry(name=one.container.encode(), devices=devices))
+    for allocation in case.given or ():
+        devices = [
+            DeviceEntry(resource=allocation.resource.encode(), ids=[id_.encode() for id_ in allocation.ids])
+        ]
+        yield _entry(
+            allocation.namespace,
+            allocation.pod,
+            ContainerEntry(name=allocation.container.encode(), devices=devices),
+        )
     for row in case.dynamic:
         claimed = ClaimDevice(driver=row.driver.encode(), pool=row.pool.encode(), device=row.device.encode())
         claim = ClaimEntry(name=row.claim.encode(), namespace=row.namespace.encode(), devices=[claimed])
@@ -128,10 +134,10 @@ def _entry(namespace: str, pod: str, container: ContainerEntry) -> PodEntry:
 
 
 def _claims(case: Case) -> Iterator[ResourceClaim]:
-    found = (to_claim(decode_claim(msgspec.json.encode(one))) for one in case.claims)
-    return (one for one in found if one)
+    found = (to_claim(decode_claim(msgspec.json.encode(claim))) for claim in case.claims)
+    return (claim for claim in found if claim)
 
 
 def _pool(case: Case) -> Iterator[PoolDevice]:
-    for spec in newest(decode_slice(msgspec.json.encode(one)).spec for one in case.slices):
-        yield from (to_device(spec, decode_device(one)) for one in spec.devices or ())
+    for spec in newest(decode_slice(msgspec.json.encode(item)).spec for item in case.slices):
+        yield from (to_device(spec, decode_device(device)) for device in spec.devices or ())

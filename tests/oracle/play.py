@@ -55,14 +55,14 @@ def _settled(
     """Return what processes show that run where the truth says."""
     places = list(enumerate(case.truth or (), 100))
     holders = {
-        pid: Holder(pid=pid, kind="pod", container=ContainerRef(one.namespace, one.pod, one.container))
-        for pid, one in places
+        pid: Holder(pid=pid, kind="pod", container=ContainerRef(place.namespace, place.pod, place.container))
+        for pid, place in places
     }
     devices = [
         replace(
             device,
             processes=tuple(
-                Process(pid=pid, kinds=("compute",)) for pid, one in places if one.gpu == device.gpu.uuid
+                Process(pid=pid, kinds=("compute",)) for pid, place in places if place.gpu == device.gpu.uuid
             ),
         )
         for device in node.devices
@@ -77,7 +77,7 @@ def cases(path: Path) -> Iterator[Case]:
 
 
 def line(path: Path, found: list[Played]) -> str:
-    counts = Counter(one.verdict for one in found)
+    counts = Counter(case.verdict for case in found)
     name = path.name.partition(".jsonl")[0]
-    verdicts = " ".join(f"{one} {counts[one]}" for one in (RIGHT, WRONG, NOT_UNDERSTOOD))
+    verdicts = " ".join(f"{verdict} {counts[verdict]}" for verdict in (RIGHT, WRONG, NOT_UNDERSTOOD))
     return f"{name} cases {len(found)} {verdicts}"

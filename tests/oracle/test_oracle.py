@@ -28,7 +28,9 @@ FILES = sorted(CASES.glob("*.jsonl.xz"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.partition(".jsonl")[0])
 async def test_no_case_is_read_wrongly(path: Path) -> None:
     found = await played(path)
-    wrong = [str(one) for case in found for one in case.differences if one.verdict == WRONG]
+    wrong = [
+        str(difference) for case in found for difference in case.differences if difference.verdict == WRONG
+    ]
     assert wrong == []
     unknown = {case.case.kind for case in found if case.verdict == NOT_UNDERSTOOD}
     assert unknown == UNKNOWN.get(path.name.partition(".jsonl")[0], set())
@@ -38,14 +40,20 @@ async def test_no_case_is_read_wrongly(path: Path) -> None:
 
 def left_open(found: Iterable[Played]) -> list[str]:
     """Where containers run on their cards nothing is wrong either, and it is never unknown which card is meant."""
-    differences = (one for case in found for one in case.running)
-    return [str(one) for one in differences if one.verdict == WRONG or one.text == "claims nothing"]
+    differences = (difference for case in found for difference in case.running)
+    return [
+        str(difference)
+        for difference in differences
+        if difference.verdict == WRONG or difference.text == "claims nothing"
+    ]
 
 
 async def test_processes_settle_what_the_notes_leave_open() -> None:
     """Some cases claim nothing by the notes alone."""
     found = await played(CASES / "gpushare.jsonl.xz")
-    assert [one for case in found for one in case.differences if one.text == "claims nothing"]
+    assert [
+        difference for case in found for difference in case.differences if difference.text == "claims nothing"
+    ]
     assert left_open(found) == []
 
 

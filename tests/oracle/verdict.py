@@ -53,8 +53,8 @@ def differences(truth: Iterable[Right], claims: Iterable[Claim]) -> Iterator[Dif
 
 
 def verdict(found: Iterable[Difference]) -> str:
-    verdicts = {one.verdict for one in found}
-    return next((one for one in (WRONG, NOT_UNDERSTOOD) if one in verdicts), RIGHT)
+    verdicts = {difference.verdict for difference in found}
+    return next((kind for kind in (WRONG, NOT_UNDERSTOOD) if kind in verdicts), RIGHT)
 
 
 def _between(place: Place, true: Sum, claimed: Sum) -> Iterator[Difference]:
@@ -67,19 +67,19 @@ def _between(place: Place, true: Sum, claimed: Sum) -> Iterator[Difference]:
 
 def _true(truth: Iterable[Right]) -> dict[Place, Sum]:
     sums: defaultdict[Place, Sum] = defaultdict(Sum)
-    for one in truth:
-        place = one.namespace, one.pod, one.container, one.gpu, one.mig
-        sums[place].add(one.share, one.memory, one.cores)
+    for claim in truth:
+        place = claim.namespace, claim.pod, claim.container, claim.gpu, claim.mig
+        sums[place].add(claim.share, claim.memory, claim.cores)
     return sums
 
 
 def _claimed(claims: Iterable[Claim]) -> dict[Place, Sum]:
     sums: defaultdict[Place, Sum] = defaultdict(Sum)
-    for one in claims:
-        holder = one.container
-        place = holder.namespace, holder.pod, holder.container, one.gpu, one.mig
-        cores = None if one.core_limit_ratio is None else one.core_limit_ratio * PERCENT
-        sums[place].add(one.share or None, one.memory_limit_bytes, cores)
+    for claim in claims:
+        holder = claim.container
+        place = holder.namespace, holder.pod, holder.container, claim.gpu, claim.mig
+        cores = None if claim.core_limit_ratio is None else claim.core_limit_ratio * PERCENT
+        sums[place].add(claim.share or None, claim.memory_limit_bytes, cores)
     return sums
 
 

@@ -81,9 +81,9 @@ def test_without_pod_and_container_there_is_no_owner(sample: dict[str, str]) -> 
 
 
 def test_of_all_samples_only_nodes_inside_of_others_need_a_reader_beside_them() -> None:
-    nested = [one for one in REAL_PODS if (owner_of(one["line"]) or Owner()).pod_uid is None]
+    nested = [recorded for recorded in REAL_PODS if (owner_of(recorded["line"]) or Owner()).pod_uid is None]
     assert len(nested) == 9
-    assert all(re.search("docker|lxc|ecs", one["line"]) for one in nested)
+    assert all(re.search("docker|lxc|ecs", recorded["line"]) for recorded in nested)
 
 
 def test_the_table_of_samples_is_whole() -> None:

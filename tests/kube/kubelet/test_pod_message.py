@@ -212,7 +212,7 @@ def test_containers_come_as_the_spec_lists_them_with_their_claims() -> None:
             ),
         )
     )
-    assert [one.name for one in pod.containers] == ["web", "agent"]
+    assert [container.name for container in pod.containers] == ["web", "agent"]
     assert pod.containers[0].limits == {"nvidia.com/gpu": "2"}
     assert [(use.claim, use.request) for use in pod.containers[1].uses] == [("gpu", "big")]
     assert pod.resource_claims == {"old": "o", "gpu": "p-gpu-x7"}
@@ -229,12 +229,18 @@ def test_the_kubelets_pods_have_the_api_servers_containers_and_claims(cluster: s
     for pod in map(to_pod, answer.pods):
         other = api.get(pod.name)
         if other and other.uid == pod.uid:
-            assert [one.name for one in pod.containers] == [one.name for one in other.containers]
-            assert [one.uses for one in pod.containers] == [one.uses for one in other.containers]
+            assert [container.name for container in pod.containers] == [
+                container.name for container in other.containers
+            ]
+            assert [container.uses for container in pod.containers] == [
+                container.uses for container in other.containers
+            ]
             assert pod.resource_claims.items() <= other.resource_claims.items()
-            assert [one.image for one in pod.containers] == [one.image for one in other.containers]
-            assert all(one.image for one in pod.containers)
-            compared += any(one.uses for one in pod.containers)
+            assert [container.image for container in pod.containers] == [
+                container.image for container in other.containers
+            ]
+            assert all(container.image for container in pod.containers)
+            compared += any(container.uses for container in pod.containers)
     assert compared
 
 

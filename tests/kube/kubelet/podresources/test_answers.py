@@ -151,13 +151,13 @@ async def test_a_claim_without_devices_is_no_allocation(kubelet: FakeKubelet, pa
 async def test_parts_of_a_device_are_told_apart(kubelet: FakeKubelet, part: PodResources) -> None:
     """Kubelets before 1.35 do not name them."""
     devices = [
-        ClaimDevice(driver=b"d", pool=b"p", device=b"gpu-0", share_id=one) for one in (b"1", b"2", b"")
+        ClaimDevice(driver=b"d", pool=b"p", device=b"gpu-0", share_id=share) for share in (b"1", b"2", b"")
     ]
     claim = ClaimEntry(name=b"c", namespace=b"n", devices=devices)
     pod = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", claims=[claim])])
     kubelet.replies[LIST] = Reply(ListResponse(pods=[pod]).SerializeToString())
     allocated = await part.read()
-    assert [(one.device, one.share_id) for one in allocated.dynamic] == [
+    assert [(entry.device, entry.share_id) for entry in allocated.dynamic] == [
         ("gpu-0", ""),
         ("gpu-0", "1"),
         ("gpu-0", "2"),
