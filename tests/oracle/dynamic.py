@@ -111,12 +111,10 @@ def _requests(case: Case) -> Case:
     node, names = _node(case, "two requests"), list(_owners(case))
     for number, pair in enumerate(zip(names[::2], names[1::2], strict=False)):
         pod, claim = f"pod-{number}", f"claim-{number}"
-        node.claim(
-            claim, [{"request": f"r-{number}", "device": name} for number, name in enumerate(pair)], pod
-        )
+        node.claim(claim, [{"request": f"r-{index}", "device": name} for index, name in enumerate(pair)], pod)
         node.pod(pod, claim, list(pair), {"c-0": "r-0", "c-1": "r-1"})
-        for number, name in enumerate(pair):
-            node.may(pod, f"c-{number}", _owners(case)[name], share=1.0)
+        for index, name in enumerate(pair):
+            node.may(pod, f"c-{index}", _owners(case)[name], share=1.0)
     return node.case()
 
 
@@ -154,12 +152,12 @@ def _consumed(case: Case, whole: list[str], chance: random.Random) -> Case:
         for number in range(chance.randint(1, 4)):
             pod, parts = f"pod-{card}-{number}", [chance.randint(1, 9) * 1024 * MIB for _ in range(2)]
             results = [
-                _share(pod, f"r-{number}", name, {"memory": f"{part}"}) for number, part in enumerate(parts)
+                _share(pod, f"r-{index}", name, {"memory": f"{part}"}) for index, part in enumerate(parts)
             ]
             node.claim(f"claim-{pod}", results, pod)
             node.pod(pod, f"claim-{pod}", [name], {"c-0": "r-0", "c-1": "r-1"})
-            for number, part in enumerate(parts):
-                node.may(pod, f"c-{number}", place, memory=part, share=part / total)
+            for index, part in enumerate(parts):
+                node.may(pod, f"c-{index}", place, memory=part, share=part / total)
     return node.case()
 
 
