@@ -19,7 +19,7 @@ __all__ = ["ROW_KINDS", "Object", "decode", "encode", "plain", "rows_document"]
 _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 # A lone surrogate is no character; JSON can write all others.
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
-# People keep whole manifests in annotations, secrets and all.
+# Annotations can hold whole manifests, with secrets.
 _KEPT_BACK: dict[type[Struct], frozenset[str]] = {
     Pod: frozenset({"annotations"}),
     ClusterNode: frozenset({"written"}),
@@ -88,7 +88,7 @@ def rows_document(cluster: Cluster, by: str) -> bytes:
         currency = cluster.insight.currency if cluster.insight else ""
         priced = {"currency": currency} if currency else {}
         return msgspec.json.encode(head | plain(idle_pods(cluster)) | priced)
-    # Each row has the key that tells it from others of its name, and its use as it is shown.
+    # The key distinguishes rows of the same name. The use is as it is shown.
     entries = rows.VIEWS[by](cluster, EVERYTHING)
     return msgspec.json.encode(
         head

@@ -1,4 +1,4 @@
-"""The snapshot for a terminal: a line for each GPU, and below it those who use it."""
+"""The snapshot for a terminal: a line for each GPU, and below it its tenants."""
 
 from collections.abc import Iterable, Sequence
 from io import StringIO
@@ -57,8 +57,8 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     console.print(_title(snapshot), style="bold")
     has_bounds = any(card.use is not None and card.use.period == MINUTE for card in snapshot.cards)
     if snapshot.cards:
-        grid = _Grid(width, snapshot.taken_at, has_bounds=has_bounds, colour=colour)
-        out.write(grid.filled(snapshot.cards))
+        cards = _CardTable(width, snapshot.taken_at, has_bounds=has_bounds, colour=colour)
+        out.write(cards.filled(snapshot.cards))
     else:
         console.print("No GPU found.")
     for note in _legend(snapshot, has_bounds=has_bounds):
@@ -98,7 +98,7 @@ def _title(snapshot: Snapshot) -> str:
     return "  ".join(filter(None, words))
 
 
-class _Grid:
+class _CardTable:
     """Rows of a name, numbers, the method and, where there is room, PIDs.
 
     A column has a fixed size, and a long name is cut: it must not push the numbers off the screen. So rows are written
@@ -186,7 +186,7 @@ class _Grid:
 
 
 def _share(tenant: Tenant) -> str:
-    """Nobody gives a share to those outside Kubernetes, so that they have none is no finding."""
+    """Outside Kubernetes there are no shares, so a missing one is not worth a word."""
     if tenant.claims and tenant.booking.allocated_ratio is None:
         return UNKNOWN
     if tenant.booking.allocated_ratio is None:

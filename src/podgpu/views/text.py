@@ -10,7 +10,7 @@ LEAST_FIRST = 16  # characters of a table's first column
 TAIL = 6  # a dash and the five characters that Kubernetes adds to the name of a pod
 
 # A newline is left for the caller: each format has its own way to write one.
-# Turning the direction of writing would let one name pass for another.
+# A change of writing direction would let one name pass for another.
 _UNPRINTABLE = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -18,7 +18,7 @@ _REPLACEMENT = "\ufffd"
 
 
 def clean(value: str | bytes) -> str:
-    """Make it MAX_BYTES of UTF-8 at most. U+FFFD stands for lone surrogates, controls and turns of the direction."""
+    """Make it MAX_BYTES of UTF-8 at most. U+FFFD replaces lone surrogates and control characters."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if value.isascii() and value.isprintable() and len(value) <= MAX_BYTES:
@@ -43,15 +43,15 @@ def line(value: str | bytes) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """Cut the pod in NAMESPACE/POD/CONTAINER: whose it is matters most, and what it runs."""
+    """Cut the pod in NAMESPACE/POD/CONTAINER: the namespace and the container matter most."""
     if len(name) <= width:
         return name
-    whose, slash, rest = name.partition("/")
+    namespace, slash, rest = name.partition("/")
     pod, *container = rest.split("/", 1)
     room = width - (len(name) - len(pod))
     if not slash or room < SHORTEST:
         return _cut(name, width)
-    return "/".join([whose, _cut(pod, room), *container])
+    return "/".join([namespace, _cut(pod, room), *container])
 
 
 def _cut(name: str, width: int) -> str:

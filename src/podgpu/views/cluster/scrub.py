@@ -1,6 +1,7 @@
-"""A cluster without the names of whom it belongs to: for a recording or a report that leaves the house.
+"""A cluster with its names replaced: for a recording or a report that leaves the organisation.
 
-Equal names stay equal, so that the picture stays whole. With the key gone, nobody can go back, nor try names out.
+Equal names stay equal, so that the data stay consistent. Without the key, which is not kept, names cannot be restored
+or guessed.
 """
 
 from hashlib import blake2s
@@ -34,7 +35,7 @@ from podgpu.model import (
 from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer, VirtualGpu
 
 DIGITS = 10
-# Fields that name somebody, by what their new name begins with. The rest of a struct is kept, or scrubbed in turn.
+# Fields that are names, with the prefix of the new name. Other fields are kept, or scrubbed in turn.
 _NAMES: dict[type[Struct], dict[str, str]] = {
     Cluster: {"name": "cluster"},
     ClusterNode: {"name": "node"},
@@ -86,7 +87,7 @@ class Scrubber:
         self._key = key
 
     def scrubbed(self, cluster: Cluster) -> Cluster:
-        """What was concluded has names in its sentences, so it is concluded again."""
+        """The insight has names in its sentences, so it is computed again."""
         renamed: Cluster = self._of(cluster)
         return reconclude(renamed, settings_of(cluster.insight)) if cluster.insight else renamed
 

@@ -60,7 +60,7 @@ def _tenant(tenant: Tenant) -> Tenant:
 
 
 def _rest(rest: Rest) -> Rest:
-    """Keep the names of those who belong to no pod: nothing else says who they are."""
+    """Keep the titles of owners that have no pod: nothing else names them."""
     return replace(rest, processes=tuple(map(_outsider, rest.processes)))
 
 

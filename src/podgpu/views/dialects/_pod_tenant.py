@@ -77,7 +77,7 @@ class PodTenant(Struct, frozen=True):
 
     @property
     def _times_own_size(self) -> float | None:
-        """How many times as large as the device its GPU instance is. None if that is unknown."""
+        """How many times larger its GPU instance is than the device. None if that is unknown."""
         instance = self.instance
         if instance is None:
             return 1.0
@@ -101,7 +101,7 @@ class PodTenant(Struct, frozen=True):
 def pod_tenants(snapshot: Snapshot) -> Iterator[PodTenant]:
     """Yield the pods' containers that hold or use a card, by card, instance and container.
 
-    Whoever is outside Kubernetes has no pod to be shown by.
+    Tenants outside Kubernetes have no pod and are left out.
     """
     for card in snapshot.cards:
         for tenant in card.tenants:

@@ -104,7 +104,7 @@ def _namespaces(
 ) -> dict[PodName, str]:
     """The namespace to show for each pod. Without it, two pods of the same name would be one series.
 
-    Of such pods the first keeps its series as it is: whoever comes later must not change it.
+    Of such pods the first keeps its series as it is: a later pod must not change it.
     """
     started = {(pod.namespace, pod.name): pod.started_at for pod in snapshot.pods}
     first: dict[str, PodName] = {}

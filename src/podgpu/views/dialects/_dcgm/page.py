@@ -116,7 +116,7 @@ def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:
 
 
 def _repeated(counter: Counter, row: EntityRow) -> Iterable[RowLabels]:
-    """Whose rows have the whole value, because it cannot be divided.
+    """Return the labels of the rows that have the whole value, because it cannot be divided.
 
     A value that could be divided is not given to every container in a moment in which nothing was measured.
     """
