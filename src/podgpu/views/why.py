@@ -133,7 +133,7 @@ def _card(
         yield from _wrapped(_container(found, container, card), width, _INDENT)
     books = _balance(card, width - 2, is_checked=not found.is_stored)
     if books:
-        yield from ("", "  Everybody on this GPU, since the agent started", *(f"  {row}" for row in books))
+        yield from ("", "  All bookings of this GPU, since the agent started", *(f"  {row}" for row in books))
 
 
 def _subject(container: ContainerEvidence, card: Card) -> str:

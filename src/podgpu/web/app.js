@@ -184,13 +184,13 @@ class App {
   /** Why the list is empty, or what it leaves out. */
   note(view, answers, items, gpus) {
     const { address, model } = this;
-    if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. What is wrong, if anything, stands above.";
+    if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. If something is wrong, it is listed above.";
     if (answers.includes(undefined)) return "The server is being asked.";
     const error = answers.find((one) => one.error)?.error;
     if (error) return `The server was asked again, but gave no newer rows: ${error}`;
     if (!gpus) return "Nothing matches. Clear the filter to see all.";
-    const nobody = address.view === "idle" ? `Nobody holds a GPU without using it for ${duration(model.insight.idle_after_seconds)} or more.` : "Nobody is on these GPUs.";
-    return [items ? "" : nobody, view.noteOf?.(answers)].filter(Boolean).join(" ");
+    const empty = address.view === "idle" ? `No pod holds a GPU without using it for ${duration(model.insight.idle_after_seconds)} or more.` : "No container uses these GPUs.";
+    return [items ? "" : empty, view.noteOf?.(answers)].filter(Boolean).join(" ");
   }
 
   drawPod() {

@@ -202,8 +202,8 @@ function busyLabel(gpu, rest) {
   } else if (active.length > 1 || active.some((one) => known(one.least))) {
     parts.push(...active.slice(0, NAMED + 1).map((one) => `${one.pod} ${use(one.busy, one.least, one.most)}`));
   }
-  const nobody = rest.reduce((sum, one) => sum + one.value, 0);
-  if (nobody >= 0.005) parts.push(`nobody's ${percent(nobody)}`);
+  const unattributed = rest.reduce((sum, one) => sum + one.value, 0);
+  if (unattributed >= 0.005) parts.push(`unattributed ${percent(unattributed)}`);
   return parts.join(" · ");
 }
 
@@ -211,7 +211,7 @@ function powerBar(gpu, look) {
   const rest = restOf(gpu, "watts");
   const segments = gpu.tenants.map((one) => ({ look: look(one).replace(" idle", ""), value: one.watts }));
   const booked = [...segments, ...rest].reduce((sum, one) => sum + (one.value ?? 0), 0);
-  // Before anything is booked, the card's own power is nobody's.
+  // Before anything is booked, the card's own power is unattributed.
   const loose = booked > 0 || !gpu.watts ? [] : [{ look: "rest", value: gpu.watts }];
   return {
     slices: [{ size: 1, total: gpu.wattsLimit || gpu.watts || 1, segments: [...segments, ...rest, ...loose] }],
@@ -223,6 +223,6 @@ function powerBar(gpu, look) {
 
 function spoken(gpu, of, rest, unit) {
   const parts = gpu.tenants.filter((one) => of(one)).map((one) => `${one.id} ${of(one)}${one.isIdle ? ", idle" : ""}`);
-  for (const one of rest) parts.push(`${words.reasons[one.reason] ?? "nobody's"} ${unit(one.value)}`);
+  for (const one of rest) parts.push(`${words.reasons[one.reason] ?? "unattributed"} ${unit(one.value)}`);
   return parts.length ? `${parts.join(", ")}; ` : "";
 }

@@ -82,7 +82,7 @@ function givenBy({ holding, isOutsider, source: { claims = [] } }, isStored) {
   if (isStored) return holding ? STORED : "The store has no share of it.";
   const [claim] = claims;
   if (claim) return `${claim.system || "unknown system"}, ${claim.resource || "unknown resource"}, id ${claim.device_id || "unknown"}, reported by ${claim.source || "unknown"}`;
-  return isOutsider ? "Nobody gives GPUs outside Kubernetes." : words.not_given;
+  return isOutsider ? "Outside Kubernetes, GPUs are not allocated." : words.not_given;
 }
 
 /** Numbers with their evidence: [what, value, how it is known]. */

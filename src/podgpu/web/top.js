@@ -80,7 +80,7 @@ export class Tiles {
     this.#put("Allocated", all ? percent(allocated / all) : UNKNOWN, `${sums.unknown_shares ? "at least " : ""}${partOf("gpus", allocated, all)}`, history.totals.series(0), all);
     this.#put("Truly busy", known(busy) ? percent(busy / measured) : UNKNOWN, known(busy) ? join(partOf("gpus", busy, measured), unknown(sums.unknown_busy)) : "not known", history.totals.series(1), up);
     const cost = known(sums.unused_cost_per_hour) && sums.unused_pods ? ` · ${money(sums.unused_cost_per_hour, currency)}/h` : "";
-    const idle = sums.unused_pods ? `by ${count(sums.unused_pods, "pod")}` : "nobody";
+    const idle = sums.unused_pods ? `by ${count(sums.unused_pods, "pod")}` : "by no pod";
     this.#put("Held, not used", gpuNumber(sums.unused_gpus), join(`${idle} for ${duration(after)} or more${cost}`, unknown(sums.unknown_pods)), history.totals.series(3), up);
     const free = slices.map((one) => `${integer(one.count)} × ${one.profile}`);
     this.#put("Free", gpuNumber(sums.free_gpus), join(`${integer(sums.free_whole_gpus)} whole`, ...free, pending.length && `${count(pending.length, "pod")} waiting`));
