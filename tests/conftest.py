@@ -37,8 +37,6 @@ ALONE = (
     "serve/http/test_flood",
     "serve/guard/test_tls",
     "serve/test_server",
-    "sources/nvml/test_source",
-    "sources/switches",
 )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-import msgspec
+from msgspec.structs import replace
 
 from podgpu.model import Instance, MigInstance, Reading
 from podgpu.sources.nvml import plan
@@ -28,22 +28,18 @@ class InstanceReader:
 
     def read(self) -> tuple[Instance, Listing]:
         readings = tuple(self._readings()) if self._reports_gpu_instance else ()
-        return Instance(mig=self.mig, readings=readings), self._processes()
+        gpu_instance, compute_instance = self.mig.gpu_instance_id, self.mig.compute_instance_id
+        listing = running(self._handle, None)
+        processes = (
+            replace(process, gpu_instance_id=gpu_instance, compute_instance_id=compute_instance)
+            for process in listing.processes
+        )
+        return Instance(mig=self.mig, readings=readings), listing._replace(processes=tuple(processes))
 
     def _readings(self) -> Iterator[Reading]:
         yield from plan.read(plan.INSTANCE, self._handle)
         if self._profiler:
             yield from self._profiler.read()
-
-    def _processes(self) -> Listing:
-        ids = {
-            "gpu_instance_id": self.mig.gpu_instance_id,
-            "compute_instance_id": self.mig.compute_instance_id,
-        }
-        listing = running(self._handle, None)
-        return listing._replace(
-            processes=tuple(msgspec.structs.replace(process, **ids) for process in listing.processes)
-        )
 
     def close(self) -> None:
         if self._profiler:

@@ -76,20 +76,16 @@ class EventListener:
             try:
                 event = pynvml.nvmlEventSetWait_v2(self._set, WAIT_MILLISECONDS)
             except pynvml.NVMLError as error:
-                # A lost GPU makes every wait fail at once. Without a pause this would be a busy loop.
-                if error.value == pynvml.NVML_ERROR_TIMEOUT:
-                    self._reset_failures()
+                if error.value != pynvml.NVML_ERROR_TIMEOUT:
+                    self._failed_waits += 1
+                    if self._failed_waits >= FAILED_AFTER:
+                        self._wait_refused = _refused("nvmlEventSetWait_v2", error)
+                    # A lost GPU makes every wait fail at once. Without a pause this would be a busy loop.
+                    time.sleep(PAUSE_SECONDS)
                     continue
-                self._failed_waits += 1
-                if self._failed_waits >= FAILED_AFTER:
-                    self._wait_refused = _refused("nvmlEventSetWait_v2", error)
-                time.sleep(PAUSE_SECONDS)
-                continue
-            self._reset_failures()
-            self._keep(event)
-
-    def _reset_failures(self) -> None:
-        self._failed_waits, self._wait_refused = 0, None
+            else:
+                self._keep(event)
+            self._failed_waits, self._wait_refused = 0, None
 
     def _keep(self, event: Any) -> None:
         # The UUID comes from our table: a card that fell off the bus cannot answer.
