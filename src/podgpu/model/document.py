@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
+from msgspec.json import Decoder
+from msgspec.structs import asdict
 
 from podgpu.errors import UserError
 from podgpu.model.card import Card
@@ -87,7 +89,7 @@ class Numbers:
 
     def checker(self, model: type[Struct]) -> Callable[[bytes | msgspec.Raw], object]:
         """Return a function that raises msgspec.ValidationError where a number is out of bounds."""
-        return msgspec.json.Decoder(self.of(model) or dict).decode
+        return Decoder(self.of(model) or dict).decode
 
     def check(self, struct: Struct) -> None:
         """Raise msgspec.ValidationError where a number of a struct is out of bounds."""
@@ -102,9 +104,7 @@ class Numbers:
                 for field in msgspec.structs.fields(written)
                 if (kind := self._bounded(field.type, field.name)) is not None
             ]
-            self._made[model] = (
-                msgspec.defstruct(f"_Numbers{model.__name__}", fields, gc=False) if fields else None
-            )
+            self._made[model] = defstruct(f"_Numbers{model.__name__}", fields, gc=False) if fields else None
         return self._made[model]
 
     def _bounded(self, kind: Any, name: str) -> Any:
@@ -140,27 +140,17 @@ class _WrittenReading(Struct, gc=False):
     labels: dict[str, str] = {}
 
 
-def _written(model: type[Struct], **others: Any) -> type[Struct]:
-    """Return the struct as the document has it: some fields are of other types."""
-    defaults = msgspec.structs.fields(model)
-    described = [
-        (field.name, others.get(field.name, field.type))
-        if field.required
-        else (field.name, others.get(field.name, field.type), field.default)
-        for field in defaults
-    ]
-    return msgspec.defstruct(f"_{model.__name__}", described, kw_only=True, gc=False)
+def _as_written(model: type[Struct], **fields: Any) -> Any:
+    """Return the struct as a document has it: these fields are of other types."""
+    described = [(name, kind, ()) for name, kind in fields.items()]
+    return defstruct(f"_{model.__name__}", described, bases=(model,), kw_only=True)
 
 
-_Instance = _written(Instance, readings=tuple[_WrittenReading, ...])
-_Card = _written(Card, readings=tuple[_WrittenReading, ...], instances=tuple[_Instance, ...])  # type: ignore[valid-type]
-_Snapshot = _written(Snapshot, cards=tuple[_Card, ...])  # type: ignore[valid-type]
-_DOCUMENT: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    msgspec.defstruct("_Document", [("schema", int)], bases=(_Snapshot,), kw_only=True)
-)
-_SCHEMA: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    msgspec.defstruct("_Schema", [("schema", object, None)])
-)
+_Instance = _as_written(Instance, readings=tuple[_WrittenReading, ...])
+_Card = _as_written(Card, readings=tuple[_WrittenReading, ...], instances=tuple[_Instance, ...])  # type: ignore[valid-type]
+_Snapshot = _as_written(Snapshot, cards=tuple[_Card, ...])  # type: ignore[valid-type]
+_DOCUMENT: Decoder[Any] = Decoder(defstruct("_Document", [("schema", int)], bases=(_Snapshot,), kw_only=True))
+_SCHEMA: Decoder[Any] = Decoder(defstruct("_Schema", [("schema", object, None)]))
 # How a document writes what the model has as plain rows.
 NUMBERS = Numbers({Reading: _WrittenReading})
 _check_numbers = NUMBERS.checker(Snapshot)
@@ -176,8 +166,9 @@ def decode(data: bytes | msgspec.Raw) -> Snapshot:
         raise UserError(
             f"This is not a podgpu snapshot ({error}): take one with `podgpu snapshot`."
         ) from error
-    _check(document.schema)
-    return Snapshot(**{**_fields(document, Snapshot), "cards": tuple(map(_card, document.cards))})
+    fields = asdict(document)
+    _check(fields.pop("schema"))
+    return Snapshot(**fields | {"cards": tuple(map(_card, document.cards))})
 
 
 def _check(schema: object) -> None:
@@ -194,12 +185,11 @@ def _schema(data: bytes | msgspec.Raw) -> object:
 
 
 def _card(written: Any) -> Card:
-    fields = _fields(written, Card)
-    fields["readings"] = _readings(written.readings)
-    fields["instances"] = tuple(
+    instances = [
         Instance(mig=instance.mig, readings=_readings(instance.readings)) for instance in written.instances
-    )
-    return Card(**fields)
+    ]
+    readings = _readings(written.readings)
+    return Card(**asdict(written) | {"readings": readings, "instances": tuple(instances)})
 
 
 def _readings(written: tuple[_WrittenReading, ...]) -> tuple[Reading, ...]:
@@ -221,7 +211,3 @@ def _once(name: T) -> T:
             _NAMES[name] = name
         return name
     return cast("T", kept)
-
-
-def _fields(written: Any, model: type[Struct]) -> dict[str, Any]:
-    return {name: getattr(written, name) for name in model.__struct_fields__}
