@@ -63,7 +63,7 @@ def missing(snapshot: Snapshot, _: Machine) -> CheckResult:
     "A pod that holds cards for others is one by its namespace: see --sharing.namespaces.",
 )
 def excused(snapshot: Snapshot, _: Machine) -> CheckResult:
-    """Nothing that is listed here pays, so everybody may see why."""
+    """List who pays for nothing, and why, for everyone to see."""
     found = excused_texts(snapshot.cards)
     return passed(several(found, MOST_EXCUSED)) if found else passed("nobody is excused")
 
@@ -137,7 +137,7 @@ def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
     booked = _booked(snapshot)
     if not booked:
         return NOT_YET if snapshot.cards else NO_GPU
-    # Where processes cannot be listed, nothing is known about anybody's memory.
+    # Where processes cannot be listed, it is not known whose memory it is.
     listed = [(card, balance) for card, balance in booked if card.ability.sees_processes]
     parts = {
         "memory": _unknown_part(listed, lambda booked: booked.memory_bytes),
@@ -162,7 +162,7 @@ def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
     "--switches=check would settle it: it compares the samples with the driver's log of context switches.",
 )
 def sampling(snapshot: Snapshot, _: Machine) -> CheckResult:
-    """Whether whoever shares a card is named by samples as often as it is there, as far as anybody knows."""
+    """Whether samples name each tenant of a shared card as often as it runs, as far as that is known."""
     shared = [
         card for card in snapshot.cards if len([tenant for tenant in card.tenants if tenant.running]) > 1
     ]

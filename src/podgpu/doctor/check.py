@@ -132,10 +132,10 @@ def wrong(seen: Snapshot | Cluster, *kinds: str) -> CheckResult | None:
     if seen.insight is None:
         raise ValueError("nothing was concluded from the snapshot")
     found = [problem for problem in seen.insight.problems if problem.kind in kinds]
-    return _told(found, with_node=isinstance(seen, Cluster)) if found else None
+    return _from_problems(found, with_node=isinstance(seen, Cluster)) if found else None
 
 
-def _told(found: list[Problem], *, with_node: bool) -> CheckResult:
+def _from_problems(found: list[Problem], *, with_node: bool) -> CheckResult:
     say = failed if any(problem.severity == CRITICAL for problem in found) else warned
     steps = dict.fromkeys(line(problem.next_step) for problem in found if problem.next_step)
     return say(" ".join(problem_texts(found, with_node=with_node)), " ".join(steps))
@@ -146,9 +146,9 @@ def answering(snapshot: Snapshot) -> list[Card]:
 
 
 def first_hand(snapshot: Snapshot) -> list[Card]:
-    """The answering cards whose driver is asked directly: whoever can list processes asks the driver.
+    """List the answering cards whose driver is asked directly: only a driver lists processes.
 
-    A page of metrics shows only what its exporter was told to show.
+    A page of metrics shows only what its exporter was configured to show.
     """
     return [card for card in answering(snapshot) if card.ability.sees_processes]
 

@@ -30,7 +30,7 @@ from podgpu.numbers import count, memory
 from podgpu.views.text import line
 
 HOPPER = 9
-# A card with nobody on it has less than this in use.
+# A card without processes has less than this in use.
 MUCH_MEMORY = 2 << 30
 # Each of these costs single values; all others show as the fault of a card or of the source.
 LOSSES = frozenset(

@@ -41,7 +41,7 @@ def dcgm_fields(_: Snapshot, machine: Machine) -> CheckResult:
     if machine.missing_fields is None:
         return skipped("no list of counters is given")
     if machine.missing_fields:
-        # All of them: somebody has to take each from the list, or from a dashboard.
+        # All of them: each has to be taken from the list, or from a dashboard.
         return warned(f"not available: {'; '.join(machine.missing_fields)}")
     return passed("every counter on the list is available")
 
@@ -66,10 +66,10 @@ def shared_pods(snapshot: Snapshot, machine: Machine) -> CheckResult:
 @check("part.*", "Every other part of podgpu works.", BY_REASON)
 def parts(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
     """Those that are down, and those that work and miss something, unless another check says so."""
-    return {line(part.name): down(part) for part in snapshot.parts if _is_untold(part)}
+    return {line(part.name): down(part) for part in snapshot.parts if _is_unreported(part)}
 
 
-def _is_untold(part: PartStatus) -> bool:
+def _is_unreported(part: PartStatus) -> bool:
     if part.up:
         return part.fault is not None and part.name != SWITCHES.name
     return part.name not in CHECKED

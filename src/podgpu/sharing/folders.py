@@ -2,7 +2,7 @@
 
 A folder is named after its container. But one version takes a container's place among those with a GPU for its place
 in the spec: if a container without a GPU comes before it, the folder has the wrong name. Nothing in it says which
-version made it, so a folder that may be of two containers is nobody's.
+version made it, so a folder that may be of two containers is left out.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
 """Tencent's gpu-manager: hundredths of a card and blocks of its memory, by ids that name no card.
 
-The cards are noted on the pod, by their numbers in /dev, under the container's position in the pod's spec. Where the
-spec is not known or does not fit, a note counts if only one container can be meant, or if it makes no difference which.
-Other ids stay unexplained.
+Annotations of the pod have the cards, by their numbers in /dev, under the container's position in the spec. Where
+the spec is not known or does not fit, an annotation counts if only one container can be meant, or if it makes no
+difference which. Other ids stay unexplained.
 
 A part of a card is limited to its cores, unless the pod has a limit of its own: then it may use as much as that while
 others are idle.
@@ -33,10 +33,10 @@ CORES_OF_CARD = 100
 
 _ID = re.compile(rf"{re.escape(CORE)}-[0-9]+|{re.escape(MEMORY)}-{BLOCK}-[0-9]+")
 _LIMIT = re.compile(r"[1-9][0-9]{0,3}")
-_NOTE = re.compile(rf"{re.escape(CARDS)}[0-9]+")
+_ANNOTATION = re.compile(rf"{re.escape(CARDS)}[0-9]+")
 
 
-Notes: TypeAlias = Mapping[str, tuple[str, ...]]  # cards, by the place or the name of a container
+AnnotatedCards: TypeAlias = Mapping[str, tuple[str, ...]]  # cards, by the place or the name of a container
 
 
 class HeldCores(Struct, frozen=True, kw_only=True):
@@ -158,38 +158,40 @@ def _holdings(inventory: Inventory) -> Iterator[HeldCores]:
 
 
 def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[PlacedCores]:
-    """Place the containers of one pod, if its notes are just as many and as long as they must be."""
+    """Place the containers of one pod, if its annotations are just as many and as long as they must be."""
     pod = inventory.pod(holdings[0].allocation)
-    notes = _notes(pod, inventory) if pod else {}
-    if pod is None or sorted(map(len, notes.values())) != sorted(holding.cards for holding in holdings):
+    annotations = _annotated_cards(pod, inventory) if pod else {}
+    if pod is None or sorted(map(len, annotations.values())) != sorted(holding.cards for holding in holdings):
         return
-    ordered = _by_order(pod, notes)
+    ordered = _by_order(pod, annotations)
     if all(len(ordered.get(held.allocation.container, ())) == held.cards for held in holdings):
         yield from (PlacedCores(held, ordered[held.allocation.container]) for held in holdings)
         return
     for holding in holdings:
-        fitting = {cards for cards in notes.values() if len(cards) == holding.cards}
+        fitting = {cards for cards in annotations.values() if len(cards) == holding.cards}
         if len(fitting) == 1:
             yield PlacedCores(holding, *fitting)
 
 
-def _by_order(pod: Pod, notes: Notes) -> Notes:
-    """Return the notes by the names of the containers. A pod without a phase is not known by its spec."""
+def _by_order(pod: Pod, annotations: AnnotatedCards) -> AnnotatedCards:
+    """Return the annotations by the names of the containers. A pod without a phase is not known by its spec."""
     own = [
         container.name
         for container in pod.containers
         if pod.phase and not (container.is_init or container.is_ephemeral)
     ]
-    return {name: notes[str(place)] for place, name in enumerate(own) if str(place) in notes}
+    return {name: annotations[str(place)] for place, name in enumerate(own) if str(place) in annotations}
 
 
-def _notes(pod: Pod, inventory: Inventory) -> Notes:
-    """Return the cards of each note by the container's place; none of any, if one names what this node lacks."""
+def _annotated_cards(pod: Pod, inventory: Inventory) -> AnnotatedCards:
+    """Return the cards of each annotation by the container's place; none of any, if one names what this node lacks."""
     if pod.annotations.get(ASSIGNED) != "true":
         return {}
-    texts = {key.removeprefix(CARDS): text for key, text in pod.annotations.items() if _NOTE.fullmatch(key)}
-    notes = {place: _cards(text, inventory.by_minor) for place, text in texts.items()}
-    return notes if all(notes.values()) else {}
+    texts = {
+        key.removeprefix(CARDS): text for key, text in pod.annotations.items() if _ANNOTATION.fullmatch(key)
+    }
+    annotations = {place: _cards(text, inventory.by_minor) for place, text in texts.items()}
+    return annotations if all(annotations.values()) else {}
 
 
 def _cards(text: str, by_minor: Mapping[str, str]) -> tuple[str, ...]:

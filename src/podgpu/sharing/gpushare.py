@@ -1,13 +1,13 @@
 """Aliyun gpushare: memory units of a card, one device id each, `UUID-_-N`.
 
 The kubelet picks ids as it likes: only the number that a container got is reliable. The card is the one that the
-scheduler noted on the pod, by a number. Plugins up to 0.3.0 take it for the number in /dev, newer ones hand it to
+scheduler wrote on the pod, by a number. Plugins up to 0.3.0 take it for the number in /dev, newer ones hand it to
 NVIDIA's runtime, which takes it for NVML's index. Nothing on the node shows the version. So where these are
 two different cards, it is undecided which of them a container has until its processes show it.
 
-A newer note spreads a container over several cards, by its place in the spec: `{"PLACE": {"NUMBER": UNITS}}`. Anyone
-who may edit the pod can write there, so it counts only up to what the kubelet gave. Only where the pod is not known or
-has no note, the id's own UUID is used.
+A newer annotation spreads a container over several cards, by its place in the spec: `{"PLACE": {"NUMBER": UNITS}}`.
+Anyone who may edit the pod can write there, so it counts only up to what the kubelet gave. Only where the pod is not
+known or has no annotation, the id's own UUID is used.
 
 A unit is a GiB or a MiB. The plugin does not say which, but the number of units of a card shows it.
 """
@@ -47,14 +47,14 @@ Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
 
 
 class HeldUnits(Struct, frozen=True, kw_only=True):
-    """A container's units on each card, by each reading of the note. `allocation` is one of its ids.
+    """A container's units on each card, by each reading of the annotation. `allocation` is one of its ids.
 
-    `given` is how many it has, `noted` how many of them the note is about.
+    `given` is how many it has, `annotated` how many of them the annotation is about.
     """
 
     allocation: Allocation
     given: int
-    noted: int
+    annotated: int
     readings: tuple[Mapping[str, int], ...]
     source: str
 
@@ -82,7 +82,7 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
-    """By the ids: all of them, in the proportions of the note. Without a note they are all on this card."""
+    """Take all ids, in the proportions of the annotation. Without an annotation they are all on this card."""
     holder = claim.container
     container = holder.namespace, holder.pod, holder.container
     holding = inventory.once(_holdings).get(container)
@@ -90,7 +90,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
         given = sum(allocation.units for allocation in inventory.once(_given).get(container, ()))
         of_card = _of_card(claim.gpu, 0, inventory)
         return MinimumClaim(share=given / max(of_card, given) if of_card else 0.0)
-    more = holding.given / (holding.noted or holding.given)
+    more = holding.given / (holding.annotated or holding.given)
     return MinimumClaim(share=claim.share * more, memory=round((claim.memory_limit_bytes or 0) * more))
 
 
@@ -100,16 +100,16 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 
 
 def _claims(holding: HeldUnits, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
-    noted = number(inventory.pod(holding.allocation), UNITS_OF_CARD)
+    annotated = number(inventory.pod(holding.allocation), UNITS_OF_CARD)
     for card, units in held.items():
-        yield _claim(holding, card, units, _of_card(card, noted, inventory), inventory)
+        yield _claim(holding, card, units, _of_card(card, annotated, inventory), inventory)
 
 
-def _of_card(card: str, noted: int, inventory: Inventory) -> int:
-    """Return how many units a card has. A note may say so, but not that they are smaller than a MiB."""
+def _of_card(card: str, annotated: int, inventory: Inventory) -> int:
+    """Return how many units a card has. An annotation may say so, but not that they are smaller than a MiB."""
     offered = inventory.once(_offered)[card] if inventory.is_seen else inventory.once(by_node)[1]
-    most = inventory.memory.get(card, 0) // MIB or noted
-    return offered or min(noted, most) or _by_memory(card, inventory)
+    most = inventory.memory.get(card, 0) // MIB or annotated
+    return offered or min(annotated, most) or _by_memory(card, inventory)
 
 
 def _claim(holding: HeldUnits, card: str, units: int, of_card: int, inventory: Inventory) -> Claim:
@@ -156,18 +156,18 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
     """`is_alone` says that no other container of the pod has been given anything."""
     pod = inventory.pod(ids[0])
     source, given = "annotation", sum(allocation.units for allocation in ids)
-    noted = given
+    annotated = given
     if pod and SPREAD in pod.annotations:
         spread = _spread(pod, ids[0].container, is_alone=is_alone)
-        noted = sum(spread.values())
-        readings = _readings(spread, inventory) if noted <= given else ()
+        annotated = sum(spread.values())
+        readings = _readings(spread, inventory) if annotated <= given else ()
     elif pod and NUMBER in pod.annotations:
         readings = _readings({pod.annotations[NUMBER]: given}, inventory)
     else:
         named = Counter(allocation.device_id.partition(SEPARATOR)[0] for allocation in ids)
         here = {card: units for card, units in named.items() if card in inventory.gpus}
         readings, source = (here,) if here else (), inventory.source
-    return HeldUnits(allocation=ids[0], given=given, noted=noted, readings=readings, source=source)
+    return HeldUnits(allocation=ids[0], given=given, annotated=annotated, readings=readings, source=source)
 
 
 def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[str, int], ...]:
@@ -183,11 +183,11 @@ def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[s
 
 def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
     """Return a container's units by minor. A pod without a phase is not known by its spec."""
-    note = spreads(pod)
+    annotation = spreads(pod)
     if not pod.phase:
-        return next(iter(note.values())) if len(note) == 1 and is_alone else {}
+        return next(iter(annotation.values())) if len(annotation) == 1 and is_alone else {}
     own = [each.name for each in pod.containers if not (each.is_init or each.is_ephemeral)]
-    return note.get(str(own.index(container)), {}) if container in own else {}
+    return annotation.get(str(own.index(container)), {}) if container in own else {}
 
 
 def _offered(inventory: Inventory) -> Counter[str]:
@@ -219,7 +219,7 @@ def spreads(pod: Pod) -> dict[str, dict[str, int]]:
 def _spreads(text: str) -> dict[str, dict[str, int]]:
     try:
         found = _decode(text)
-    except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
+    except (ValueError, RecursionError):  # what is no annotation, or no text, or nested without end
         return {}
     return found if len(found) <= MOST_CONTAINERS else {}
 
@@ -262,23 +262,23 @@ def usual_unit(of_card: int) -> int:
 def by_node(inventory: Inventory) -> tuple[int, int]:
     """Return how many cards the node has, and the units of each, as far as Kubernetes knows."""
     units = kube_cards.offered(inventory.node.allocatable, RESOURCE)
-    noted = min({number(pod, UNITS_OF_CARD) for pod in inventory.pods} - {0}, default=0)
-    count = kube_cards.offered(inventory.node.allocatable, COUNT) or (units // noted if noted else 0)
-    return count, units // count if count else noted
+    annotated = min({number(pod, UNITS_OF_CARD) for pod in inventory.pods} - {0}, default=0)
+    count = kube_cards.offered(inventory.node.allocatable, COUNT) or (units // annotated if annotated else 0)
+    return count, units // count if count else annotated
 
 
 def _numbers(inventory: Inventory, count: int) -> list[int]:
-    """Count from 0. Where the node does not say how many cards it has, it may share some alone: notes name those."""
-    noted = _noted(inventory)
+    """Count from 0. Where the node does not say how many cards it has, it may share only those in annotations."""
+    annotated = _annotated(inventory)
     is_said = COUNT in inventory.node.allocatable
     return (
-        sorted(noted)
-        if noted and not is_said and len(noted) <= (count or kube_cards.MOST_CARDS)
+        sorted(annotated)
+        if annotated and not is_said and len(annotated) <= (count or kube_cards.MOST_CARDS)
         else list(range(min(count, kube_cards.MOST_CARDS)))
     )
 
 
-def _noted(inventory: Inventory) -> set[int]:
+def _annotated(inventory: Inventory) -> set[int]:
     """Return the numbers of cards on the pods."""
     found = {pod.annotations.get(NUMBER, "") for pod in inventory.pods if not pod.finished}
     for pod in inventory.pods:

@@ -33,7 +33,7 @@ READINGS = frozenset({"memory_total_bytes", MODE})
 
 _UUID_START = re.compile("GPU-|MIG-")
 
-E = TypeVar("E", bound=tuple[object, ...])  # what a note gives one container, device by device
+E = TypeVar("E", bound=tuple[object, ...])  # what an annotation gives one container, device by device
 T = TypeVar("T")
 
 
@@ -66,7 +66,8 @@ def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
 def _is_served(device: Device) -> bool | None:
     """Recognise a plugin's MPS by the card's mode, which admits only its server; else by clients.
 
-    A tenant of a time-sliced card may bring its own MPS, which limits nobody: then there are other processes beside it.
+    A tenant of a time-sliced card may bring its own MPS, which sets no limits: then there are other processes beside
+    it.
     """
     mode = next((reading.value for reading in device.readings if reading.metric == MODE), None)
     if mode == ONE_PROCESS:
@@ -80,9 +81,9 @@ def _is_served(device: Device) -> bool | None:
 class Inventory:
     """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index.
 
-    `source` is where the allocations come from. `namespaces` are those of sharing systems themselves, besides the usual
-    ones: no tenant can make pods there. `node` is what Kubernetes knows of the node, given only where nobody
-    looks at the node itself.
+    `source` is where the allocations come from. `namespaces` are those of sharing systems themselves, besides the
+    usual ones: no tenant can make pods there. `node` is what Kubernetes knows of the node, given only for a node
+    without an agent.
     """
 
     def __init__(
@@ -270,11 +271,11 @@ class Inventory:
     def parts(self, read: Callable[[str, str], tuple[str, int] | None], label: str = "") -> Counter[str]:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
 
-        While a plugin has not registered, nothing is offered, and it is not known: those given out are too few. Nor
-        is anything offered of a device that is not healthy. A plugin cuts all its devices alike, and numbers begin at
-        0, so there are as many parts as of the others, and more than the highest number that was given out: a share
-        must not grow because of what is not known. Where nobody looks at the node, a device
-        has 0 parts unless the node's `label` says how many, or only one number fits.
+        While a plugin has not registered, nothing is offered, and it is not known: those given out are too few. Nor is
+        anything offered of a device that is not healthy. A plugin cuts all its devices alike, and numbers begin at 0,
+        so there are as many parts as of the others, and more than the highest number that was given out: a share must
+        not grow because of what is not known. On a node without an agent, a device has 0 parts unless the node's
+        `label` says how many, or only one number fits.
         """
         if not self.is_seen:
             return self._parts_by_node(read, label)

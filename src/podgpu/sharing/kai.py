@@ -1,12 +1,13 @@
 """KAI Scheduler and Run:ai: fractions of a card, for pods that the kubelet gave nothing.
 
-A reservation pod holds each shared card as a whole. Pods with a part of it carry the label of its group. So the card of
-a group is the one that the kubelet gave its reservation pod. Where the kubelet's list is missing, or its
-ids are not UUIDs, the note that the reservation pod wrote on itself names the card. The fraction, or the MiB, is what
+A reservation pod holds each shared card as a whole. Pods with a part of it carry the label of its group. So the card
+of a group is the one that the kubelet gave its reservation pod. Where the kubelet's list is missing, or its ids are
+not UUIDs, the annotation that the reservation pod wrote on itself names the card. The fraction, or the MiB, is what
 the pod asked for, of each of its cards. Reservation pods themselves have nothing of their cards.
 
 Reservation pods have a namespace of their own, where tenants can write nothing: that alone is proof. Names, labels and
-notes are not, since anybody can write them. Where an administrator has renamed it, `--sharing.namespaces` names it.
+annotations are not, since tenants can write them. Where an administrator has renamed it, `--sharing.namespaces` names
+it.
 
 A pod's author can change the request after the scheduler has read it. It counts as it was when it was highest.
 
@@ -120,12 +121,12 @@ def _reservations(inventory: Inventory) -> dict[PodName, str]:
 
 
 def _card(pod: Pod, given: list[Allocation], inventory: Inventory, *, is_listed: bool) -> str:
-    """Return what the kubelet gave, else what the pod noted, if the kubelet gave it one or was not asked."""
+    """Return what the kubelet gave, else what the pod's annotation says, if the kubelet gave it one or has no list."""
     cards = {allocation.device_id for allocation in given if allocation.device_id in inventory.gpus}
     if cards:
         return cards.pop() if len(cards) == 1 else ""
-    noted = pod.annotations.get(RESERVED_CARD, "")
-    return noted if noted in inventory.gpus and len(given) == is_listed else ""
+    annotated = pod.annotations.get(RESERVED_CARD, "")
+    return annotated if annotated in inventory.gpus and len(given) == is_listed else ""
 
 
 def _cards(inventory: Inventory) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Koordinator: the scheduler writes on the pod which part of which card it has. There are no device ids.
 
-The note applies to the whole pod. Its claims go to the container that the kubelet lists with a GPU, else to the only
-container that asks for a GPU, else to the pod's only container, else to the pod: a container without a name.
+The annotation applies to the whole pod. Its claims go to the container that the kubelet lists with a GPU, else to the
+only container that asks for a GPU, else to the pod's only container, else to the pod: a container without a name.
 """
 
 from collections import Counter, defaultdict
@@ -29,8 +29,8 @@ MEMORY_RATIO = "koordinator.sh/gpu-memory-ratio"
 ISOLATION = "koordinator.sh/gpu-isolation-provider"
 WHOLE_GPU = "nvidia.com/gpu"
 PERCENT = 100
-MOST_CARDS = 256  # no note has as many
-REMEMBERED = 512  # notes that need not be read again
+MOST_CARDS = 256  # no annotation has as many
+REMEMBERED = 512  # annotations that need not be read again
 
 
 class AllocatedCard(Struct):
@@ -46,7 +46,7 @@ class DeviceAllocated(Struct):
 
 
 class CardShare(Struct, frozen=True, kw_only=True):
-    """What the note gives of one card."""
+    """What the annotation gives of one card."""
 
     name: str
     resource: str
@@ -66,9 +66,9 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 def claims(inventory: Inventory) -> Iterator[Claim]:
     listed = inventory.once(_listed)
     for pod in inventory.pods:
-        # Tenants can write notes but not the kubelet's list: a pod that was given a card by its UUID needs no note.
-        noted = ANNOTATION in pod.annotations and not pod.finished
-        if noted and not _names_a_card(listed[pod.uid], inventory):
+        # A pod that was given a card by its UUID needs no annotation: tenants can write those, not the kubelet's list.
+        annotated = ANNOTATION in pod.annotations and not pod.finished
+        if annotated and not _names_a_card(listed[pod.uid], inventory):
             container = ContainerRef(pod.namespace, pod.name, _container(pod, listed[pod.uid]), pod.uid)
             for card, part in _parts(pod, inventory).items():
                 yield Claim(
@@ -168,7 +168,7 @@ def _is_gpu(resource: str) -> bool:
 
 
 def _parts(pod: Pod, inventory: Inventory) -> dict[str, CardShare]:
-    """Return what the note gives, by the card's UUID. No scheduler names a card twice, so such a card is skipped."""
+    """Return what is given, by the card's UUID. No scheduler names a card twice: such a card is skipped."""
     entries = _entries(pod.annotations.get(ANNOTATION, ""))
     cards = [_card(entry, inventory) for entry in entries]
     times = Counter(cards)
@@ -183,12 +183,12 @@ def _parts(pod: Pod, inventory: Inventory) -> dict[str, CardShare]:
 def _entries(text: str) -> list[AllocatedCard]:
     try:
         return _decode(text).gpu[:MOST_CARDS] if text else []
-    except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
+    except (ValueError, RecursionError):  # what is no annotation, or no text, or nested without end
         return []
 
 
 def _card(entry: AllocatedCard, inventory: Inventory) -> str | None:
-    """Return the card, if this node has it and the note does not contradict itself."""
+    """Return the card, if this node has it and the annotation does not contradict itself."""
     by_minor = None if entry.minor is None else inventory.by_minor.get(str(entry.minor))
     if not entry.id.startswith("GPU-"):
         return by_minor

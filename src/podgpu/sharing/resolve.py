@@ -220,7 +220,7 @@ def excused(inventory: Inventory, known: Iterable[SharingSystem]) -> dict[str, t
 
 
 def holders(inventory: Inventory, known: Iterable[SharingSystem]) -> frozenset[tuple[str, str]]:
-    """Return the pods that were given a GPU, or a part of one, by namespace and name, whoever pays for it."""
+    """Return the pods that were given a GPU, or a part of one, by namespace and name."""
     signs = signs_of(known)
     given = (*inventory.allocations, *inventory.disputed, *inventory.dynamic_allocations)
     return frozenset((held.namespace, held.pod) for held in given if is_gpu(held.resource, signs))

@@ -97,7 +97,7 @@ Entry: TypeAlias = tuple[VolcanoDevice | None, ...]  # one container's devices; 
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    """Memory and cores of a vGPU are in the same note as the vGPU itself."""
+    """Memory and cores of a vGPU are in the same annotation as the vGPU itself."""
     pod = inventory.pod(allocation)
     kind = _kind(allocation, inventory)
     if pod is None or kind is None:
@@ -119,23 +119,23 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
-    """Withdraw claims that go by the UUIDs of a pod with a note: the plugin goes by the note."""
+    """Withdraw claims that go by the UUIDs of a pod with an annotation: the plugin goes by the annotation."""
     if claim.resource != NUMBER or claim.system == NAME:
         return False
     return claim.container.pod_uid in inventory.once(_indexed)
 
 
 def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
-    """Yield where note and UUIDs name different cards. The plugin goes by the note, if it can read the pod."""
+    """Yield where annotation and UUIDs name different cards. The plugin goes by the annotation, if it can read it."""
     given = inventory.once(_given)
     for pod in inventory.pods if given else ():
         for held in given.get((NUMBER, pod.uid), {}).values():
-            noted = tuple(_whole(pod, held, inventory))
+            annotated = tuple(_whole(pod, held, inventory))
             listed = tuple(
                 inventory.claim(given, given.device_id, system=NAME) for given in held if given.device_id
             )
-            if noted and listed and {claim.gpu for claim in noted} != {claim.gpu for claim in listed}:
-                yield AmbiguousClaims(options=(noted, listed), usual=0)
+            if annotated and listed and {claim.gpu for claim in annotated} != {claim.gpu for claim in listed}:
+                yield AmbiguousClaims(options=(annotated, listed), usual=0)
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
@@ -208,11 +208,11 @@ def _kind(allocation: Allocation, inventory: Inventory) -> str | None:
         return resource if resource in (VGPU_MEMORY, MEMORY) else None
     if resource == NUMBER:
         return NUMBER if device_id in inventory.gpus else None
-    is_vgpu = resource == VGPU or (inventory.once(_is_renamed) and _is_noted(allocation, inventory))
+    is_vgpu = resource == VGPU or (inventory.once(_is_renamed) and _is_annotated(allocation, inventory))
     return VGPU if is_vgpu and _VGPU.fullmatch(device_id) else None
 
 
-def _is_noted(allocation: Allocation, inventory: Inventory) -> bool:
+def _is_annotated(allocation: Allocation, inventory: Inventory) -> bool:
     pod = inventory.pod(allocation)
     return pod is not None and VGPU_IDS in pod.annotations
 
@@ -271,8 +271,8 @@ def _number(held: list[Allocation]) -> int:
 def _indexed(inventory: Inventory) -> dict[str, tuple[str, ...]]:
     """Return the cards that pods were given by index, by the UID of the pod; none, if one of them is not here."""
     by_index = inventory.by_index
-    noted = {pod.uid: pod.annotations.get(INDICES, "") for pod in inventory.pods}
-    read = {uid: text.split(",") for uid, text in noted.items() if _INDICES.fullmatch(text)}
+    annotated = {pod.uid: pod.annotations.get(INDICES, "") for pod in inventory.pods}
+    read = {uid: text.split(",") for uid, text in annotated.items() if _INDICES.fullmatch(text)}
     return {
         uid: tuple(by_index[index] for index in indices) if set(indices) <= by_index.keys() else ()
         for uid, indices in read.items()
@@ -289,7 +289,7 @@ def _vgpu_unit(inventory: Inventory) -> MemoryUnit:
 
 
 def _is_old(inventory: Inventory) -> bool:
-    """Whether the plugin offers vGPUs and neither memory nor cores, and nobody was given any."""
+    """Whether the plugin offers vGPUs and neither memory nor cores, and no container was given any."""
     has_vgpus = any(resource == VGPU for resource, _ in inventory.allocatable)
     has_parts = any(_PART.fullmatch(device_id) for _, device_id in inventory.allocatable)
     return has_vgpus and not has_parts and not any(kind != VGPU for kind, _ in inventory.once(_given))

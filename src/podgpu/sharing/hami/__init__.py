@@ -2,8 +2,8 @@
 
 The kubelet picks ids `UUID-N` as it likes: only the number that a container got is reliable. The scheduler writes the
 cards on the pod. With `enableGetPreferredAllocation` the plugin keeps to the ids after all, which only a container's
-processes can show. Where such notes cannot be seen, the file that the library in the container keeps has them. Tenants
-can write both, so neither counts for more than the kubelet gave.
+processes can show. Where such annotations cannot be seen, the file that the library in the container keeps has them.
+Tenants can write both, so neither counts for more than the kubelet gave.
 
 A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it
 is 0: the limit is a fact, a share would be a guess.
@@ -53,12 +53,12 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
-    """Yield where note and ids name different cards."""
+    """Yield where annotation and ids name different cards."""
     given = inventory.once(_given)
-    noted: defaultdict[ContainerRef, list[Claim]] = defaultdict(list)
-    for claim in inventory.once(_noted):
-        noted[claim.container].append(claim)
-    for container, claims in noted.items():
+    annotated: defaultdict[ContainerRef, list[Claim]] = defaultdict(list)
+    for claim in inventory.once(_annotated):
+        annotated[claim.container].append(claim)
+    for container, claims in annotated.items():
         listed = tuple(_listed(claims, given[container.pod_uid][container.container], inventory))
         if listed and {claim.gpu for claim in listed} != {claim.gpu for claim in claims}:
             yield AmbiguousClaims(options=(tuple(claims), listed), usual=0)
@@ -97,7 +97,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
 def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
     """Return by whose spec the entry of a container was written, where it is another's."""
     found: dict[ContainerRef, ContainerRef] = {}
-    for pod, counts, resources in inventory.once(_with_notes):
+    for pod, counts, resources in inventory.once(_annotated_pods):
         refer = partial(ContainerRef, pod.namespace, pod.name, pod_uid=pod.uid)
         lent = lenders(pod, counts, resources)
         found |= {refer(container=name): refer(container=lender) for name, lender in lent.items()}
@@ -105,7 +105,7 @@ def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    """Ids of other resources are HAMi's only by a note, and this one says nothing."""
+    """Leave out ids of other resources: these are HAMi's only by an annotation, and this one says nothing."""
     placed = inventory.once(_holders)
     for uid, containers in inventory.once(_given).items() if inventory.once(_is_here) else ():
         for name, ids in containers.items():
@@ -120,8 +120,8 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 def _is_here(inventory: Inventory) -> bool:
     """Whether anything but ids shows that it is HAMi's node: other plugins have such ids too."""
     limits = (name for pod in inventory.pods for container in pod.containers for name in container.limits)
-    noted = any(DEVICES_ALLOCATED in pod.annotations for pod in inventory.pods)
-    return noted or bool(inventory.vgpus) or any(name.startswith(SIGNS) for name in limits)
+    annotated = any(DEVICES_ALLOCATED in pod.annotations for pod in inventory.pods)
+    return annotated or bool(inventory.vgpus) or any(name.startswith(SIGNS) for name in limits)
 
 
 def _parts(inventory: Inventory) -> Counter[str]:
@@ -135,19 +135,19 @@ def _holders(inventory: Inventory) -> set[tuple[str, str]]:
 
 
 def _claims(inventory: Inventory) -> tuple[Claim, ...]:
-    noted = inventory.once(_noted)
-    return (*noted, *_within(list(_by_cache(inventory.once(_given), inventory)), noted))
+    annotated = inventory.once(_annotated)
+    return (*annotated, *_within(list(_by_cache(inventory.once(_given), inventory)), annotated))
 
 
-def _noted(inventory: Inventory) -> tuple[Claim, ...]:
-    return tuple(_by_note(inventory.once(_given), inventory))
+def _annotated(inventory: Inventory) -> tuple[Claim, ...]:
+    return tuple(_by_annotation(inventory.once(_given), inventory))
 
 
-def _listed(noted: Sequence[Claim], ids: Sequence[Allocation], inventory: Inventory) -> Iterator[Claim]:
-    """Claim as much of the cards that the ids name, unless the note's parts differ: which is whose is not known."""
+def _listed(annotated: Sequence[Claim], ids: Sequence[Allocation], inventory: Inventory) -> Iterator[Claim]:
+    """Claim as much of the cards that the ids name, unless the annotation's parts differ: which is which is unknown."""
     named = [next(inventory.named(allocation.device_id), "") for allocation in ids]
-    parts = {(claim.memory_limit_bytes, claim.core_limit_ratio) for claim in noted}
-    is_whole = len(noted) == len(ids) and not any(claim.mig for claim in noted)
+    parts = {(claim.memory_limit_bytes, claim.core_limit_ratio) for claim in annotated}
+    is_whole = len(annotated) == len(ids) and not any(claim.mig for claim in annotated)
     if not is_whole or len(parts) > 1 or "" in named or len(set(named)) < len(named):
         return
     ((memory, cores),) = parts
@@ -156,14 +156,14 @@ def _listed(noted: Sequence[Claim], ids: Sequence[Allocation], inventory: Invent
             text=allocation.device_id, card=card, memory=memory or 0, cores=round((cores or 0.0) * ALL_CORES)
         )
         claim = _claim(allocation, part, "annotation", inventory)
-        yield msgspec.structs.replace(claim, index=noted[0].index if len(ids) == 1 else None)
+        yield msgspec.structs.replace(claim, index=annotated[0].index if len(ids) == 1 else None)
 
 
 def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
-    """Whether an id is HAMi's. The resource may have any name, if the pod has a note.
+    """Whether an id is HAMi's. The resource may have any name, if the pod has an annotation.
 
     Ids like those of NVIDIA's plugin are HAMi's only on a node that its library has left a file on. Where ids are not
-    known, a note makes the device HAMi's.
+    known, an annotation makes the device HAMi's.
     """
     if _ID.fullmatch(allocation.device_id) and allocation.resource.startswith(VENDOR):
         return True
@@ -190,8 +190,8 @@ def _given(inventory: Inventory) -> Given:
     return given
 
 
-def _with_notes(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set[str]]]:
-    """Return the pods with a note that were given something: how many ids each container, and of which resources."""
+def _annotated_pods(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set[str]]]:
+    """Return the annotated pods that were given something: how many ids each container, and of which resources."""
     given = inventory.once(_given)
     found = []
     for pod in inventory.pods:
@@ -204,8 +204,8 @@ def _with_notes(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set[str
     return found
 
 
-def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
-    for pod, counts, resources in inventory.once(_with_notes):
+def _by_annotation(given: Given, inventory: Inventory) -> Iterator[Claim]:
+    for pod, counts, resources in inventory.once(_annotated_pods):
         for container, entry in matched(pod, counts, resources).items():
             for index, each in enumerate(entry):
                 if each and each.card in inventory.gpus:
@@ -214,11 +214,11 @@ def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
 
 
 def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
-    """Claim what a container's own file names, where notes cannot be seen, and no more cards than it has ids."""
-    unnoted = {pod.uid for pod in inventory.pods if not pod.annotations}
+    """Claim what a container's own file names, where annotations cannot be seen, and no more cards than it has ids."""
+    bare = {pod.uid for pod in inventory.pods if not pod.annotations}
     files: dict[str, dict[str, list[VirtualGpu]]] = {}
     for vgpu in inventory.vgpus:
-        if vgpu.pod_uid in unnoted:
+        if vgpu.pod_uid in bare:
             files.setdefault(vgpu.pod_uid, {}).setdefault(vgpu.container, []).append(vgpu)
     shared = _shared(inventory) if files else set()
     for uid, folders in files.items():
@@ -240,13 +240,13 @@ def _shared(inventory: Inventory) -> set[str]:
     return set(inventory.gpus) - set(inventory.instances.values()) - others
 
 
-def _within(cached: Sequence[Claim], noted: Sequence[Claim]) -> Iterator[Claim]:
-    """Let files share what notes leave of a card, so that a large number in one file takes nothing from the others.
+def _within(cached: Sequence[Claim], annotated: Sequence[Claim]) -> Iterator[Claim]:
+    """Let files share what annotations leave of a card: a large number in one file takes nothing from the others.
 
     If that is too little for all of them, each has at most an equal part of it.
     """
     taken: defaultdict[str, float] = defaultdict(float)
-    for claim in noted:
+    for claim in annotated:
         taken[claim.gpu] += claim.share
     by_card: defaultdict[str, list[Claim]] = defaultdict(list)
     for claim in cached:
@@ -283,7 +283,7 @@ def _claim(allocation: Allocation, device: HamiDevice, source: str, inventory: I
 
 
 def _instance(device: HamiDevice, inventory: Inventory) -> str | None:
-    """Return the MIG instance, if the note has its UUID, or its place and it is as large as noted."""
+    """Return the MIG instance, if the annotation has its UUID, or its place and it is as large as annotated."""
     if inventory.instances.get(device.mig) == device.card:
         return device.mig
     instances = inventory.migs.get(device.card, ())

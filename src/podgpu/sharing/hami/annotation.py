@@ -28,7 +28,7 @@ MIB = 1 << 20
 MOST_MIB = 1 << 24
 MOST_ENTRIES = 512  # no pod has as many containers
 MOST_DEVICES = 1024  # in all entries
-REMEMBERED = 512  # notes that need not be read again
+REMEMBERED = 512  # annotations that need not be read again
 NO_DEVICE = ("", ",,0,0")
 # In MIG mode versions before 2.10 put the template and the instance's place in it in brackets after the UUID.
 _DEVICE = re.compile(
@@ -40,7 +40,7 @@ _DEVICE = re.compile(
 class HamiDevice(Struct, frozen=True, kw_only=True):
     """What a container has of a card: bytes and percent, 0 where there is no limit.
 
-    `mig` is the UUID of an instance, if the note names one; `place` its place among the card's, if it has that.
+    `mig` is the UUID of an instance, if the annotation names one; `place` its place among the card's, if it has that.
     """
 
     text: str
@@ -85,7 +85,7 @@ def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     """Name whose entry an init container has, where it has another's.
 
     Versions up to 2.6 write none for init containers, and their plugin gives the first entry of the right length to
-    whoever starts first. The container that it was written for asked for devices and was given none.
+    the container that starts first. The container that it was written for asked for devices and was given none.
     """
     entries = _entries(pod.annotations[DEVICES_ALLOCATED], pod.annotations.get(MIG_ALLOCATIONS, "[]"))
     lasting = [
@@ -174,10 +174,13 @@ def _slice(text: str, mig: str) -> HamiDevice | None:
 def _migs(text: str) -> dict[tuple[int, int], str]:
     """Instances by the places of the entry and of the device in it."""
     try:
-        notes = msgspec.json.decode(text, type=list[MigAllocation])
+        annotations = msgspec.json.decode(text, type=list[MigAllocation])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return {}
-    return {(note.container_index, note.device_index): note.mig_uuid for note in notes}
+    return {
+        (annotation.container_index, annotation.device_index): annotation.mig_uuid
+        for annotation in annotations
+    }
 
 
 def cards(node: KubeNode) -> Iterator[Device]:

@@ -3,8 +3,8 @@
 A tenant can write every one of them. Whatever they are, `parse` returns something plausible or raises `BadRegion`.
 
 Numbers are little-endian. After the cards' UUIDs and limits come 1024 slots, one for each process, those in use first;
-then the number of those in use. Newer files have a version, wider slots and the time of the last kernel. There are five
-layouts: two without a version, 1.1, 1.2, and one of HAMi 2.8.1 that also says 1.1 and differs in size.
+then the number of those in use. Newer files have a version, wider slots and the time of the last kernel. There are
+five layouts: two without a version, 1.1, 1.2, and one of HAMi 2.8.1 that also says 1.1 and differs in size.
 """
 
 import re
