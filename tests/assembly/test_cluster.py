@@ -129,9 +129,9 @@ async def test_a_pod_with_the_labels_of_an_agent_does_not_speak_for_its_node(
             fake.pods_at = {"podgpu-x1": fleet.urls[0], "forged": fleet.urls[1]}
             async with opened(fake) as cluster:
                 node = only(cluster)
-                (part,) = (one for one in cluster.loop.cluster.parts if one.name == "agents")
+                (part,) = (part for part in cluster.loop.cluster.parts if part.name == "agents")
         assert (node.state, node.reason) == (("fresh", "") if len(agents) > 1 else ("allocation", "no_agent"))
-        assert not [one for one in fake.requests if "/forged:" in one.path]
+        assert not [request for request in fake.requests if "/forged:" in request.path]
     assert part.fault and f"; {named} have these labels and are not asked" in part.fault.detail
 
 

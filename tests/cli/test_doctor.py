@@ -20,7 +20,7 @@ __all__ = ["library"]
 
 
 def checks(out: str) -> dict[str, Any]:
-    return {one["id"]: one for one in json.loads(out)["checks"]}
+    return {check["id"]: check for check in json.loads(out)["checks"]}
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ async def test_doctor_judges_the_cluster_and_every_node(
         assert await run("doctor", cluster, "-o", "json", f"--bundle={bundle}", "--scrub") == 1
         document = json.loads(capfd.readouterr().out)
         assert await run("doctor", cluster, "--node=sound") == 0
-    assert {one["id"] for one in document["checks"]} >= {"cluster.nodes", "cluster.versions"}
+    assert {check["id"] for check in document["checks"]} >= {"cluster.nodes", "cluster.versions"}
     assert {node["node"]: node["counts"]["FAIL"] > 0 for node in document["nodes"]} == {
         "sound": False,
         "odd": True,
@@ -77,7 +77,7 @@ async def test_doctor_judges_the_cluster_and_every_node(
 
 def assert_scrubbed(bundle: Path) -> None:
     with tarfile.open(bundle) as archive:
-        files = {Path(one.name).name: archive.extractfile(one) for one in archive}
+        files = {Path(member.name).name: archive.extractfile(member) for member in archive}
         texts = {name: file.read().decode() for name, file in files.items() if file}
     assert texts.keys() == {"findings.json", "snapshots.json", "options.json", "versions.json"}
     options = json.loads(texts["options.json"])

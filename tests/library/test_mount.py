@@ -59,12 +59,12 @@ async def ask(
         return Answer(answer.status, fields, await answer.read())
 
 
-def same(one: Answer, other: Answer) -> bool:
+def same(answer: Answer, other: Answer) -> bool:
     """But for the time of day."""
     fields = [
-        {name: value for name, value in each.headers.items() if name != "date"} for each in (one, other)
+        {name: value for name, value in each.headers.items() if name != "date"} for each in (answer, other)
     ]
-    return (one.status, one.body, fields[0]) == (other.status, other.body, fields[1])
+    return (answer.status, answer.body, fields[0]) == (other.status, other.body, fields[1])
 
 
 @asynccontextmanager

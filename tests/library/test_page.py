@@ -55,7 +55,7 @@ def test_a_page_without_a_card_says_so() -> None:
 
 def test_what_makes_no_sense_is_counted() -> None:
     snapshot = library.read_page(T4 + b'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID=} hot\n')
-    assert [(one.reason, one.count) for one in snapshot.errors] == [("malformed_sample", 1)]
+    assert [(error.reason, error.count) for error in snapshot.errors] == [("malformed_sample", 1)]
 
 
 @given(st.text() | st.binary())

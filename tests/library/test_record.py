@@ -21,11 +21,11 @@ def test_the_rows_are_those_of_the_document(snapshot: Snapshot) -> None:
     rows = library.gpu_metrics(snapshot)
     assert len(rows) == len(served) > 0
     names = library.GpuMetric.__struct_fields__
-    for row, one in zip(rows, served, strict=True):
-        assert set(names) - set(one) <= OMITTED_IF_EMPTY
-        assert [name for name in names if name in one] == list(one)
-        assert {name: getattr(row, name) for name in one if name != "timestamp"} == {
-            name: value for name, value in one.items() if name != "timestamp"
+    for row, found in zip(rows, served, strict=True):
+        assert set(names) - set(found) <= OMITTED_IF_EMPTY
+        assert [name for name in names if name in found] == list(found)
+        assert {name: getattr(row, name) for name in found if name != "timestamp"} == {
+            name: value for name, value in found.items() if name != "timestamp"
         }
         assert row.timestamp.timestamp() == pytest.approx(snapshot.taken_at)
 

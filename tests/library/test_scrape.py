@@ -28,14 +28,14 @@ Client = TestClient[web.Request, web.Application]
 
 
 async def test_a_page_that_fails_does_not_hide_the_others() -> None:
-    async with FakeExporter(T4) as one, FakeExporter(MPS) as other:
+    async with FakeExporter(T4) as first, FakeExporter(MPS) as other:
         gone = "http://127.0.0.1:1/metrics"
-        found = await library.scrape([one.url, gone, other.url, one.url])
-    assert list(found) == [one.url, gone, other.url]
+        found = await library.scrape([first.url, gone, other.url, first.url])
+    assert list(found) == [first.url, gone, other.url]
     assert [len(snapshot.cards) for snapshot in found.values()] == [1, 0, 1]
     [part] = found[gone].parts
     assert part.fault and (part.up, part.fault.reason) == (False, "page_unreachable")
-    assert library.gpu_metrics(found[one.url]) != []
+    assert library.gpu_metrics(found[first.url]) != []
 
 
 async def test_the_rows_of_a_page_have_the_workloads_that_a_resolver_finds() -> None:

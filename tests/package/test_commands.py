@@ -86,9 +86,9 @@ def served(clean: Clean) -> Iterator[dict[str, Served]]:
     """All commands that serve, at once: to start one after the other would take long."""
     with ExitStack() as stack:
         found = {line: start(clean, line) for line in [DEMO, *(each.line for each in tried("serve"))]}
-        for one in found.values():
-            stack.callback(one.process.communicate, timeout=PATIENCE)
-            stack.callback(one.process.terminate)
+        for each in found.values():
+            stack.callback(each.process.communicate, timeout=PATIENCE)
+            stack.callback(each.process.terminate)
         yield found
 
 

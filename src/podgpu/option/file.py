@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,40 +88,21 @@ def parsed(text: str) -> object:
                 raise Malformed(event.start_mark.line + 1, what, is_alias=True)
             return super().compose_node(parent, index)
 
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002
+            """Refuse a key that appears twice: YAML would silently ignore the first."""
+            seen: set[str] = set()
+            for key in (key for key, _ in node.value if isinstance(key.value, str)):
+                if key.value in seen:
+                    what = f"{key.value!r} appears twice; put its keys together"
+                    raise Malformed(key.start_mark.line + 1, what)
+                seen.add(key.value)
+            return super().construct_mapping(node, deep)
+
     try:
-        loader = Loader(text)
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        _refuse_twice(node)
-        return loader.construct_document(node)
+        found: object = Loader(text).get_single_data()
+        return found
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise Malformed(line, f"not valid YAML, {error.problem}; correct the file") from None
     except (yaml.YAMLError, RecursionError):
         raise Malformed(0, "not valid YAML; correct the file") from None
-
-
-def _refuse_twice(node: Any) -> None:
-    """Refuse a key that appears twice: YAML would silently ignore the first."""
-    waiting = [node]
-    while waiting:
-        found = waiting.pop()
-        if not isinstance(found.value, list):
-            continue
-        waiting += _values(found.value)
-
-
-def _values(children: list[Any]) -> Iterator[Any]:
-    seen: set[str] = set()
-    for child in children:
-        if not isinstance(child, tuple):
-            yield child
-            continue
-        key, value = child
-        if isinstance(key.value, str):
-            if key.value in seen:
-                line = key.start_mark.line + 1
-                raise Malformed(line, f"{key.value!r} appears twice; put its keys together")
-            seen.add(key.value)
-        yield value

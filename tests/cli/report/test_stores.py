@@ -31,7 +31,7 @@ class OneHour(StubStore):
             return matrix()
         if "podgpu_gpu_info" in query:
             return vector(({**CARD, "model": "NVIDIA H200"}, "1"))
-        metric = next((one for one in COUNTERS if one in query), None)
+        metric = next((counter for counter in COUNTERS if counter in query), None)
         if metric is None or query.startswith("resets"):
             return vector()
         return vector((COUNTERS[metric], "4600" if query.startswith("max_over_time") else "1000"))
@@ -90,7 +90,7 @@ async def report(
     return code, printed.out, printed.err
 
 
-@pytest.mark.parametrize("store", [Thanos(), OldThanos(), Victoria()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("store", [Thanos(), OldThanos(), Victoria()], ids=lambda store: type(store).__name__)
 async def test_no_bill_is_made_of_half_of_the_data_unless_that_is_wanted(
     store: StubStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,7 +111,7 @@ async def test_mimir_is_asked_below_its_path_with_its_tenant(
     headers.write_text("X-Scope-OrgID: team-a\n")
     tenant = f"--prometheus.headers-file={headers}"
     code, out, _ = await report(capsys, Mimir(), tenant, path="/prometheus")
-    [row] = [one for one in json.loads(out)["rows"] if one["row"] == "group"]
+    [row] = [group for group in json.loads(out)["rows"] if group["row"] == "group"]
     assert (code, row["namespace"], row["gpu_seconds"]) == (0, "ml", 3600.0)
     code, _, err = await report(capsys, Mimir(), path="/prometheus")
     assert code == 2 and "store_refused: HTTP 401: no org id" in err
@@ -121,4 +121,4 @@ async def test_mimir_is_asked_below_its_path_with_its_tenant(
 async def test_thanos_gives_raw_samples_and_each_of_them_once(capsys: pytest.CaptureFixture[str]) -> None:
     store = OneHour()
     assert (await report(capsys, store))[0] == 0
-    assert {(one["dedup"], one["max_source_resolution"]) for one in store.asked} == {("true", "0s")}
+    assert {(query["dedup"], query["max_source_resolution"]) for query in store.asked} == {("true", "0s")}

@@ -1,4 +1,4 @@
-"""The view of an agent or a cluster over HTTP, against real servers."""
+"""An agent or a cluster over HTTP, against real servers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -62,37 +62,37 @@ async def test_an_agent_is_a_cluster_of_one_node() -> None:
     node = StubNode()
     node.current = SNAPSHOT
     async with serving(node) as server:
-        view = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
-        (found,) = view.cluster.nodes
+        target = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
+        (found,) = target.cluster.nodes
         assert (found.name, found.state, found.origin) == (SNAPSHOT.node, "fresh", "agent")
-        assert len(view.full(SNAPSHOT.node).cards) == len(SNAPSHOT.cards)
-        await asyncio.to_thread(view.close)
+        assert len(target.full(SNAPSHOT.node).cards) == len(SNAPSHOT.cards)
+        await asyncio.to_thread(target.close)
 
 
 async def test_a_newer_snapshot_is_noticed_and_an_equal_one_is_not() -> None:
     node = StubNode()
     node.current = replace(SNAPSHOT, interval_seconds=0.1)
     async with serving(node) as server:
-        view = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
-        first = view.cluster
-        assert await asyncio.to_thread(view.changed, first, 0.6) is first
+        target = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
+        first = target.cluster
+        assert await asyncio.to_thread(target.changed, first, 0.6) is first
         node.current = replace(node.current, taken_at=2.0)
-        later = await asyncio.to_thread(view.changed, first, 3.0)
+        later = await asyncio.to_thread(target.changed, first, 3.0)
         assert later.taken_at == 2.0
-        await asyncio.to_thread(view.close)
+        await asyncio.to_thread(target.close)
 
 
 async def test_an_agent_that_goes_away_leaves_its_last_snapshot_and_a_word_about_it() -> None:
     node = StubNode()
     node.current = replace(SNAPSHOT, interval_seconds=0.1)
     async with serving(node) as server:
-        view = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
-    later = await asyncio.to_thread(view.changed, view.cluster, 3.0)
-    assert later.nodes == view.cluster.nodes
+        target = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
+    later = await asyncio.to_thread(target.changed, target.cluster, 3.0)
+    assert later.nodes == target.cluster.nodes
     (part,) = later.parts
     assert part.fault is not None
     assert "refuses the connection" in part.fault.detail
-    await asyncio.to_thread(view.close)
+    await asyncio.to_thread(target.close)
 
 
 async def test_a_cluster_is_recognised_by_its_answer() -> None:
@@ -104,13 +104,13 @@ async def test_a_cluster_is_recognised_by_its_answer() -> None:
         return reply(json.encode(SNAPSHOT) if "/api/v1/snapshot?node=" in head else body)
 
     async with server_of(answer) as url:
-        view = await seen_at(url)
-        assert view.cluster.name == "lab"
-        assert [one.state for one in view.cluster.nodes] == ["fresh", "failed"]
-        assert (await asyncio.to_thread(view.full, SNAPSHOT.node)).node == SNAPSHOT.node
+        target = await seen_at(url)
+        assert target.cluster.name == "lab"
+        assert [node.state for node in target.cluster.nodes] == ["fresh", "failed"]
+        assert (await asyncio.to_thread(target.full, SNAPSHOT.node)).node == SNAPSHOT.node
         with pytest.raises(UserError, match="node silent does not answer"):
-            await asyncio.to_thread(view.full, "silent")
-        await asyncio.to_thread(view.close)
+            await asyncio.to_thread(target.full, "silent")
+        await asyncio.to_thread(target.close)
 
 
 async def problem(answer: bytes, *, then_wait: bool = False) -> str:
@@ -156,8 +156,8 @@ async def test_a_login_is_read_from_its_file(tmp_path: Path, option: str, text: 
         return reply(cluster_json.encode(CLUSTER))
 
     async with server_of(answer) as url:
-        view = await seen_at(url, **{option: tmp_path / "secret"})
-        await asyncio.to_thread(view.close)
+        target = await seen_at(url, **{option: tmp_path / "secret"})
+        await asyncio.to_thread(target.close)
     assert sent in heads[0]
 
 

@@ -28,7 +28,7 @@ CLUSTER = reconclude(
     ),
     SETTINGS,
 )
-BOARD = TopRows(CLUSTER, EVERYTHING)
+ROWS = TopRows(CLUSTER, EVERYTHING)
 
 
 def as_text(lines: list[Line]) -> list[str]:
@@ -36,7 +36,7 @@ def as_text(lines: list[Line]) -> list[str]:
 
 
 def screen(state: TopState, width: int = 120, height: int = 40) -> list[str]:
-    return as_text(render(BOARD, state, width, height).lines)
+    return as_text(render(ROWS, state, width, height).lines)
 
 
 def pressed(*keys: str) -> TopState:
@@ -49,8 +49,8 @@ def pressed(*keys: str) -> TopState:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
 def test_no_name_is_too_long_or_too_odd_for_the_screen(view: str, width: int) -> None:
-    opened = frozenset((view, entry.key) for entry in BOARD.all(view))
-    lines = render(BOARD, TopState(view=view, opened=opened), width, 60).lines
+    opened = frozenset((view, entry.key) for entry in ROWS.all(view))
+    lines = render(ROWS, TopState(view=view, opened=opened), width, 60).lines
     assert len(lines) == 60
     assert all(width_of(line) <= width for line in lines)
     assert all(text.isprintable() for line in lines for text, _ in line)
@@ -77,7 +77,7 @@ def test_a_node_that_does_not_answer_keeps_its_row() -> None:
 
 def test_a_pending_pod_has_a_row_without_numbers_and_says_what_it_asks_for() -> None:
     state = TopState(words="waits")
-    entry = BOARD.shown(state)[0]
+    entry = ROWS.shown(state)[0]
     lines = screen(TopState(words="waits", opened=frozenset({("pods", entry.key)})))
     assert lines[4].split()[0] == "ml/waits" and lines[4].split()[-1] == "pending"
     assert lines[5].strip() == "4 nvidia.com/gpu"
@@ -87,11 +87,11 @@ def test_rows_are_sorted_by_any_column_and_the_unknown_is_last() -> None:
     state = TopState()
     for _ in range(10):
         state = press(state, "s", 10)
-        rows = [entry.row for entry in BOARD.shown(state)]
+        rows = [entry.row for entry in ROWS.shown(state)]
         if state.sorts["pods"] == "MEM GiB":
             known = [row.memory_used_bytes for row in rows]
-            assert known == sorted(known, key=lambda one: (one is None, -(one or 0)))
-            turned = [entry.row.memory_used_bytes for entry in BOARD.shown(press(state, "r", 10))]
+            assert known == sorted(known, key=lambda value: (value is None, -(value or 0)))
+            turned = [entry.row.memory_used_bytes for entry in ROWS.shown(press(state, "r", 10))]
             assert turned[-1] is None and all(a <= b for a, b in pairwise(turned) if a and b)
             return
     pytest.fail("no column has the memory")
@@ -100,7 +100,7 @@ def test_rows_are_sorted_by_any_column_and_the_unknown_is_last() -> None:
 def test_the_filter_works_while_it_is_typed() -> None:
     typed = pressed("/", "l", "l", "a", "m", "x", "backspace")
     assert typed.words == "llam" and typed.typing
-    assert {entry.row.name for entry in BOARD.shown(typed)} == {"llama-0"}
+    assert {entry.row.name for entry in ROWS.shown(typed)} == {"llama-0"}
     assert pressed("/", "q").quits is False
     assert pressed("/", "q", "escape").words == ""
 
@@ -113,19 +113,19 @@ def test_the_bar_shows_what_is_certain_and_what_is_in_doubt() -> None:
 
 
 def test_10_000_pods_scroll_without_a_pause() -> None:
-    board = TopRows(CLUSTER, EVERYTHING)
-    few = board.all("pods")
-    board._entries["pods"] = [
-        SummaryItem(one.row, f"{one.key}/{number}", one.order, one.places)
+    rows = TopRows(CLUSTER, EVERYTHING)
+    few = rows.all("pods")
+    rows._entries["pods"] = [
+        SummaryItem(item.row, f"{item.key}/{number}", item.order, item.places)
         for number in range(2000)
-        for one in few
+        for item in few
     ]
-    assert len(board.shown(TopState())) >= 10_000
-    opened = frozenset({("pods", board.shown(TopState())[7000].key)})
-    assert min(seconds(board, TopState(line=line, opened=opened)) for line in range(0, 10_000, 1000)) < 0.05
+    assert len(rows.shown(TopState())) >= 10_000
+    opened = frozenset({("pods", rows.shown(TopState())[7000].key)})
+    assert min(seconds(rows, TopState(line=line, opened=opened)) for line in range(0, 10_000, 1000)) < 0.05
 
 
-def seconds(board: TopRows, state: TopState) -> float:
+def seconds(rows: TopRows, state: TopState) -> float:
     begun = time.perf_counter()
-    assert render(board, state, 200, 50).line == state.line
+    assert render(rows, state, 200, 50).line == state.line
     return time.perf_counter() - begun

@@ -125,10 +125,10 @@ async def test_the_evidence_for_a_program(ask: Ask) -> None:
     found = json.loads(out)
     assert (found["schema"], found["name"]) == (1, "ml/llama-0")
     [node] = found["nodes"]
-    [one] = [each for card in node["cards"] for each in card["containers"] if not each["has_ended"]]
-    assert one["container"]["pod"] == "llama-0"
-    assert one["tenant"]["booking"]["method"]
-    assert one["processes"][0]["holder"]["cgroup"]
+    [container] = [each for card in node["cards"] for each in card["containers"] if not each["has_ended"]]
+    assert container["container"]["pod"] == "llama-0"
+    assert container["tenant"]["booking"]["method"]
+    assert container["processes"][0]["holder"]["cgroup"]
 
 
 async def test_a_beginning_is_enough_across_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
