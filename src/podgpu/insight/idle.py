@@ -46,9 +46,7 @@ class IdleRow(Struct, frozen=True, kw_only=True):
     held_gpus: float | None = None  # what it holds of them, in whole cards
     memory_used_bytes: int | None = None  # what its processes keep there
     processes: int | None = None  # how many it has there
-    idle_since: float | None = (
-        None  # seconds since 1970: last use of any of them, or since it was seen to hold them
-    )
+    idle_since: float | None = None  # seconds since 1970: last use, or since it was seen to hold them
     idle_seconds: float | None = None  # the same as a duration
     ever_used: bool = False  # whether it is known to have used one of them at all
     cost_per_hour: float | None = None  # of what it holds
@@ -56,7 +54,7 @@ class IdleRow(Struct, frozen=True, kw_only=True):
 
 
 class IdlePods(Struct, frozen=True):
-    """`unknown` counts pods of which nobody knows whether they use what they hold; `unread` are nodes."""
+    """`unknown` counts pods for which it is unknown whether they use what they hold; `unread` are nodes."""
 
     rows: tuple[IdleRow, ...] = ()
     unknown: int = 0
@@ -79,12 +77,12 @@ def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
 
 
 def candidates(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> dict[PlaceKey, float]:
-    """Return those that seem idle, and since when they hold their GPU: whom to ask a store about."""
+    """Return the tenants that seem idle, and since when they hold their GPU, to look them up in a store."""
     return {key_of(place): place.tenant.held_since or 0.0 for place in _idle(cluster, chosen)}
 
 
 def with_last_use(cluster: Cluster, last_use: Mapping[PlaceKey, float], settings: InsightSettings) -> Cluster:
-    """Conclude again with what a store remembers of the last use: an agent forgets it when it starts anew."""
+    """Conclude again with what a store remembers of the last use: an agent forgets it when it restarts."""
 
     def of_tenant(tenant: Tenant, card: Card, node: str) -> Tenant:
         at = last_use.get(_key(tenant, card, node))
@@ -100,8 +98,8 @@ def with_last_use(cluster: Cluster, last_use: Mapping[PlaceKey, float], settings
         if node.snapshot is None:
             return node
         cards = tuple([of_card(card, node.snapshot.node) for card in node.snapshot.cards])
-        told = replace(node.snapshot, cards=cards, insight=None)
-        return conclude_node(replace(node, snapshot=told), settings)
+        snapshot = replace(node.snapshot, cards=cards, insight=None)
+        return conclude_node(replace(node, snapshot=snapshot), settings)
 
     return conclude_cluster(replace(cluster, nodes=tuple(map(of_node, cluster.nodes))), settings)
 

@@ -50,9 +50,7 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
     temperature_celsius: float | None = None  # of the hottest card
     unused_gpus: float = 0.0  # held and idle, in whole cards
     idle_pods: int = 0  # pods that hold something idle
-    idle_seconds: float | None = (
-        None  # for how long, of what is idle for the shortest time; absent if nothing is
-    )
+    idle_seconds: float | None = None  # of what is idle for the shortest time; absent if nothing is
     state: str = ""  # what is worth knowing about it; empty if nothing is
     detail: str = ""  # the state in words
 

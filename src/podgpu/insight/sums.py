@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from podgpu.insight.tenants import (
     IDLE,
@@ -29,7 +29,6 @@ K = TypeVar("K", bound=Hashable)
 def of_cards(cards: Iterable[NodeCard]) -> Sums:
     """Sum up cards, with everybody on them."""
     all_cards = list(cards)
-    held = _Held(placements(all_cards))
     up = [on for on in all_cards if on.card.fault is None]
     fresh = [on for on in up if on.is_fresh]
     uses = [on.card.use for on in fresh]
@@ -38,7 +37,7 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
     memory = [_memory_used(on.card) for on in fresh]
     watts = [use.watts if use else None for use in uses]
     return replace(
-        held.sums(),
+        _held(placements(all_cards)),
         gpus=len(all_cards),
         lost_gpus=len(all_cards) - len(up),
         busy_gpus=_rounded(sum(busy)) if busy else None,
@@ -59,7 +58,6 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
 def of_placements(own: Iterable[Placement]) -> Sums:
     """Sum up what a group has of its cards."""
     places = list(own)
-    held = _Held(places)
     fresh = [place for place in places if place.on.is_fresh and place.on.card.fault is None]
     uses = [place.tenant.use for place in fresh]
     busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
@@ -69,7 +67,7 @@ def of_placements(own: Iterable[Placement]) -> Sums:
     ]
     watts = [use.watts if use else None for use in uses]
     return replace(
-        held.sums(),
+        _held(places),
         gpus=len({place.on.key for place in places}),
         lost_gpus=len({place.on.key for place in places if place.on.card.fault is not None}),
         busy_gpus=_rounded(sum(busy)) if busy else None,
@@ -92,16 +90,14 @@ def grouped(own: Iterable[Placement], key: Callable[[Placement], K]) -> dict[K, 
 def added(parts: Iterable[Sums]) -> Sums:
     """Add up the sums of nodes. A pod is on one node, and so is a card, so nothing counts twice."""
     all_parts = list(parts)
-    columns: dict[str, list[object]] = {name: [] for name in Sums.__struct_fields__}
-    for part in all_parts:
-        for name, value in asdict(part).items():
-            columns[name].append(value)
+    if not all_parts:
+        return Sums()
     instances: Counter[str] = Counter()
     for part in all_parts:
         instances.update({free.profile: free.count for free in part.free_instances})
-    del columns["free_instances"]
-    fields = {name: _added(values) for name, values in columns.items() if values}
-    return Sums(**fields, free_instances=_listed(instances))  # type: ignore[arg-type]
+    names = [name for name in Sums.__struct_fields__ if name != "free_instances"]
+    fields: dict[str, Any] = {name: _added(getattr(part, name) for part in all_parts) for name in names}
+    return Sums(**fields, free_instances=_listed(instances))
 
 
 def memory_room(tenant: Tenant, card: Card) -> float | None:
@@ -114,54 +110,26 @@ def memory_room(tenant: Tenant, card: Card) -> float | None:
     return reading(own, "memory_total_bytes")
 
 
-class _Held:
-    """What tenants hold, and whether they use it."""
-
-    def __init__(self, own: Iterable[Placement]) -> None:
-        self._pods: set[tuple[str, ...]] = set()
-        self._unused_pods: set[tuple[str, ...]] = set()
-        self._unknown_pods: set[tuple[str, ...]] = set()
-        self._allocated = self._unused = NOTHING
-        self._unknown_shares = 0
-        self._costs: list[float] = []
-        self._unused_costs: list[float] = []
-        self._spent: list[float] = []
-        for place in own:
-            self._pods.add(place.pod_key)
-            if is_holder(place.tenant):
-                self._add(place)
-
-    def _add(self, place: Placement) -> None:
-        share = held_share(place.tenant, place.on.card)
-        self._allocated += share or NOTHING
-        self._unknown_shares += share is None
-        found = place.tenant.holding
-        cost = place.cost_per_hour
-        if cost is not None:
-            self._costs.append(cost)
-        if found is None or not place.on.is_fresh or found.state == UNKNOWN:
-            self._unknown_pods.add(place.pod_key)
-        elif found.state == IDLE:
-            self._unused += share or NOTHING
-            self._unused_pods.add(place.pod_key)
-            if cost is not None:
-                self._unused_costs.append(cost)
-            if (spent := place.idle_cost) is not None:
-                self._spent.append(spent)
-
-    def sums(self) -> Sums:
-        has_prices = bool(self._costs)
-        return Sums(
-            pods=len(self._pods),
-            allocated_gpus=_rounded(self._allocated),
-            unknown_shares=self._unknown_shares,
-            unused_gpus=_rounded(self._unused),
-            unused_pods=len(self._unused_pods),
-            unknown_pods=len(self._unknown_pods),
-            cost_per_hour=_rounded(sum(self._costs)) if has_prices else None,
-            unused_cost_per_hour=_rounded(sum(self._unused_costs)) if has_prices else None,
-            unused_cost=_rounded(sum(self._spent)) if has_prices else None,
-        )
+def _held(places: Iterable[Placement]) -> Sums:
+    """Sum up what tenants hold, and whether they use it."""
+    all_places = list(places)
+    held = [
+        (place, held_share(place.tenant, place.on.card)) for place in all_places if is_holder(place.tenant)
+    ]
+    idle = [(place, share) for place, share in held if place.on.is_fresh and place.state == IDLE]
+    unknown = {place.pod_key for place, _ in held if not place.on.is_fresh or place.state in ("", UNKNOWN)}
+    has_prices = any(place.cost_per_hour is not None for place, _ in held)
+    return Sums(
+        pods=len({place.pod_key for place in all_places}),
+        allocated_gpus=_rounded(sum((share or NOTHING for _, share in held), NOTHING)),
+        unknown_shares=sum(share is None for _, share in held),
+        unused_gpus=_rounded(sum((share or NOTHING for _, share in idle), NOTHING)),
+        unused_pods=len({place.pod_key for place, _ in idle}),
+        unknown_pods=len(unknown),
+        cost_per_hour=_total((place.cost_per_hour for place, _ in held), 0.0) if has_prices else None,
+        unused_cost_per_hour=_total((place.cost_per_hour for place, _ in idle), 0.0) if has_prices else None,
+        unused_cost=_total((place.idle_cost for place, _ in idle), 0.0) if has_prices else None,
+    )
 
 
 def _free(card: Card) -> Fraction:
@@ -194,9 +162,9 @@ def _added(values: Iterable[object]) -> float | int | None:
     return sum(known) if all(isinstance(value, int) for value in known) else _rounded(sum(known))
 
 
-def _total(values: Iterable[float | None]) -> float | None:
+def _total(values: Iterable[float | None], nothing: float | None = None) -> float | None:
     found = total_of_known(values)
-    return None if found is None else _rounded(found)
+    return nothing if found is None else _rounded(found)
 
 
 def _whole(values: Iterable[float | None]) -> int | None:
