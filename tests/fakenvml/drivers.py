@@ -1,8 +1,8 @@
 """Older drivers: what their library lacks of the functions that podgpu asks for."""
 
 _LISTS = tuple(f"nvmlDeviceGet{kind}RunningProcesses" for kind in ("Compute", "Graphics", "MPSCompute"))
-_THIRD = tuple(f"{one}_v3" for one in _LISTS)
-_SECOND = tuple(f"{one}_v2" for one in _LISTS)
+_THIRD = tuple(f"{name}_v3" for name in _LISTS)
+_SECOND = tuple(f"{name}_v2" for name in _LISTS)
 _SINCE_535 = (
     "nvmlDeviceGetCurrentClocksEventReasons",
     "nvmlDeviceGetJpgUtilization",

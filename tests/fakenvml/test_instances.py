@@ -71,12 +71,12 @@ def test_an_instance_answers_for_itself_or_not_at_all(stage: Stage) -> None:
 
 def test_a_fault_can_strike_one_instance_and_an_instance_can_go(stage: Stage) -> None:
     card = stage.play(mig_card(), faults=[FakeFault("return 15", "nvmlDeviceGetMemoryInfo", "0:2")])
-    one, two = (pynvml.nvmlDeviceGetMigDeviceHandleByIndex(card, index) for index in (0, 2))
-    assert pynvml.nvmlDeviceGetMemoryInfo(one).total == 16 << 30
+    first, two = (pynvml.nvmlDeviceGetMigDeviceHandleByIndex(card, index) for index in (0, 2))
+    assert pynvml.nvmlDeviceGetMemoryInfo(first).total == 16 << 30
     assert code_of(lambda: pynvml.nvmlDeviceGetMemoryInfo(two)) == pynvml.NVML_ERROR_GPU_IS_LOST
     stage.node.gpus[0].migs.pop(0)
     stage.rewrite()
-    assert code_of(lambda: pynvml.nvmlDeviceGetMemoryInfo(one)) == pynvml.NVML_ERROR_INVALID_ARGUMENT
+    assert code_of(lambda: pynvml.nvmlDeviceGetMemoryInfo(first)) == pynvml.NVML_ERROR_INVALID_ARGUMENT
 
 
 # --- GPM ---

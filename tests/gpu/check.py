@@ -111,9 +111,9 @@ def snapshot(**options: Any) -> dict[str, Any]:
 
 
 def reading(device: dict[str, Any], metric: str, **labels: str) -> float:
-    for one in device["readings"]:
-        if one["metric"] == metric and labels.items() <= one.get("labels", {}).items():
-            return float(one["value"])
+    for reading in device["readings"]:
+        if reading["metric"] == metric and labels.items() <= reading.get("labels", {}).items():
+            return float(reading["value"])
     raise KeyError(metric)
 
 
@@ -124,7 +124,7 @@ def mebibytes(number: float) -> int:
 
 def on_card(card: dict[str, Any]) -> list[dict[str, Any]]:
     """Return every process on a card, whoever owns it."""
-    return [one for place in (*card["tenants"], *card["rest"]) for one in place["processes"]]
+    return [process for place in (*card["tenants"], *card["rest"]) for process in place["processes"]]
 
 
 def equals_nvidia_smi(pids: list[int]) -> list[Check]:
@@ -132,7 +132,7 @@ def equals_nvidia_smi(pids: list[int]) -> list[Check]:
     device = snapshot()["cards"][0]
     uuid, total, used = smi("gpu", "uuid", "memory.total", "memory.used")[0]
     theirs = {int(pid): int(memory) for pid, memory in smi("compute-apps", "pid", "used_memory")}
-    ours = {one["pid"]: mebibytes(one["memory_bytes"]) for one in on_card(device)}
+    ours = {process["pid"]: mebibytes(process["memory_bytes"]) for process in on_card(device)}
     our_total = mebibytes(reading(device, "memory_total_bytes"))
     our_used = mebibytes(reading(device, "memory_used_bytes"))
     return [
@@ -205,7 +205,7 @@ async def _received(sampler: NvmlSource) -> float:
     while not (report := await sampler.read()).devices:
         continue  # the driver may be busy with the other process
     readings = report.devices[0].readings
-    return next(one.value for one in readings if one.metric == "pcie_receive_bytes_total")
+    return next(reading.value for reading in readings if reading.metric == "pcie_receive_bytes_total")
 
 
 def unprivileged() -> list[Check]:
@@ -218,9 +218,9 @@ def unprivileged() -> list[Check]:
         options = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "env": environment, "cwd": "/"}
         theirs = snapshot(**options)["cards"][0]
     mine = snapshot()["cards"][0]
-    metrics = {(one["metric"], str(one.get("labels"))) for one in mine["readings"]}
-    same = metrics == {(one["metric"], str(one.get("labels"))) for one in theirs["readings"]}
-    pids = {one["pid"] for one in on_card(mine)} == {one["pid"] for one in on_card(theirs)}
+    metrics = {(reading["metric"], str(reading.get("labels"))) for reading in mine["readings"]}
+    same = metrics == {(reading["metric"], str(reading.get("labels"))) for reading in theirs["readings"]}
+    pids = {process["pid"] for process in on_card(mine)} == {process["pid"] for process in on_card(theirs)}
     return [
         (
             "as uid 65534, no capabilities",

@@ -68,7 +68,7 @@ class Running:
 def _ran_ms(pid: int | None) -> float:
     """To the nanosecond: a check takes less than a tick."""
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat") if pid else ()
-    return sum(int(one.read_text().split()[0]) for one in threads) / 1e6
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e6
 
 
 @asynccontextmanager
@@ -102,12 +102,12 @@ async def until(agent: Agent, is_there: Callable[[Card], bool], seconds: float) 
 
 
 def has_band(card: Card) -> bool:
-    return any(one.booking.band for one in card.tenants)
+    return any(tenant.booking.band for tenant in card.tenants)
 
 
-def shown(one: Booking) -> str:
-    band, sampling = one.band, one.sampling
-    parts = [f"method {one.method}"]
+def shown(booking: Booking) -> str:
+    band, sampling = booking.band, booking.sampling
+    parts = [f"method {booking.method}"]
     if band:
         least, mean, most = (100 * band.ratio(part) for part in (band.least_us, band.booked_us, band.most_us))
         parts.append(f"last minute {mean:.1f} ({least:.1f}-{most:.1f})" + " undersampled" * band.undersampled)
@@ -124,11 +124,11 @@ def checked_off() -> Iterator[Check]:
     """The time on the card is read by this program, the minute is the agent's."""
 
     async def watched(folder: Path) -> tuple[Card, Listening, float]:
-        async with running(folder, checks=False) as one:
-            await until(one.agent, lambda card: len(card.tenants) > 1, 60)
-            listening, (before, _), began = Listening(60), one.cpu_ms(), time.monotonic()
-            card = (await until(one.agent, has_band, 90)).cards[0]
-            return card, listening, (one.cpu_ms()[0] - before) / (time.monotonic() - began)
+        async with running(folder, checks=False) as running_agent:
+            await until(running_agent.agent, lambda card: len(card.tenants) > 1, 60)
+            listening, (before, _), began = Listening(60), running_agent.cpu_ms(), time.monotonic()
+            card = (await until(running_agent.agent, has_band, 90)).cards[0]
+            return card, listening, (running_agent.cpu_ms()[0] - before) / (time.monotonic() - began)
 
     with at_work(BUSY, HIDER) as (loads, folder):
         card, listening, sampler_ms = asyncio.run(watched(folder))
@@ -164,23 +164,27 @@ class Books:
 
 def books(card: Card, loads: list[Load]) -> Books:
     of = [booked(card, load) for load in loads]
-    return Books(time.monotonic(), [one.busy_us for one in of], [one.resident_us or 0 for one in of])
+    return Books(
+        time.monotonic(), [booking.busy_us for booking in of], [booking.resident_us or 0 for booking in of]
+    )
 
 
 def checked_check() -> Iterator[Check]:
     async def watched(folder: Path, loads: list[Load]) -> tuple[float | None, Books, Books, Card]:
-        async with running(folder, checks=True) as one:
-            await until(one.agent, lambda card: len(card.tenants) > 1, 60)
+        async with running(folder, checks=True) as running_agent:
+            await until(running_agent.agent, lambda card: len(card.tenants) > 1, 60)
             began = time.monotonic()
-            await until(one.agent, lambda card: evades(card, loads[1]), SETTLED_SECONDS)
+            await until(running_agent.agent, lambda card: evades(card, loads[1]), SETTLED_SECONDS)
             found = time.monotonic() - began
             left = SETTLED_SECONDS - found
             snapshot = await until(
-                one.agent, lambda _: time.monotonic() - began >= SETTLED_SECONDS, left + 20
+                running_agent.agent, lambda _: time.monotonic() - began >= SETTLED_SECONDS, left + 20
             )
             first = books(snapshot.cards[0], loads)
             measured = first.at + MEASURED_SECONDS
-            snapshot = await until(one.agent, lambda _: time.monotonic() >= measured, MEASURED_SECONDS + 20)
+            snapshot = await until(
+                running_agent.agent, lambda _: time.monotonic() >= measured, MEASURED_SECONDS + 20
+            )
             card = snapshot.cards[0]
             return (found if evades(card, loads[1]) else None), first, books(card, loads), card
 
@@ -199,7 +203,9 @@ def checked_check() -> Iterator[Check]:
 
 
 def evades(card: Card, load: Load) -> bool:
-    found = next((one.booking.sampling for one in card.tenants if one.container.pod_uid == load.uid), None)
+    found = next(
+        (tenant.booking.sampling for tenant in card.tenants if tenant.container.pod_uid == load.uid), None
+    )
     return found is not None and found.evades
 
 
@@ -218,7 +224,7 @@ def checked_honest() -> Iterator[Check]:
     """Measures the reading process from after its start: that is paid once for as long as cards are shared."""
 
     async def watched(folder: Path) -> Honest:
-        async with running(folder, checks=True) as one:
+        async with running(folder, checks=True) as running_agent:
             accused, checks = set[str](), set[int]()
 
             def look(card: Card) -> bool:
@@ -227,16 +233,18 @@ def checked_honest() -> Iterator[Check]:
                 checks.update(sampling.samples for _, sampling in found if sampling)
                 return bool(checks)
 
-            await until(one.agent, look, HONEST_SECONDS)  # the first check is over
-            before, began = one.cpu_ms(), time.monotonic()
+            await until(running_agent.agent, look, HONEST_SECONDS)  # the first check is over
+            before, began = running_agent.cpu_ms(), time.monotonic()
             checks.clear()
             snapshot = await until(
-                one.agent,
+                running_agent.agent,
                 lambda card: look(card) and time.monotonic() - began > COST_SECONDS,
                 COST_SECONDS + 20,
             )
             seconds = time.monotonic() - began
-            cost = [(late - early) / seconds for early, late in zip(before, one.cpu_ms(), strict=True)]
+            cost = [
+                (late - early) / seconds for early, late in zip(before, running_agent.cpu_ms(), strict=True)
+            ]
             return Honest(snapshot.cards[0], cost[0], cost[1], len(checks) - 1, accused)
 
     with at_work(BUSY, RESTS) as (loads, folder):

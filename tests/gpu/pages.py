@@ -103,7 +103,9 @@ def read_back() -> list[Check]:
     done = subprocess.run([*command, f"--dcgm.url={URL}/metrics/dcgm"], capture_output=True, check=False)
     ours, direct = json.loads(done.stdout), json.loads(fetched("/api/v1/snapshot"))
     (there,), (here,) = ours["cards"], direct["cards"]
-    metrics = {one["metric"] for one in there["readings"]} & {one["metric"] for one in here["readings"]}
+    metrics = {reading["metric"] for reading in there["readings"]} & {
+        reading["metric"] for reading in here["readings"]
+    }
     return [
         ("read back: the card", there["gpu"]["uuid"], there["gpu"]["uuid"] == here["gpu"]["uuid"]),
         ("read back: values that both have", str(len(metrics)), len(metrics) >= 20),

@@ -91,7 +91,7 @@ async def watched(folder: Path) -> tuple[list[Minute], dict[int, int]]:
     while len(minutes) < MINUTES:
         snapshot = await agent.changed(snapshot)
         for card in snapshot.cards[:1]:
-            band = next((one.booking.band for one in card.tenants if one.booking.band), None)
+            band = next((tenant.booking.band for tenant in card.tenants if tenant.booking.band), None)
             if band and card.balance and (not minutes or band_of(minutes[-1].card) != band):
                 end = card.at + time.time() - time.monotonic()
                 busy, busy_us = (card.balance.busy_us - busy_us) / band.elapsed_us, card.balance.busy_us
@@ -103,7 +103,7 @@ async def watched(folder: Path) -> tuple[list[Minute], dict[int, int]]:
 
 
 def band_of(card: Card) -> Any:
-    return next(one.booking.band for one in card.tenants if one.booking.band)
+    return next(tenant.booking.band for tenant in card.tenants if tenant.booking.band)
 
 
 def within(bursts: list[Burst], begin: float, end: float) -> list[Burst]:
@@ -120,7 +120,10 @@ def truth(loads: list[Load], begin: float, end: float) -> dict[str, Any]:
     """What the tenants did in a time, as a recording has it."""
     cut = [within(load.bursts(), begin, end) for load in loads]
     return {
-        "tenants": [[one.kind, one.burst, one.pause, one.jitter] for one in (load.tenant for load in loads)],
+        "tenants": [
+            [tenant.kind, tenant.burst, tenant.pause, tenant.jitter]
+            for tenant in (load.tenant for load in loads)
+        ],
         "logs": [{"bursts": own, "steps": sum(done for _, _, done in own)} for own in cut],
     }
 
@@ -147,7 +150,9 @@ def observed(tenants: list[Tenant]) -> Outcome:
         with Looks() as looks:
             minutes, memory = asyncio.run(watched(folder))
         time.sleep(1)  # for the last bursts to be over
-        verdicts = [one for number, minute in enumerate(minutes, 1) for one in judged(minute, number, loads)]
+        verdicts = [
+            verdict for number, minute in enumerate(minutes, 1) for verdict in judged(minute, number, loads)
+        ]
         last = minutes[-1].card
         equal = all(
             (booked(last, load).memory_bytes or 0) >> 20 == memory[load.process.pid] for load in loads
@@ -161,10 +166,12 @@ def observed(tenants: list[Tenant]) -> Outcome:
     return Outcome(verdicts, equal and balances(last), recorded)
 
 
-def printed(one: Verdict) -> None:
-    true, read, least, most = (100 * part for part in (one.true, one.booked, one.least, one.most))
+def printed(verdict: Verdict) -> None:
+    true, read, least, most = (
+        100 * part for part in (verdict.true, verdict.booked, verdict.least, verdict.most)
+    )
     figures = f"true {true:5.1f}  booked {read:5.1f}  band {least:5.1f}-{most:5.1f}"
-    print(f"  {one.name:<36} {figures}  {'inside' if one.is_inside else 'OUTSIDE'}", flush=True)
+    print(f"  {verdict.name:<36} {figures}  {'inside' if verdict.is_inside else 'OUTSIDE'}", flush=True)
 
 
 def written(path: Path, recorded: dict[str, Any]) -> None:
@@ -188,14 +195,14 @@ def main() -> int:
         outcome = observed(drawn(kinds, chance))
         sums = "memory and sums exact" if outcome.is_exact else "memory or sums OFF"
         print(f"set {number}: {kinds.replace(',', ' + ')}; {sums}")
-        for one in outcome.verdicts:
-            printed(one)
+        for found in outcome.verdicts:
+            printed(found)
         verdicts += outcome.verdicts
         exact &= outcome.is_exact
         recorded[f"{number} {kinds}"] = outcome.recorded
         if path := destination():
             written(path, recorded)
-    inside = sum(one.is_inside for one in verdicts)
+    inside = sum(verdict.is_inside for verdict in verdicts)
     print(f"inside {inside} of {len(verdicts)}")
     return 0 if exact and inside >= ENOUGH * len(verdicts) else 1
 

@@ -87,16 +87,16 @@ async def fresh(agent: Agent) -> Snapshot:
 
 
 def booked(card: Card, load: Load) -> Booking:
-    return next(one.booking for one in card.tenants if one.container.pod_uid == load.uid)
+    return next(tenant.booking for tenant in card.tenants if tenant.container.pod_uid == load.uid)
 
 
 def balances(card: Card) -> bool:
-    lines: list[Booking | Rest] = [one.booking for one in (*card.tenants, *card.ended)]
+    lines: list[Booking | Rest] = [tenant.booking for tenant in (*card.tenants, *card.ended)]
     lines += card.rest
     return card.balance is not None and (
-        sum(one.busy_us for one in lines) == card.balance.busy_us
-        and sum(one.energy_mj for one in lines) == card.balance.energy_mj
-        and sum(one.memory_bytes or 0 for one in lines) == card.balance.memory_bytes
+        sum(line.busy_us for line in lines) == card.balance.busy_us
+        and sum(line.energy_mj for line in lines) == card.balance.energy_mj
+        and sum(line.memory_bytes or 0 for line in lines) == card.balance.memory_bytes
     )
 
 

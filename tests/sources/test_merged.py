@@ -34,7 +34,7 @@ class ScriptedSource:
         await asyncio.sleep(self.delay)
         if self.breaks:
             raise ZeroDivisionError
-        devices = (msgspec.structs.replace(one, at=time.monotonic()) for one in self.report.devices)
+        devices = (msgspec.structs.replace(device, at=time.monotonic()) for device in self.report.devices)
         return msgspec.structs.replace(self.report, devices=tuple(devices))
 
     async def release(self, seconds: float) -> bool:
@@ -57,8 +57,8 @@ def dcgm(delay: float = 0.0) -> ScriptedSource:
 
 
 def values(readings: tuple[Reading, ...]) -> dict[str, float]:
-    assert len({(one.metric, one.labels) for one in readings}) == len(readings)
-    return {one.metric: one.value for one in readings}
+    assert len({(reading.metric, reading.labels) for reading in readings}) == len(readings)
+    return {reading.metric: reading.value for reading in readings}
 
 
 async def test_profiling_comes_from_the_second_where_the_first_has_none() -> None:
@@ -183,7 +183,7 @@ async def test_errors_of_the_second_are_counted_under_its_name_and_once() -> Non
     await agent.cycle()
     second.delay = 60
     await agent.cycle()
-    assert {(one.source, one.reason): one.count for one in agent.snapshot.errors} == {
+    assert {(error.source, error.reason): error.count for error in agent.snapshot.errors} == {
         ("nvml", "implausible_value"): 2,
         ("dcgm", "contradiction"): 3,
     }

@@ -36,7 +36,7 @@ class Heard:
 
     @property
     def resident_ns(self) -> int:
-        return sum(one.end_ns - one.begin_ns for one in self.slices)
+        return sum(part.end_ns - part.begin_ns for part in self.slices)
 
     @property
     def records_per_second(self) -> float:
@@ -44,8 +44,8 @@ class Heard:
 
     def by_pid(self) -> Counter[int]:
         found: Counter[int] = Counter()
-        for one in self.slices:
-            found[one.pid] += one.end_ns - one.begin_ns
+        for part in self.slices:
+            found[part.pid] += part.end_ns - part.begin_ns
         return found
 
 
@@ -66,7 +66,7 @@ class Listening:
             raise RuntimeError(f"the reader failed: {errors.decode()[-600:]}")
         found = json.loads(self._file.read_text())
         self._file.unlink()
-        found["slices"] = [Slice(*one) for one in found["slices"]]
+        found["slices"] = [Slice(*fields) for fields in found["slices"]]
         found["counts"] = Counter(found["counts"])
         return Heard(**found)
 
@@ -87,7 +87,7 @@ def read(seconds: float, path: str) -> None:
             heard.lost += len(answer.log.lost)
             heard.switches += answer.log.switches
             heard.switching_ns += answer.log.switching_ns
-            kept += [(one.pid, one.begin_ns, one.end_ns) for one in answer.log.slices]
+            kept += [(part.pid, part.begin_ns, part.end_ns) for part in answer.log.slices]
     heard.cpu_ms = 1000 * (time.process_time() - cpu) / (time.monotonic() - deadline + seconds)
     reader.close()
     Path(path).write_text(json.dumps({**vars(heard), "slices": kept}))

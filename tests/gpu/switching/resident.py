@@ -28,8 +28,8 @@ def checked_agent() -> Iterator[Check]:
         snapshot, released, end = asyncio.run(_watched(folder))
         time.sleep(1)  # for the last bursts to be over
         yield from _judged(snapshot.cards[0], loads, end)
-    part = next(one for one in snapshot.parts if one.name == "switches")
-    errors = {one.reason: one.count for one in snapshot.errors if one.source == "switches"}
+    part = next(status for status in snapshot.parts if status.name == "switches")
+    errors = {error.reason: error.count for error in snapshot.errors if error.source == "switches"}
     yield "the part", f"up {part.up}, {part.fault}, errors {errors}", part.up and not errors
     yield "a release lets go", str(released), released
 
@@ -48,7 +48,7 @@ async def _watched(folder: Path) -> tuple[Snapshot, bool, float]:
     snapshot, deadline = agent.snapshot, time.monotonic() + LONGEST
     while time.monotonic() < deadline:
         snapshot = await agent.changed(snapshot)
-        if snapshot.cards and any(one.booking.band for one in snapshot.cards[0].tenants):
+        if snapshot.cards and any(tenant.booking.band for tenant in snapshot.cards[0].tenants):
             break
     end = snapshot.cards[0].at + time.time() - time.monotonic()
     released = await agent.release(5)
@@ -64,17 +64,18 @@ def _judged(card: Card, loads: list[Load], end: float) -> Iterator[Check]:
     assert card.balance.band
     busy = card.balance.band.booked_us
     for load, share in zip(loads, shares, strict=True):
-        one = booked(card, load)
-        assert one.band
+        booking = booked(card, load)
+        assert booking.band
         least, most, mean = (
-            100 * part / busy for part in (one.band.least_us, one.band.most_us, one.band.booked_us)
+            100 * part / busy
+            for part in (booking.band.least_us, booking.band.most_us, booking.band.booked_us)
         )
-        seconds = (one.resident_us or 0) / 1e6
+        seconds = (booking.resident_us or 0) / 1e6
         figures = f"true {100 * share:.1f}, booked {mean:.1f}, band {least:.1f}-{most:.1f}, {seconds:.1f} s on the card"
         yield (
-            f"{load.tenant.name} by {one.method}",
+            f"{load.tenant.name} by {booking.method}",
             figures,
-            one.method == "resident" and least <= mean <= most,
+            booking.method == "resident" and least <= mean <= most,
         )
     yield "sums", str(balances(card)), balances(card)
     switching = card.balance.switching_us or 0

@@ -60,8 +60,10 @@ def _checked(
         time.sleep(1)  # for the last bursts to be over
         recorded = truth(loads, looks.answers[0][0], looks.answers[-1][0])
         recorded |= {"pids": [load.process.pid for load in loads], "process": looks.answers}
-        recorded["gpm"] = [(one.begin_ns / 1e9, one.end_ns / 1e9, 100 * one.busy) for one in pulsing.glimpses]
-    slices = [(one.pid, one.begin_ns, one.end_ns) for one in heard.slices]
+        recorded["gpm"] = [
+            (sample.begin_ns / 1e9, sample.end_ns / 1e9, 100 * sample.busy) for sample in pulsing.glimpses
+        ]
+    slices = [(part.pid, part.begin_ns, part.end_ns) for part in heard.slices]
     recordings[name] = recorded | {"slices": slices, "samples": windows}
     yield from _sound(name, heard)
     yield from _banded(name, recorded, heard)
@@ -96,15 +98,15 @@ def _banded(name: str, recorded: dict[str, Any], heard: Heard) -> Iterator[Check
         )
         is_inside = all(found.least <= found.booked <= found.most for found in (one, other))
         yield f"{name}: tenant {number} {recorded['tenants'][number][0]}", figures, is_inside
-    total = sum(one.booked for one in fine)
-    halves = sum(one.end_ns - one.begin_ns == TENTH for one in tenths)
+    total = sum(finding.booked for finding in fine)
+    halves = sum(window.end_ns - window.begin_ns == TENTH for window in tenths)
     figures = f"{100 * total:.4f} %, busy {100 * busy:.0f} %, {halves} halves of {len(tenths)} windows"
     yield f"{name}: sum of the bookings", figures, abs(total - 1) < 1e-4
 
 
-def _shown(one: Finding) -> str:
-    mark = " " if one.least - 1e-6 <= one.true <= one.most + 1e-6 else "!"
-    return f"{100 * one.booked:5.1f} ({100 * one.least:.1f}-{100 * one.most:.1f}){mark}"
+def _shown(finding: Finding) -> str:
+    mark = " " if finding.least - 1e-6 <= finding.true <= finding.most + 1e-6 else "!"
+    return f"{100 * finding.booked:5.1f} ({100 * finding.least:.1f}-{100 * finding.most:.1f}){mark}"
 
 
 def _placed(name: str, recorded: dict[str, Any]) -> Iterator[Check]:
@@ -122,7 +124,7 @@ def _samples(since: float) -> dict[int, int]:
     """Every window of the driver in one call, as the sampler reads them."""
     card = pynvml.nvmlDeviceGetHandleByIndex(0)
     _, found = pynvml.nvmlDeviceGetSamples(card, pynvml.NVML_GPU_UTILIZATION_SAMPLES, int(since * 1e6))
-    return {one.timeStamp: one.sampleValue.uiVal for one in found}
+    return {sample.timeStamp: sample.sampleValue.uiVal for sample in found}
 
 
 def _agreeing(recorded: dict[str, Any], windows: dict[int, int]) -> tuple[int, int]:

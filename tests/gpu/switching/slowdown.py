@@ -78,7 +78,7 @@ def _checked(case: Case, deadline: float) -> Iterator[Check]:
     passed = True if is_shown else False if verdict == "refuted" else None
     yield f"{case.name}, at most {case.most} %: {verdict}", figures, passed
     seconds, cpu, records, lost = (
-        sum(one[key] for one in turns.readings) for key in ("seconds", "cpu", "records", "lost")
+        sum(reading[key] for reading in turns.readings) for key in ("seconds", "cpu", "records", "lost")
     )
     own, rate = 1000 * cpu / seconds, records / seconds
     is_cheap = own <= 5 * max(1, rate / 2000) if case.command == "on" else None
@@ -109,4 +109,4 @@ def _speeds(loads: list[Load], turns: Turns) -> list[tuple[float, float]]:
     def speed(begin: float, end: float) -> float:
         return sum(done for own in bursts for _, _, done in within(own, begin, end)) / (end - begin)
 
-    return [(speed(*one[False]), speed(*one[True])) for one in turns.spans]
+    return [(speed(*span[False]), speed(*span[True])) for span in turns.spans]

@@ -7,10 +7,12 @@ MIB = 2**20
 Key = tuple[str, ...]
 
 
-def values(one: PageCard | Instance) -> dict[Key, float]:
-    readings = one.device.readings if isinstance(one, PageCard) else one.readings
+def values(device: PageCard | Instance) -> dict[Key, float]:
+    readings = device.device.readings if isinstance(device, PageCard) else device.readings
     return {(reading.metric, *reading.labels): reading.value for reading in readings}
 
 
 def names(allocations: tuple[Allocation, ...]) -> tuple[str, ...]:
-    return tuple(f"{one.namespace}/{one.pod}/{one.container}" for one in allocations)
+    return tuple(
+        f"{allocation.namespace}/{allocation.pod}/{allocation.container}" for allocation in allocations
+    )

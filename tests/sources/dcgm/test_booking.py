@@ -86,7 +86,9 @@ async def test_those_who_share_a_card_in_unknown_parts_are_booked_equally() -> N
     async with FakeExporter(page("a", "b")) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page("a", "b", joules=8))
     [card] = snapshot.cards
-    found = {(one.container.pod, one.booking.method, one.booking.energy_mj) for one in card.tenants}
+    found = {
+        (tenant.container.pod, tenant.booking.method, tenant.booking.energy_mj) for tenant in card.tenants
+    }
     assert found == {
         ("a", "equal", 4000),
         ("b", "equal", 4000),
@@ -96,7 +98,7 @@ async def test_those_who_share_a_card_in_unknown_parts_are_booked_equally() -> N
 async def test_memory_without_a_visible_process_is_unknown() -> None:
     async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page("train", joules=7))
-    memory = {one.reason: one.memory_bytes for one in snapshot.cards[0].rest if one.memory_bytes}
+    memory = {part.reason: part.memory_bytes for part in snapshot.cards[0].rest if part.memory_bytes}
     assert memory == {"unknown": 4 << 30}
 
 
@@ -105,7 +107,7 @@ async def test_what_nobody_holds_is_booked_to_nobody() -> None:
         snapshot = await two_cycles(agent, exporter, page(joules=7))
     [card] = snapshot.cards
     assert (card.tenants, card.ended) == ((), ())
-    assert {one.reason: one.energy_mj for one in card.rest if one.energy_mj} == {"unknown": 7000}
+    assert {part.reason: part.energy_mj for part in card.rest if part.energy_mj} == {"unknown": 7000}
 
 
 async def test_the_kubelet_knows_better_than_the_page() -> None:

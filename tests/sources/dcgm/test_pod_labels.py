@@ -54,7 +54,7 @@ def told(found: PageCard) -> tuple[str, int, bool, tuple[str, ...], tuple[str, .
 
 
 def devices(found: PageCard) -> tuple[str, ...]:
-    return tuple(one.device_id for one in found.allocations)
+    return tuple(allocation.device_id for allocation in found.allocations)
 
 
 def moved(names: dict[str, str], form: str) -> dict[str, str]:
@@ -105,7 +105,7 @@ def test_a_pod_on_an_instance_stays_on_it(form: Form, host: str) -> None:
     row = form(card(0, host=host, instance="5"), {"GPU_I_ID": "3", "GPU_I_PROFILE": "x"}, MALLORY)
     [found] = page(row).cards
     assert devices(found) == ("MIG-GPU-0/5/0",)
-    assert [one.mig.profile for one in found.device.instances] == ["1g.10gb"]
+    assert [instance.mig.profile for instance in found.device.instances] == ["1g.10gb"]
 
 
 def test_one_of_two_pods_on_a_card_cannot_claim_to_be_a_replica() -> None:

@@ -94,12 +94,12 @@ def test_an_idle_card_on_a_page_by_way_of_prometheus_is_not_the_exporters() -> N
 
 def test_instances_are_read_from_a_page_of_prometheus_too() -> None:
     [found] = by_prometheus(f"{UTIL} 50 GPU_I_ID=3,GPU_I_PROFILE=2g.20gb,{MOVED},{EXPORTER}").cards
-    assert [one.device_id for one in found.allocations] == ["MIG-GPU-1/3/0"]
+    assert [allocation.device_id for allocation in found.allocations] == ["MIG-GPU-1/3/0"]
 
 
 def test_parts_of_a_card_are_called_as_the_device_plugin_calls_them() -> None:
     found = card(f"{UTIL} 50 {OWN},vgpu=0", f"{UTIL} 50 {OTHER},vgpu=3")
-    assert [one.device_id for one in found.allocations] == ["GPU-1::0", "GPU-1::3"]
+    assert [allocation.device_id for allocation in found.allocations] == ["GPU-1::0", "GPU-1::3"]
 
 
 def mig(number: int) -> str:
@@ -120,7 +120,9 @@ def test_a_pod_on_an_instance_holds_the_instance() -> None:
         f"DCGM_FI_DEV_POWER_USAGE 300 Hostname=n,{OWN}",
     )
     [instance] = found.device.instances
-    assert [one.device_id for one in found.allocations] == [instance.mig.uuid] == ["MIG-GPU-1/3/0"]
+    assert (
+        [allocation.device_id for allocation in found.allocations] == [instance.mig.uuid] == ["MIG-GPU-1/3/0"]
+    )
 
 
 def test_parts_of_instances_are_each_instance_s_own() -> None:
@@ -128,7 +130,7 @@ def test_parts_of_instances_are_each_instance_s_own() -> None:
     found = card(
         f"{UTIL} 50 {first},{OWN},vgpu=0", f"{UTIL} 50 {first},{OTHER},vgpu=1", f"{UTIL} 5 {second},{OWN}"
     )
-    assert [one.device_id for one in found.allocations] == [
+    assert [allocation.device_id for allocation in found.allocations] == [
         "MIG-GPU-1/3/0::0",
         "MIG-GPU-1/3/0::1",
         "MIG-GPU-1/5/0",
@@ -138,8 +140,8 @@ def test_parts_of_instances_are_each_instance_s_own() -> None:
 def test_a_claim_on_the_row_of_a_card_names_the_instance() -> None:
     """dcgm-exporter up to 4.8.2 puts the claim of a MIG device on the row of its card."""
     found = card(f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}", f"{UTIL} 50 Hostname=n,{claim(2)},{OTHER}")
-    assert [one.device_id for one in found.allocations] == [mig(1), mig(2)]
-    assert [(one.mig.uuid, one.mig.profile) for one in found.device.instances] == [
+    assert [allocation.device_id for allocation in found.allocations] == [mig(1), mig(2)]
+    assert [(instance.mig.uuid, instance.mig.profile) for instance in found.device.instances] == [
         (mig(1), "1g.10gb"),
         (mig(2), "1g.10gb"),
     ]
@@ -152,7 +154,7 @@ def test_a_claim_means_the_only_instance_of_its_profile() -> None:
         for number, profile in enumerate(("1g.10gb", "2g.20gb"), 3)
     ]
     found = card(*instances, f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}")
-    assert [one.device_id for one in found.allocations] == ["MIG-GPU-1/3/0"]
+    assert [allocation.device_id for allocation in found.allocations] == ["MIG-GPU-1/3/0"]
     assert len(found.device.instances) == 2
     doubtful = card(
         *instances, f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}", f"{UTIL} 50 Hostname=n,{claim(2)},{OTHER}"
@@ -236,7 +238,7 @@ def test_rows_of_no_card_are_left_out(labels: str) -> None:
 )
 def test_every_row_that_names_a_gpu_makes_a_card(row: str) -> None:
     found = page(row)
-    assert [one.device.gpu.uuid for one in found.cards] == ["GPU-1"]
+    assert [card.device.gpu.uuid for card in found.cards] == ["GPU-1"]
     assert values(found.cards[0]) == {}
     assert found.errors == {}
 
@@ -257,7 +259,7 @@ def test_a_page_from_prometheus_may_have_the_old_spelling_of_pods() -> None:
 
 def test_a_card_without_a_number_has_that_of_its_place() -> None:
     found = page(f"{UTIL} 50 gpu=x", f"{UTIL} 50 gpu=,UUID=GPU-2")
-    assert [one.device.gpu.index for one in found.cards] == [0, 1]
+    assert [card.device.gpu.index for card in found.cards] == [0, 1]
 
 
 def test_a_page_has_only_so_many_cards() -> None:
@@ -284,7 +286,7 @@ def test_the_number_of_the_device_file_is_what_the_page_says_it_is(
     first: str, second: str, minors: list[int | None]
 ) -> None:
     found = page(f"{UTIL} 50 {first}", f"{UTIL} 50 gpu=1,UUID=GPU-2,{second}")
-    assert [one.device.gpu.minor for one in found.cards] == minors
+    assert [card.device.gpu.minor for card in found.cards] == minors
 
 
 LABELS = (
@@ -313,8 +315,8 @@ ROWS = st.builds(
 
 @given(st.lists(ROWS, max_size=8))
 def test_no_page_makes_it_raise(rows: list[str]) -> None:
-    for one in read("\n".join(rows).encode(errors="replace")).cards:
-        assert all(abs(reading.value) < 2**63 for reading in one.device.readings)
+    for card in read("\n".join(rows).encode(errors="replace")).cards:
+        assert all(abs(reading.value) < 2**63 for reading in card.device.readings)
 
 
 @pytest.mark.parametrize("dialect", [dcgm, dcgm_4_9, dcgm_1_x])

@@ -220,7 +220,9 @@ def test_a_recorded_page_is_read_as_a_person_reads_it(name: str) -> None:
         return
     card = by_index[0]
     assert expected.values.items() <= values(card).items()
-    instances = {one.mig.gpu_instance_id: one for one in card.device.instances}
-    assert {number: (one.mig.profile, values(one)) for number, one in instances.items()} == expected.instances
+    instances = {instance.mig.gpu_instance_id: instance for instance in card.device.instances}
+    assert {
+        number: (instance.mig.profile, values(instance)) for number, instance in instances.items()
+    } == expected.instances
     assert card.device.gpu.mig_enabled == bool(instances)
     assert card.device.ability == Ability()

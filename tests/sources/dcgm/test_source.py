@@ -64,7 +64,7 @@ async def test_a_page_is_a_report() -> None:
         report = await report_of(exporter.url)
     assert report.fault is None
     assert [device.gpu.model for device in report.devices] == ["Tesla T4"]
-    assert [one.pod for one in report.allocations] == ["gpu-test"]
+    assert [allocation.pod for allocation in report.allocations] == ["gpu-test"]
     assert not report.devices[0].ability.sees_processes
     assert 0 < report.devices[0].seconds <= report.seconds < 5
 
@@ -76,31 +76,31 @@ async def test_each_reading_is_made_at_its_own_time() -> None:
 
 
 async def test_two_exporters_that_watch_one_card_are_one_card() -> None:
-    async with FakeExporter(T4) as one, FakeExporter(T4) as other:
-        report = await report_of(one.url, other.url)
+    async with FakeExporter(T4) as first, FakeExporter(T4) as other:
+        report = await report_of(first.url, other.url)
     assert (len(report.devices), len(report.allocations)) == (1, 1)
 
 
 async def test_cards_of_several_exporters_stand_in_the_order_of_their_numbers() -> None:
-    async with FakeExporter(A800) as one, FakeExporter(T4) as other:
-        report = await report_of(one.url, other.url)
+    async with FakeExporter(A800) as first, FakeExporter(T4) as other:
+        report = await report_of(first.url, other.url)
     assert [device.gpu.index for device in report.devices] == [*range(9)]
     assert report.driver_version == "535.129.03"
 
 
 async def test_a_card_with_a_taken_number_gets_another_and_keeps_it() -> None:
-    async with FakeExporter(T4) as one, FakeExporter(L4) as other, pages(one.url, other.url) as source:
+    async with FakeExporter(T4) as first, FakeExporter(L4) as other, pages(first.url, other.url) as source:
         assert models(await source.read()) == {0: "Tesla T4", 1: "NVIDIA L4"}
-        one.status = 500
+        first.status = 500
         assert models(await source.read()) == {1: "NVIDIA L4"}
-        one.status = 200
+        first.status = 200
         assert models(await source.read()) == {0: "Tesla T4", 1: "NVIDIA L4"}
 
 
 async def test_a_replacement_number_gives_way_to_the_card_that_really_has_it() -> None:
-    async with FakeExporter(T4) as one, FakeExporter(L4) as other, pages(one.url, other.url) as source:
+    async with FakeExporter(T4) as first, FakeExporter(L4) as other, pages(first.url, other.url) as source:
         await source.read()
-        one.page = T4 + T4.replace(b'gpu="0",UUID="GPU-8', b'gpu="1",UUID="GPU-9')
+        first.page = T4 + T4.replace(b'gpu="0",UUID="GPU-8', b'gpu="1",UUID="GPU-9')
         assert models(await source.read()) == {0: "Tesla T4", 1: "Tesla T4", 2: "NVIDIA L4"}
 
 

@@ -54,7 +54,7 @@ async def snapshots(name: str) -> AsyncIterator[Snapshot]:
 
 
 def reported(card: Card) -> set[str]:
-    return {one.metric for one in card.readings}
+    return {reading.metric for reading in card.readings}
 
 
 def values(snapshot: Snapshot, prefix: str) -> Iterator[tuple[str, str, float]]:
@@ -80,9 +80,9 @@ async def test_nothing_is_0_that_the_page_does_not_say(name: str) -> None:
 async def test_nobody_draws_more_than_the_card(name: str) -> None:
     async for snapshot in snapshots(name):
         for card in snapshot.cards:
-            own = next((one.value for one in card.readings if one.metric == "power_watts"), None)
-            drawn = [one.booking.power_watts or 0.0 for one in card.tenants]
-            drawn += [one.power_watts or 0.0 for one in card.rest]
+            own = next((reading.value for reading in card.readings if reading.metric == "power_watts"), None)
+            drawn = [tenant.booking.power_watts or 0.0 for tenant in card.tenants]
+            drawn += [part.power_watts or 0.0 for part in card.rest]
             if own is not None:
                 assert sum(drawn) == pytest.approx(own) or not any(drawn)
 

@@ -71,7 +71,11 @@ def test_the_counters_of_the_page_are_the_same_with_and_without_busy_samples(sta
         sampler.sample_busy()
     watched, other = sampler.report(ReadRequest(2.0, windows=CARDS, sampled=(h200(0).uuid,))).devices
     profiled = [
-        {one.metric: one.value for one in device.readings if one.metric.endswith("_active_ratio")}
+        {
+            reading.metric: reading.value
+            for reading in device.readings
+            if reading.metric.endswith("_active_ratio")
+        }
         for device in (watched, other)
     ]
     assert profiled[0] == profiled[1]
@@ -158,9 +162,9 @@ def test_a_busy_sample_is_how_busy_the_whole_card_was(stage: Stage) -> None:
     busy_sampler = BusySampler(Handle(stage.play(h200(0)), CallTracker()))
     busy_sampler.sample()
     busy_sampler.sample()
-    (one,) = busy_sampler.drain()
-    assert one.busy == pytest.approx(0.96, abs=0.02)
-    assert one.begin_ns < one.end_ns
+    (sample,) = busy_sampler.drain()
+    assert sample.busy == pytest.approx(0.96, abs=0.02)
+    assert sample.begin_ns < sample.end_ns
     busy_sampler.close()
 
 
@@ -179,7 +183,7 @@ async def test_the_windows_of_a_watched_card_are_cut_in_halves_while_it_is_watch
         await asyncio.sleep(0.4)
         for device in (await sampler.read()).devices:
             lengths = halved.setdefault(device.gpu.uuid, set())
-            lengths.update(one.end_ns - one.begin_ns for one in device.windows)
+            lengths.update(window.end_ns - window.begin_ns for window in device.windows)
     watched[h200(0).uuid] = False
     await sampler.read()  # what was under way
     await asyncio.sleep(0.3)
@@ -187,4 +191,4 @@ async def test_the_windows_of_a_watched_card_are_cut_in_halves_while_it_is_watch
     await sampler.close()
     assert halved[h200(0).uuid] == {TENTH, 2 * TENTH}  # whole as long as there is too little to judge by
     assert halved[h200(1).uuid] == {2 * TENTH}
-    assert {one.end_ns - one.begin_ns for one in after} == {2 * TENTH}
+    assert {window.end_ns - window.begin_ns for window in after} == {2 * TENTH}

@@ -33,14 +33,14 @@ def test_every_form_lists_all_processes(driver: str, stage: Stage) -> None:
         *(FakeProcess(100 + number, number << 20) for number in range(1, 20)),
     ]
     device = card_of(stage, gpu).read()
-    assert [one.pid for one in device.processes] == [70, 71, *range(101, 120)]
+    assert [process.pid for process in device.processes] == [70, 71, *range(101, 120)]
     first, second, *others = device.processes
     assert (first.memory_bytes, first.sm_ratio) == (1 << 30, 0.3)
     assert (second.memory_bytes, second.kinds) == (None, ("compute", "graphics"))
-    assert [one.memory_bytes for one in others] == [number << 20 for number in range(1, 20)]
+    assert [process.memory_bytes for process in others] == [number << 20 for number in range(1, 20)]
     assert device.ability.sees_all
     assert values(device, "processes") == [21]
-    assert [one.call for one in device.refused if "Processes" in one.call] == []
+    assert [refusal.call for refusal in device.refused if "Processes" in refusal.call] == []
     assert stage.calls(f"{LIST}{FORMS[driver]}") > 0
 
 
@@ -51,7 +51,7 @@ def test_a_card_without_processes_has_none(driver: str, stage: Stage) -> None:
 
 def test_a_process_on_an_instance_has_its_place(driver: str, stage: Stage) -> None:
     device = card_of(stage, mig_card()).read()
-    places = {one.pid: device.place(one) for one in device.processes}
+    places = {process.pid: device.place(process) for process in device.processes}
     assert places == {70: "MIG-a", 90: "MIG-b"}, driver
 
 
@@ -61,7 +61,9 @@ def test_a_list_that_no_form_gives_is_not_complete_and_named(driver: str, stage:
     forms = [form for form in ("_v3", "_v2", "") if f"{LIST}{form}" not in LACKS[driver]]
     device = card_of(stage, h200(0), *(FakeFault(refusing, f"{LIST}{form}") for form in forms)).read()
     assert not device.ability.sees_all
-    assert [one.call for one in device.refused if "Processes" in one.call] == ["ComputeRunningProcesses_v3"]
+    assert [refusal.call for refusal in device.refused if "Processes" in refusal.call] == [
+        "ComputeRunningProcesses_v3"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["Graphics", "MPSCompute"])

@@ -106,4 +106,4 @@ def test_one_wait_that_fails_costs_nothing(stage: Stage) -> None:
     while stage.calls("nvmlEventSetWait_v2") < waited + 2 * session.FAILED_AFTER:
         seen.append(hearing(read(sampler).devices))
     assert seen
-    assert all(one == [True, True] for one in seen)
+    assert all(heard == [True, True] for heard in seen)

@@ -18,7 +18,7 @@ def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> tuple[GpuReader, 
 
 
 def starts(device: Device) -> dict[str, int | None]:
-    return {one.mig.uuid: one.mig.start for one in device.instances}
+    return {instance.mig.uuid: instance.mig.start for instance in device.instances}
 
 
 def test_an_instance_says_on_which_memory_slice_it_begins(stage: Stage) -> None:
@@ -81,7 +81,7 @@ def test_an_instance_that_does_not_say_which_one_it_is_costs_the_others_nothing(
     allocated = stage.calls(ALLOC)
     for _ in range(3):
         device = card.read()
-        assert [one.mig.uuid for one in device.instances] == ["MIG-a"]
+        assert [instance.mig.uuid for instance in device.instances] == ["MIG-a"]
         assert device.instances[0].readings
         assert not device.ability.sees_all
     assert (stage.calls(ALLOC), stage.calls(FREE)) == (allocated, 0)
@@ -90,12 +90,12 @@ def test_an_instance_that_does_not_say_which_one_it_is_costs_the_others_nothing(
 def test_an_instance_that_says_it_later_comes_back_beside_the_others(stage: Stage) -> None:
     fault = FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", "nvmlDeviceGetGpuInstanceId", device="0:0")
     card, _ = card_of(stage, mig_card(), fault)
-    assert [one.mig.uuid for one in card.read().instances] == ["MIG-b"]
+    assert [instance.mig.uuid for instance in card.read().instances] == ["MIG-b"]
     stage.node.faults = []
     stage.rewrite()
     device = card.read()
-    assert [one.mig.uuid for one in device.instances] == ["MIG-a", "MIG-b"]
-    assert all(one.readings for one in device.instances)
+    assert [instance.mig.uuid for instance in device.instances] == ["MIG-a", "MIG-b"]
+    assert all(instance.readings for instance in device.instances)
     assert device.ability.sees_all
     assert stage.calls(FREE) == 0
 
@@ -103,5 +103,5 @@ def test_an_instance_that_says_it_later_comes_back_beside_the_others(stage: Stag
 def test_an_instance_without_a_uuid_may_have_processes_that_nobody_sees(stage: Stage) -> None:
     fault = FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", "nvmlDeviceGetUUID", device="0:2")
     device = card_of(stage, mig_card(), fault)[0].read()
-    assert [one.mig.uuid for one in device.instances] == ["MIG-a"]
+    assert [instance.mig.uuid for instance in device.instances] == ["MIG-a"]
     assert not device.ability.sees_all

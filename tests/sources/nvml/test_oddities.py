@@ -20,14 +20,14 @@ def test_a_uuid_that_is_no_text_costs_its_own_card_alone(stage: Stage) -> None:
     stage.play(h200(0), odd)
     tracker = CallTracker()
     found = Session(None, tracker, EventListener()).refresh()
-    assert [(one.uuid != "", one.reason) for one in found] == [(True, ""), (False, "not_text")]
+    assert [(gpu.uuid != "", gpu.reason) for gpu in found] == [(True, ""), (False, "not_text")]
     assert tracker.errors["not_text"] == 1
 
 
 def test_a_version_that_is_no_text_costs_nothing_else(stage: Stage) -> None:
     stage.play(h200(0), driver="580.\udcff")
     session = Session(None, CallTracker(), EventListener())
-    assert [one.reason for one in session.refresh()] == [""]
+    assert [gpu.reason for gpu in session.refresh()] == [""]
     assert session.driver_version == ""
 
 
@@ -43,13 +43,17 @@ def test_a_negative_activity_is_absent_and_takes_nothing_from_a_counter(stage: S
     gpu = h200(0)
     card = card_of(stage, gpu)
     card.read()
-    sums = {one.metric: one.value for one in card.read().readings if one.metric.endswith("_total")}
+    sums = {
+        reading.metric: reading.value for reading in card.read().readings if reading.metric.endswith("_total")
+    }
     gpu.gpm = dict.fromkeys(gpu.gpm, -50.0)
     stage.rewrite()
     device = card.read()
     assert values(device, "sm_active_ratio") == []
     assert all(
-        one.value >= sums.get(one.metric, 0.0) for one in device.readings if one.metric.endswith("_total")
+        reading.value >= sums.get(reading.metric, 0.0)
+        for reading in device.readings
+        if reading.metric.endswith("_total")
     )
 
 

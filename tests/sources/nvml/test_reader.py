@@ -40,14 +40,14 @@ def change(stage: Stage, *faults: FakeFault) -> None:
 def test_a_process_whose_use_cannot_be_read_is_not_idle(stage: Stage) -> None:
     card = card_of(stage, busy_card())
     change(stage, FakeFault(UNKNOWN_ERROR, "nvmlDeviceGetProcessUtilization"))
-    (one,) = card.read().processes
-    assert one.sm_ratio is None
-    assert one.sm_busy_us is None
+    (process,) = card.read().processes
+    assert process.sm_ratio is None
+    assert process.sm_busy_us is None
 
 
 def test_a_use_that_is_no_figure_is_not_full_use(stage: Stage) -> None:
-    (one,) = card_of(stage, busy_card(sm=2**32 - 1)).read().processes
-    assert one.sm_ratio is None
+    (process,) = card_of(stage, busy_card(sm=2**32 - 1)).read().processes
+    assert process.sm_ratio is None
 
 
 @pytest.mark.parametrize("kind", ["Compute", "Graphics"])
@@ -66,9 +66,9 @@ def test_a_clock_set_back_hides_use_for_one_reading_only(
         ahead.setattr(process, "_now", lambda: right() + HOUR)
         utilization = Utilization(handle)
     listed = process.running(handle, None).processes
-    assert [one.sm_ratio for one in utilization.apply(listed)] == [None]
+    assert [process.sm_ratio for process in utilization.apply(listed)] == [None]
     monkeypatch.setattr(process, "_now", lambda: right() + 1_000_000)
-    assert [one.sm_ratio for one in utilization.apply(listed)] != [None]
+    assert [process.sm_ratio for process in utilization.apply(listed)] != [None]
 
 
 def test_a_clock_set_back_between_two_readings_hides_use_although_time_went_on(
@@ -81,7 +81,7 @@ def test_a_clock_set_back_between_two_readings_hides_use_although_time_went_on(
     began = time.monotonic_ns()
     monkeypatch.setattr(time, "monotonic_ns", lambda: began + 5_000 * second)
     monkeypatch.setattr(process, "_now", lambda: right() + 2 * second)
-    assert [one.sm_ratio for one in utilization.apply(listed)] == [None]
+    assert [process.sm_ratio for process in utilization.apply(listed)] == [None]
 
 
 @pytest.fixture

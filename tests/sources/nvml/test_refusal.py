@@ -99,7 +99,7 @@ def test_one_refusal_hides_nothing(stage: Stage, call: str, code: int) -> None:
     card.read()
     device = card.read()
     whole = GpuReader(raw, "GPU-0", 0, CallTracker()).read()
-    assert {one.metric for one in device.readings} == {one.metric for one in whole.readings}
+    assert {reading.metric for reading in device.readings} == {reading.metric for reading in whole.readings}
     assert (device.gpu.model, device.gpu.minor) == (whole.gpu.model, whole.gpu.minor)
     assert device.ability == whole.ability
     assert device.refused == ()
@@ -111,7 +111,7 @@ def test_a_refusal_from_the_start_is_named(stage: Stage, call: str) -> None:
     forms = (call, call.replace("_v3", "_v2"), call.removesuffix("_v3")) if call.endswith("_v3") else (call,)
     faults = [FakeFault(f"return {UNSUPPORTED}", form) for form in forms]
     device = card_of(stage, h200(0), *faults).read()
-    assert [one.reason for one in device.refused] == ["not_supported"]
+    assert [refusal.reason for refusal in device.refused] == ["not_supported"]
 
 
 def test_a_field_that_is_refused_once_comes_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,11 +119,11 @@ def test_a_field_that_is_refused_once_comes_back(stage: Stage, monkeypatch: pyte
     monkeypatch.setattr(reader, "SLOW_SECONDS", 0.0)
     gpu: FakeGpu = h200(0)
     card = card_of(stage, gpu)
-    before = {(one.metric, one.labels) for one in card.read().readings}
+    before = {(reading.metric, reading.labels) for reading in card.read().readings}
     number = next(iter(gpu.fields))
     answer, gpu.fields[number] = gpu.fields[number], refused(UNSUPPORTED)
     stage.rewrite()
-    assert {(one.metric, one.labels) for one in card.read().readings} < before
+    assert {(reading.metric, reading.labels) for reading in card.read().readings} < before
     gpu.fields[number] = answer
     stage.rewrite()
-    assert {(one.metric, one.labels) for one in card.read().readings} == before
+    assert {(reading.metric, reading.labels) for reading in card.read().readings} == before

@@ -40,10 +40,10 @@ class Card:
     def exact(self, windows: tuple[BusyWindow, ...]) -> list[BusyWindow]:
         """Those that are splitter, and right."""
         return [
-            one
-            for one in windows
-            if one.end_ns - one.begin_ns == TENTH
-            and one.busy_ns == round(self.busy[(one.end_ns - BEGIN) // TENTH] * TENTH)
+            window
+            for window in windows
+            if window.end_ns - window.begin_ns == TENTH
+            and window.busy_ns == round(self.busy[(window.end_ns - BEGIN) // TENTH] * TENTH)
         ]
 
 
@@ -63,7 +63,7 @@ def test_a_delay_that_drifts_is_followed() -> None:
         found += splitter.split(card.windows(first, last), card.samples(first, last, 2 * second * MS))
     exact = card.exact(tuple(found))
     assert len(exact) > 0.9 * 2 * 5 * 39
-    assert all(one in exact for one in found if one.end_ns - one.begin_ns == TENTH)
+    assert all(window in exact for window in found if window.end_ns - window.begin_ns == TENTH)
 
 
 def test_the_newest_window_waits_for_its_tenths_but_only_once() -> None:
@@ -71,11 +71,13 @@ def test_the_newest_window_waits_for_its_tenths_but_only_once() -> None:
     first = splitter.split(card.windows(6, 30), card.samples(1, 28, 0))
     assert len(first) == 22  # the last of twelve waits
     second = splitter.split(card.windows(30, 40), card.samples(28, 42, 0))
-    assert [one.begin_ns for one in second] == sorted(one.begin_ns for one in second)
+    assert [window.begin_ns for window in second] == sorted(window.begin_ns for window in second)
     assert card.exact(second) == list(second)
     splitter.split(card.windows(40, 50), card.samples(42, 44, 0))
     late = splitter.split([], card.samples(44, 45, 0))
-    assert [one for one in late if one.end_ns - one.begin_ns > TENTH] == card.windows(46, 50)  # for good
+    assert [window for window in late if window.end_ns - window.begin_ns > TENTH] == card.windows(
+        46, 50
+    )  # for good
 
 
 def test_without_samples_the_windows_are_the_drivers() -> None:
@@ -89,7 +91,7 @@ def test_a_window_that_fits_no_two_tenths_stays_whole() -> None:
     windows = card.windows(10, 40)
     odd = card.windows(40, 44, off=0.2)
     found = splitter.split([*windows, *odd], card.samples(1, 50, 0))
-    assert [one for one in found if one.end_ns - one.begin_ns > TENTH] == odd
+    assert [window for window in found if window.end_ns - window.begin_ns > TENTH] == odd
 
 
 def test_an_answer_about_two_tenths_cuts_no_window() -> None:
@@ -97,7 +99,7 @@ def test_an_answer_about_two_tenths_cuts_no_window() -> None:
     samples = card.samples(1, 50, 0)
     missed = BusySample(samples[20].begin_ns, samples[21].end_ns, 0.5)
     found = splitter.split(card.windows(10, 40), [*samples[:20], missed, *samples[22:]])
-    assert sum(one.end_ns - one.begin_ns > TENTH for one in found) in (1, 2)
+    assert sum(window.end_ns - window.begin_ns > TENTH for window in found) in (1, 2)
 
 
 def test_a_clock_that_was_set_back_starts_anew() -> None:
@@ -113,8 +115,14 @@ def test_what_waits_when_the_clock_is_set_back_far_stays_whole() -> None:
     splitter.split(card.windows(30, 52) + waiting, card.samples(21, 52, 0))
     hour = 3_600 * 10 * TENTH
     found = splitter.split(
-        [BusyWindow(one.begin_ns - hour, one.end_ns - hour, one.busy_ns) for one in card.windows(2, 26)],
-        [BusySample(one.begin_ns - hour, one.end_ns - hour, one.busy) for one in card.samples(1, 28, 0)],
+        [
+            BusyWindow(window.begin_ns - hour, window.end_ns - hour, window.busy_ns)
+            for window in card.windows(2, 26)
+        ],
+        [
+            BusySample(sample.begin_ns - hour, sample.end_ns - hour, sample.busy)
+            for sample in card.samples(1, 28, 0)
+        ],
     )
     assert list(found[:2]) == waiting
     assert len(found) > 20
@@ -123,11 +131,14 @@ def test_what_waits_when_the_clock_is_set_back_far_stays_whole() -> None:
 def test_a_clock_that_is_set_back_between_two_samples_of_a_cycle_starts_anew() -> None:
     card, splitter = Card(60), WindowSplitter()
     hour = 3_600 * 10 * TENTH
-    before = [BusySample(one.begin_ns + hour, one.end_ns + hour, one.busy) for one in card.samples(1, 28, 0)]
+    before = [
+        BusySample(sample.begin_ns + hour, sample.end_ns + hour, sample.busy)
+        for sample in card.samples(1, 28, 0)
+    ]
     splitter.split([], [*before, *card.samples(1, 3, 0)])
     found = splitter.split(card.windows(2, 26), card.samples(3, 28, 0))
     assert card.exact(found)
-    assert all(one.end_ns < BEGIN + hour for one in splitter._samples)
+    assert all(sample.end_ns < BEGIN + hour for sample in splitter._samples)
 
 
 def test_nothing_is_kept_for_ever() -> None:

@@ -25,11 +25,11 @@ def test_every_window_comes_once(stage: Stage) -> None:
     windows._last_stamp -= 1_000_000
     first = windows.read()
     assert len(first) == 5
-    assert {one.end_ns - one.begin_ns for one in first} == {200_000_000}
-    assert {one.busy_ns for one in first} == {192_000_000}  # 96 %
-    assert all(one.end_ns == next_one.begin_ns for one, next_one in pairwise(first))
+    assert {window.end_ns - window.begin_ns for window in first} == {200_000_000}
+    assert {window.busy_ns for window in first} == {192_000_000}  # 96 %
+    assert all(window.end_ns == next_one.begin_ns for window, next_one in pairwise(first))
     again = windows.read()
-    assert not {one.end_ns for one in again} & {one.end_ns for one in first}
+    assert not {window.end_ns for window in again} & {window.end_ns for window in first}
 
 
 def test_a_clock_that_was_set_back_gives_no_window_twice(
@@ -69,7 +69,7 @@ class Samples:
         for _ in range(round(5 * seconds)):
             self.clock.now += 200_000
             self._kept.append((self.clock.now, self.clock.now + self.clock.set_by, busy))
-        self._kept = [one for one in self._kept if one[0] > self.clock.now - 14 * SECOND]
+        self._kept = [sample for sample in self._kept if sample[0] > self.clock.now - 14 * SECOND]
 
     def _asked(self, _raw: object, _kind: int, last: int) -> tuple[int, list[SimpleNamespace]]:
         found = sorted((stamp, busy) for _, stamp, busy in self._kept if stamp > last)
@@ -96,8 +96,8 @@ def test_windows_of_before_the_clock_was_set_back_are_never_taken_for_new_ones(
     for _ in range(30 // interval):
         samples.run(interval, busy=10)
         found += windows.read()
-    assert {one.busy_ns for one in found} == {20_000_000}
-    assert len({one.end_ns for one in found}) == len(found) >= 5 * (30 - 15 - interval)
+    assert {window.busy_ns for window in found} == {20_000_000}
+    assert len({window.end_ns for window in found}) == len(found) >= 5 * (30 - 15 - interval)
 
 
 def test_a_clock_that_is_set_forward_costs_no_window(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,9 @@ async def test_who_is_alone_draws_what_the_card_draws(interval: float) -> None:
     compared = 0
     async for snapshot in played(interval):
         for card in snapshot.cards:
-            drawn = [one.booking.power_watts for one in card.tenants if one.booking.allocated_ratio == 1]
+            drawn = [
+                tenant.booking.power_watts for tenant in card.tenants if tenant.booking.allocated_ratio == 1
+            ]
             if drawn and drawn[0] is not None:
                 assert drawn == [pytest.approx(power(card), abs=0.01)]
                 compared += 1
@@ -73,4 +75,4 @@ async def test_bands_are_wide_only_where_a_card_is_shared() -> None:
 
 
 def power(card: Card) -> float:
-    return next(one.value for one in card.readings if one.metric == "power_watts")
+    return next(reading.value for reading in card.readings if reading.metric == "power_watts")

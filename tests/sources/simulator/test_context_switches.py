@@ -15,9 +15,9 @@ CARD = next(card for card in CARDS if card.logs_switches)
 @pytest.mark.parametrize("start", range(0, 1200, 171))
 def test_slices_follow_each_other_and_no_moment_counts_twice(start: int) -> None:
     log = switch_log(CardTimeline(CARD, seed=1), ReadingWindow(start + 0.3, start + 5.4))
-    assert all(one.begin_ns < one.end_ns for one in log.slices)
+    assert all(part.begin_ns < part.end_ns for part in log.slices)
     assert all(before.end_ns <= after.begin_ns for before, after in pairwise(log.slices))
-    resident = sum(one.end_ns - one.begin_ns for one in log.slices)
+    resident = sum(part.end_ns - part.begin_ns for part in log.slices)
     assert resident + log.switching_ns <= log.end_ns - log.begin_ns
     assert resident + log.switching_ns > 0.99 * (log.end_ns - log.begin_ns)
 
@@ -25,8 +25,8 @@ def test_slices_follow_each_other_and_no_moment_counts_twice(start: int) -> None
 def test_logs_and_windows_of_successive_readings_have_no_hole() -> None:
     timeline, times = CardTimeline(CARD, seed=1), [0.0, 1.03, 2.01, 7.5]
     read = [ReadingWindow(*pair) for pair in pairwise(times)]
-    logs = [switch_log(timeline, one) for one in read]
-    windows = [window for one in read for window in busy_windows(timeline, one)]
+    logs = [switch_log(timeline, covered) for covered in read]
+    windows = [window for covered in read for window in busy_windows(timeline, covered)]
     assert all(before.end_ns == after.begin_ns for before, after in pairwise(logs))
     assert all(before.end_ns == after.begin_ns for before, after in pairwise(windows))
 
@@ -41,8 +41,8 @@ async def test_what_is_booked_is_what_the_processes_did() -> None:
     async for snapshot in played(5.0):
         card = snapshot.cards[CARD.index]
         seconds.append(card.at)
-        booked = {one.container.pod: one.booking.busy_us for one in card.tenants}
-        done += all(one.booking.method == "resident" for one in card.tenants)
+        booked = {tenant.container.pod: tenant.booking.busy_us for tenant in card.tenants}
+        done += all(tenant.booking.method == "resident" for tenant in card.tenants)
     assert done > 20
     true = dict.fromkeys(booked, 0)
     for activity in timeline.activities(ReadingWindow(0, seconds[-1])):

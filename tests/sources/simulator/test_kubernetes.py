@@ -26,14 +26,14 @@ async def test_who_is_on_a_card_holds_a_part_of_it_and_so_does_one_who_idles() -
     node = await inventory()
     index = {device.gpu.uuid: device.gpu.index for device in node.devices}
     held = {
-        (index[one.gpu], one.container.namespace, one.container.pod, one.container.container)
-        for one in claims(node, systems())
+        (index[claim.gpu], claim.container.namespace, claim.container.pod, claim.container.container)
+        for claim in claims(node, systems())
     }
     on = {
-        (card.index, *one.tenant.split("/"))
+        (card.index, *process.tenant.split("/"))
         for card in CARDS
-        for one in card.processes
-        if one.tenant in TENANTS
+        for process in card.processes
+        if process.tenant in TENANTS
     }
     assert held - on == {(6, "speech", "asr-2", "server")}
     assert on < held
@@ -48,7 +48,7 @@ async def test_several_sharing_systems_can_be_seen_side_by_side() -> None:
 
 
 async def test_every_pod_is_scripted_and_was_given_a_device() -> None:
-    given = {one.to for one in script().given}
+    given = {device.to for device in script().given}
     assert script().pods.keys() == {tenant.rpartition("/")[0] for tenant in given}
     assert given >= TENANTS
 

@@ -129,8 +129,8 @@ def test_means_over_parts_of_a_time_make_up_its_mean(times: list[float]) -> None
 @given(st.lists(TIMES, min_size=2, max_size=5, unique=True).map(sorted))
 def test_reads_in_between_change_no_counter_and_no_memory(times: list[float]) -> None:
     often, once = (told[-1] for told in (play(times), play(times[-1:])))
-    for one, other in zip(often.devices, once.devices, strict=True):
-        old, new = values(one.readings), values(other.readings)
+    for device, other in zip(often.devices, once.devices, strict=True):
+        old, new = values(device.readings), values(other.readings)
         standing = {name for name in old if name in COUNTERS or name == ("memory_used_bytes",)}
         assert {name: old[name] for name in standing} == {name: new[name] for name in standing}
 
@@ -220,7 +220,7 @@ def test_counters_never_fall(times: list[float]) -> None:
 def test_energy_is_the_integral_of_power(times: list[float]) -> None:
     told = play(times)
     for index in range(len(CARDS)):
-        found = [values(one.devices[index].readings) for one in told]
+        found = [values(reading.devices[index].readings) for reading in told]
         for (start, end), (before, after) in zip(pairwise(times), pairwise(found), strict=True):
             gained = after["energy_joules_total",] - before["energy_joules_total",]
             # Float64 tells joules this large apart to about a tenth of a millijoule.
@@ -254,7 +254,7 @@ def test_power_clocks_and_heat_follow_load(elapsed: int) -> None:
 
 
 def test_throttled_time_passes_while_the_power_cap_holds() -> None:
-    told = [values(one.devices[0].readings) for one in play(range(60))]
+    told = [values(reading.devices[0].readings) for reading in play(range(60))]
     capped = sum(each["clock_event", "software_power_cap"] for each in told[1:])
     total = ("throttle_seconds_total", "power")
     assert capped > 0
@@ -330,8 +330,8 @@ def test_corrected_memory_errors_are_on_one_card() -> None:
 
 def test_an_xid_comes_soon_and_again_every_few_minutes() -> None:
     told = play([0.0, 2.9, 3.0, 3.1, 500.0, 900.0, ROUND + 100.0])
-    assert [len(one.events) for one in told] == [0, 0, 1, 0, 1, 1, 1]
-    events = [event for one in told for event in one.events]
+    assert [len(report.events) for report in told] == [0, 0, 1, 0, 1, 1, 1]
+    events = [event for report in told for event in report.events]
     assert {(event.uuid, event.xid) for event in events} == {(CARDS[XID_CARD].uuid, 31)}
     assert [event.at - BORN for event in events] == [3, 420, 820, ROUND + 3]
 
@@ -339,7 +339,7 @@ def test_an_xid_comes_soon_and_again_every_few_minutes() -> None:
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.floats(0, 5 * ROUND), max_size=8).map(sorted))
 def test_however_it_is_read_each_xid_is_told_once(times: list[float]) -> None:
-    often = [event for one in play([*times, 5 * ROUND]) for event in one.events]
+    often = [event for report in play([*times, 5 * ROUND]) for event in report.events]
     assert often == list(play([5 * ROUND])[0].events)
 
 

@@ -91,7 +91,7 @@ def test_time_on_the_card_and_between_contexts_is_never_more_than_there_was(seed
         log = builder.cut(CardClock(at + chance.randrange(200), 0), chance.randrange(3000))
         if log:
             done += 1
-            told = sum(one.end_ns - one.begin_ns for one in log.slices) + log.switching_ns
+            told = sum(part.end_ns - part.begin_ns for part in log.slices) + log.switching_ns
             assert log.switching_ns >= 0
             assert told <= log.end_ns - log.begin_ns
     assert done > 10

@@ -29,26 +29,26 @@ PROTOTYPE_OPENING, PROTOTYPE_READING = 17, 2
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[SwitchWatcher]:
-    one = SwitchWatcher()
+    reader = SwitchWatcher()
     try:
-        yield one
+        yield reader
     finally:
-        await one.close()
+        await reader.close()
 
 
-async def first_log(one: SwitchWatcher, cards: dict[str, int] = CARD) -> SwitchLog:
+async def first_log(reader: SwitchWatcher, cards: dict[str, int] = CARD) -> SwitchLog:
     for _ in range(3000):
-        if found := await one.read(cards):
+        if found := await reader.read(cards):
             return found["GPU-one"]
         await asyncio.sleep(0.02)
-    raise AssertionError(f"no log: {one.status()}")
+    raise AssertionError(f"no log: {reader.status()}")
 
 
-async def reason(one: SwitchWatcher, cards: dict[str, int] = CARD) -> str:
-    assert not await one.read(cards)
-    fault = one.status().fault
+async def reason(reader: SwitchWatcher, cards: dict[str, int] = CARD) -> str:
+    assert not await reader.read(cards)
+    fault = reader.status().fault
     assert fault
-    assert not one.status().up
+    assert not reader.status().up
     return f"{fault.reason}: {fault.call}: {fault.detail}"
 
 
@@ -67,9 +67,9 @@ async def test_a_recorded_log_comes_through_unchanged(node: SwitchNode, name: st
     begin_ns = time.time_ns() - 20_300_000_000
     node.script(begin_ago_ns=AGO_NS)
     node.play(recorded(played, begin_ns))
-    async with opened() as one:
-        log = await first_log(one)
-        assert one.status().up
+    async with opened() as reader:
+        log = await first_log(reader)
+        assert reader.status().up
     expected = slices(played)
     shift = log.slices[0].begin_ns - expected[0].begin_ns
     assert len(log.slices) >= len(expected)
@@ -77,47 +77,47 @@ async def test_a_recorded_log_comes_through_unchanged(node: SwitchNode, name: st
         Slice(of.pid, of.begin_ns + shift, of.end_ns + shift) for of in expected
     ]
     assert not log.lost
-    assert not one.errors
+    assert not reader.errors
 
 
 async def test_no_more_is_asked_of_the_driver_than_by_the_prototype(node: SwitchNode) -> None:
     node.script(begin_ago_ns=AGO_NS)
     node.play(alternating(time.time_ns() - 10_000_000_000))
-    async with opened() as one:
-        await first_log(one)
+    async with opened() as reader:
+        await first_log(reader)
         opening = [call for call in node.calls() if not call.startswith(("open", "mmap"))]
         assert len(opening) <= PROTOTYPE_OPENING + PROTOTYPE_READING
         for _ in range(3):
-            await one.read(CARD)
+            await reader.read(CARD)
         reading = [call for call in node.calls() if not call.startswith(("open", "mmap"))][len(opening) :]
         assert reading == ["control 20800403"] * 3  # nothing was new, so there was nothing to tell
     assert not node.is_bound()
 
 
 async def test_a_log_can_be_shut_and_opened_again_by_the_same_process(node: SwitchNode) -> None:
-    async with opened() as one:
-        await one.read(CARD)
-        first = one.pid
+    async with opened() as reader:
+        await reader.read(CARD)
+        first = reader.pid
         assert node.is_bound()
-        one.shut(CARD)
+        reader.shut(CARD)
         assert node.wait_until_free()
-        one.shut(CARD)
-        await one.read(CARD)
+        reader.shut(CARD)
+        await reader.read(CARD)
         assert node.is_bound()
-        assert one.pid == first
-        assert not one.errors
+        assert reader.pid == first
+        assert not reader.errors
 
 
 async def test_nothing_is_open_while_no_card_is_watched(node: SwitchNode) -> None:
-    async with opened() as one:
-        assert await one.read({}) == {}
-        assert one.pid is None
-        await one.read(CARD)
+    async with opened() as reader:
+        assert await reader.read({}) == {}
+        assert reader.pid is None
+        await reader.read(CARD)
         assert node.is_bound()
-        await one.read({})
-        assert one.pid is None
+        await reader.read({})
+        assert reader.pid is None
         assert not node.is_bound()
-        assert one.status().up
+        assert reader.status().up
 
 
 @pytest.mark.parametrize(
@@ -139,41 +139,41 @@ async def test_a_log_that_cannot_be_read_says_why(
     node: SwitchNode, script: dict[str, int], expected: str
 ) -> None:
     node.script(**script)
-    async with opened() as one:
-        assert (await reason(one)).startswith(expected)
+    async with opened() as reader:
+        assert (await reason(reader)).startswith(expected)
         asked = len(node.calls())
-        await one.read(CARD)
+        await reader.read(CARD)
         assert len(node.calls()) == asked  # a card that refused is left alone for a while
     assert not node.is_bound()
 
 
 async def test_on_an_unknown_branch_only_the_version_is_asked_for(node: SwitchNode) -> None:
     node.script(version_branch=600)
-    async with opened() as one:
-        await one.read(CARD)
+    async with opened() as reader:
+        await reader.read(CARD)
     assert node.calls() == ["open nvidiactl", "version"]
 
 
 @pytest.mark.parametrize("missing", ["nvidiactl", "nvidia0"])
 async def test_without_a_device_node_there_is_no_log(node: SwitchNode, missing: str) -> None:
     (node.folder / missing).unlink()
-    async with opened() as one:
-        assert await reason(one) == f"no_device: open: there is no /dev/{missing}"
+    async with opened() as reader:
+        assert await reason(reader) == f"no_device: open: there is no /dev/{missing}"
 
 
 async def test_a_card_that_the_driver_does_not_list_has_no_log(node: SwitchNode) -> None:
     (node.folder / "nvidia5").touch()
-    async with opened() as one:
-        assert (await reason(one, {"GPU-one": 5})).startswith("no_device: cards")
+    async with opened() as reader:
+        assert (await reason(reader, {"GPU-one": 5})).startswith("no_device: cards")
 
 
 async def test_one_card_that_refuses_does_not_cost_the_other(node: SwitchNode) -> None:
     node.script(begin_ago_ns=AGO_NS)
     node.play(alternating(time.time_ns() - 10_000_000_000))
-    async with opened() as one:
-        found = await one.read({"GPU-one": 0, "GPU-two": 7})
+    async with opened() as reader:
+        found = await reader.read({"GPU-one": 0, "GPU-two": 7})
         assert list(found) == ["GPU-one"]
-        fault = one.status().fault
+        fault = reader.status().fault
         assert fault
         assert fault.reason == "no_device"
 
@@ -181,9 +181,9 @@ async def test_one_card_that_refuses_does_not_cost_the_other(node: SwitchNode) -
 async def test_a_ring_that_overflows_is_counted_and_lost_time(node: SwitchNode) -> None:
     node.script(begin_ago_ns=AGO_NS, short_ring=51)
     node.play(alternating(time.time_ns() - 10_000_000_000))
-    async with opened() as one:
-        log = await first_log(one)
-        assert one.errors["overflow"] == 150
+    async with opened() as reader:
+        log = await first_log(reader)
+        assert reader.errors["overflow"] == 150
         assert log.lost
         assert log.lost[-1].end_ns == log.end_ns
 
@@ -193,41 +193,41 @@ async def test_the_log_goes_on_at_the_beginning_of_the_ring(node: SwitchNode) ->
     node.script(begin_ago_ns=260_000_000_000)
     records = list(alternating(begin, number=50_000))
     node.play(records[:60_000])
-    async with opened() as one:
-        first = await first_log(one)
+    async with opened() as reader:
+        first = await first_log(reader)
         node.play(records)
-        second = await first_log(one)
+        second = await first_log(reader)
         assert first.switches + second.switches == 50_000
         # What the fake driver plays so late is booked no more, but nothing is lost.
-        assert one.errors == {"late_record": 40_000}
+        assert reader.errors == {"late_record": 40_000}
 
 
 async def test_a_clock_that_steps_is_counted_and_lost_time(node: SwitchNode) -> None:
     node.script(begin_ago_ns=AGO_NS)
     node.play(alternating(time.time_ns() - 10_000_000_000))
-    async with opened() as one:
-        assert not (await first_log(one)).lost
+    async with opened() as reader:
+        assert not (await first_log(reader)).lost
         node.script(ahead_ns=3_600_000_000_000)
-        log = await first_log(one)
+        log = await first_log(reader)
         assert (log.lost[0].begin_ns, log.lost[-1].end_ns) == (log.begin_ns, log.end_ns)
-        assert one.errors["clock_step"] == 1
+        assert reader.errors["clock_step"] == 1
 
 
 async def test_other_users_processes_are_hidden_and_that_is_said(node: SwitchNode) -> None:
     node.script(begin_ago_ns=AGO_NS)
     node.play(alternating(time.time_ns() - 10_000_000_000, pids=(7, 0)))
-    async with opened() as one:
-        log = await first_log(one)
+    async with opened() as reader:
+        log = await first_log(reader)
         assert {of.pid for of in log.slices} == {7, HIDDEN_PID}
-        status = one.status()
+        status = reader.status()
         assert status.up
         assert status.fault
         assert status.fault.reason == "hidden_processes"
 
 
 async def test_another_reader_on_the_card_is_left_alone(node: SwitchNode) -> None:
-    async with opened() as one, opened() as other:
-        await one.read(CARD)
+    async with opened() as reader, opened() as other:
+        await reader.read(CARD)
         assert await reason(other) == "in_use: flock: another reader has /dev/nvidia0"
         assert node.is_bound()
 
@@ -239,47 +239,47 @@ async def test_a_reader_that_hangs_is_not_joined_by_a_second(
     monkeypatch.setattr(child_process, "STOP_SECONDS", 0.2)
     monkeypatch.setattr(child_process, "EXIT_SECONDS", 60.0)
     node.script(hang_seconds=60)
-    async with opened() as one:
-        assert (await reason(one)).startswith("reader_stuck")
-        stuck, waited = one.pid, list[float]()
-        ask = one._ask
+    async with opened() as reader:
+        assert (await reason(reader)).startswith("reader_stuck")
+        stuck, waited = reader.pid, list[float]()
+        ask = reader._ask
 
         async def asked(request: Callable[[], WatchRequest], seconds: float) -> WatchAnswer | None:
             waited.append(seconds)
             return await ask(request, seconds)
 
-        monkeypatch.setattr(one, "_ask", asked)
-        assert (await reason(one)).startswith("reader_stuck")
+        monkeypatch.setattr(reader, "_ask", asked)
+        assert (await reason(reader)).startswith("reader_stuck")
         assert waited == [0.0]
-        assert one.pid == stuck
-        assert await one.release(1)
+        assert reader.pid == stuck
+        assert await reader.release(1)
     assert node.wait_until_free()
 
 
 async def test_a_reader_that_is_killed_is_replaced_after_a_while(
     node: SwitchNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened() as one:
-        await one.read(CARD)
-        os.kill(one.pid or 0, signal.SIGKILL)
-        assert (await reason(one)).startswith("reader_exited")
+    async with opened() as reader:
+        await reader.read(CARD)
+        os.kill(reader.pid or 0, signal.SIGKILL)
+        assert (await reason(reader)).startswith("reader_exited")
         assert node.wait_until_free()
-        assert not await one.read(CARD)
-        assert one.pid is None
-        monkeypatch.setattr(one, "_start_after", 0.0)
-        await one.read(CARD)
-        assert one.status().up
+        assert not await reader.read(CARD)
+        assert reader.pid is None
+        monkeypatch.setattr(reader, "_start_after", 0.0)
+        await reader.read(CARD)
+        assert reader.status().up
         assert node.is_bound()
 
 
 async def test_a_release_lets_go_of_the_driver(node: SwitchNode) -> None:
-    async with opened() as one:
-        await one.read(CARD)
-        assert await one.release(60)
+    async with opened() as reader:
+        await reader.read(CARD)
+        assert await reader.release(60)
         assert not node.is_bound()
-        assert not await one.read(CARD)
-        assert one.pid is None
-        fault = one.status().fault
+        assert not await reader.read(CARD)
+        assert reader.pid is None
+        fault = reader.status().fault
         assert fault
         assert fault.reason == "released"
 
@@ -291,9 +291,9 @@ def test_the_reader_ends_with_its_parent(node: SwitchNode) -> None:
         "from podgpu.sources.switches.watcher import SwitchWatcher\n"
         "watcher.PATIENCE = 60\n"
         "async def main():\n"
-        "    one = SwitchWatcher()\n"
-        "    await one.read({'GPU-one': 0})\n"
-        "    print(one.pid, flush=True)\n"
+        "    reader = SwitchWatcher()\n"
+        "    await reader.read({'GPU-one': 0})\n"
+        "    print(reader.pid, flush=True)\n"
         "    time.sleep(600)\n"
         "asyncio.run(main())\n"
     )
@@ -312,8 +312,8 @@ def test_the_reader_ends_with_its_parent(node: SwitchNode) -> None:
 
 async def test_without_the_nodes_process_namespace_the_log_is_not_opened(node: SwitchNode) -> None:
     node.script(foreign_pids=1)
-    async with opened() as one:
-        assert (await reason(one)).startswith("pid_namespace")
+    async with opened() as reader:
+        assert (await reason(reader)).startswith("pid_namespace")
     assert not node.calls()
 
 
@@ -330,12 +330,12 @@ async def test_records_of_processes_that_have_ended_are_nobodys_but_no_fault(nod
             (START, 7, 9, 70),
         )
     )
-    async with opened() as one:
-        log = await first_log(one)
-        assert one.status().fault is None
+    async with opened() as reader:
+        log = await first_log(reader)
+        assert reader.status().fault is None
     assert [found.pid for found in log.slices] == [7, ENDED_PID, 7]
     assert not log.lost
-    assert not one.errors
+    assert not reader.errors
 
 
 async def test_records_of_instances_in_between_are_counted_and_left_out(node: SwitchNode) -> None:
@@ -346,10 +346,10 @@ async def test_records_of_instances_in_between_are_counted_and_left_out(node: Sw
         records.append(record(START if turn % 2 else END, 9, at, sequence=900 + turn, gi=1, ci=0))
     node.script(begin_ago_ns=AGO_NS)
     node.play(records)
-    async with opened() as one:
-        log = await first_log(one)
-        assert one.status().up
-    assert one.errors == {"mig_record": 20}
+    async with opened() as reader:
+        log = await first_log(reader)
+        assert reader.status().up
+    assert reader.errors == {"mig_record": 20}
     assert {found.pid for found in log.slices} == {7, 8}
     assert not log.lost
 
@@ -358,7 +358,7 @@ async def test_a_gap_in_the_numbers_of_the_records_is_counted_and_lost_time(node
     records = list(alternating(time.time_ns() - 10_000_000_000, number=10))
     node.script(begin_ago_ns=AGO_NS)
     node.play([*records[:6], *records[8:]])
-    async with opened() as one:
-        log = await first_log(one)
-    assert one.errors["lost_records"] == 2
+    async with opened() as reader:
+        log = await first_log(reader)
+    assert reader.errors["lost_records"] == 2
     assert log.lost
