@@ -80,6 +80,7 @@ class Past:
         self._waiting: dict[Key, int] = defaultdict(int)
         for node, (begins, ends) in NODES.items():
             self._node(node, begins, ends)
+            self.lines.extend(self._kubernetes(node, begins, ends))
 
     def total(self, key: Key, begins: int, ends: int) -> int:
         """What was scraped after `begins` and until `ends`, in seconds after the start."""
@@ -98,6 +99,13 @@ class Past:
                 self.lines.extend(self._scrape(node, books, at))
             if at == RESTARTS_AFTER.get(node):
                 books.restart()
+
+    def _kubernetes(self, node: str, begins: int, ends: int) -> Iterator[str]:
+        """What kube-state-metrics has of a node, for as long as it is in the cluster."""
+        for at in range(begins, ends + 1, STEP):
+            stamp = (self.start + at) * 1000
+            yield f'kube_node_info{{node="{node}",job="kube-state-metrics"}} 1 {stamp}'
+            yield f'kube_node_created{{node="{node}",job="kube-state-metrics"}} {self.start + begins} {stamp}'
 
     def _note(self, node: str, at: int) -> None:
         for key in [one for one in self._waiting if one[2] == node]:

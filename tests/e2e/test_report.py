@@ -147,8 +147,11 @@ def test_costs_are_of_the_model_that_was_held(report: Any, past: Past, tmp_path:
     found = report((0, LENGTH), "--by=node", f"--price={prices}")
     costs = {one["node"]: one["cost"] for one in found["rows"] if one["row"] == "group"}
     hours = {node: _on_node(past, node) / 3.6e9 for node in NODES}
-    assert costs == pytest.approx({"alpha": hours["alpha"] * 3.50, "beta": hours["beta"]}, abs=1e-5)
-    assert found["total"]["cost"] == pytest.approx(48 * 3.50 + 20, abs=0.2)
+    assert costs == pytest.approx({"alpha": hours["alpha"] * 3.50, "beta": hours["beta"]}, abs=0.01)
+    assert found["total"]["cost"] == 48 * 3.50 + 20
+    assert sum(round(100 * row.get("cost", 0)) for row in found["rows"]) == round(
+        100 * found["total"]["cost"]
+    )
 
 
 def _pods() -> set[str]:

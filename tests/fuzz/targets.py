@@ -14,7 +14,8 @@ from random import Random
 from podgpu.agent.playback import Playback
 from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
 from podgpu.cluster.node_state import ReadFault
-from podgpu.cluster.report.statement import Grouping, statement
+from podgpu.cluster.report.grouping import Grouping
+from podgpu.cluster.report.statement import StatementTerms, statement
 from podgpu.cluster.store import response
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import read_nodes
@@ -22,7 +23,7 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.pod_history import last_uses
 from podgpu.cluster.store.response import Point, Series, StoreFault
 from podgpu.config.precedence import load
-from podgpu.config.values import prices
+from podgpu.config.price import prices
 from podgpu.errors import UserError
 from podgpu.kube.api.kubeconfig import account
 from podgpu.model import Snapshot
@@ -146,7 +147,9 @@ async def store_answers(random: Random) -> None:
         nodes = [node_of(one.snapshot) for one in reading.nodes.values()]
         await show_cluster(cluster_of(GOOD, *nodes))
     with suppress(StoreFault):
-        await statement(_FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"))
+        await statement(
+            _FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"), StatementTerms(), NOW + 3600.0
+        )
     with suppress(StoreFault):
         await last_uses(_FakeStore(random, 0.5), {"train"}, 3600.0, NOW)
 

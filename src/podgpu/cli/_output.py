@@ -45,8 +45,9 @@ class RowTable(Generic[R]):
     empty: str = "nothing found"
 
 
-def add_table_output(parser: ArgumentParser) -> None:
-    add_output(parser, FORMATS)
+def add_table_output(parser: ArgumentParser, *more: str) -> None:
+    """`more` are formats that the command writes by itself."""
+    add_output(parser, (*FORMATS, *more))
     parser.add_argument("--no-headers", action="store_true", help="print no line of headings")
 
 
@@ -97,7 +98,7 @@ def _text(table: RowTable[R], arguments: Namespace) -> str:
     return "\n".join(table_lines(cells, numbers, width)) + "\n"
 
 
-def _document(table: RowTable[R]) -> dict[str, Any]:
+def as_document(table: RowTable[R]) -> dict[str, Any]:
     """Leave out what is unknown, as everywhere."""
     rows = [
         {name: value for name, value in msgspec.structs.asdict(row).items() if value is not None}
@@ -107,14 +108,14 @@ def _document(table: RowTable[R]) -> dict[str, Any]:
 
 
 def _json(table: RowTable[R], _: Namespace) -> str:
-    return msgspec.json.format(msgspec.json.encode(_document(table))).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(as_document(table))).decode() + "\n"
 
 
 def _yaml(table: RowTable[R], _: Namespace) -> str:
     import yaml
 
     text: str = yaml.safe_dump(
-        msgspec.to_builtins(_document(table)), sort_keys=False, allow_unicode=True, width=10_000
+        msgspec.to_builtins(as_document(table)), sort_keys=False, allow_unicode=True, width=10_000
     )
     return text
 
@@ -125,11 +126,11 @@ def _csv(table: RowTable[R], arguments: Namespace) -> str:
     names = table.row_type.__struct_fields__
     if not arguments.no_headers:
         writer.writerow(names)
-    writer.writerows([_cell(getattr(row, name)) for name in names] for row in table.rows)
+    writer.writerows([csv_cell(getattr(row, name)) for name in names] for row in table.rows)
     return out.getvalue()
 
 
-def _cell(value: object) -> object:
+def csv_cell(value: object) -> object:
     """Write text so that no spreadsheet takes it for a formula, and no terminal for a command."""
     if isinstance(value, tuple):
         value = " ".join(map(str, value))

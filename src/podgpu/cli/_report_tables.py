@@ -7,10 +7,13 @@ from typing import Any
 
 import msgspec
 
+from podgpu import __version__
+from podgpu.cli._bill import BillRequest, embedded
 from podgpu.cli._output import FOR_PEOPLE, Column, RowTable
 from podgpu.insight.idle import IdlePods, IdleRow
 from podgpu.model import Cluster, Statement, StatementLine
 from podgpu.model.quantity import total
+from podgpu.model.statement import MICROSECONDS_PER_HOUR
 from podgpu.numbers import UNKNOWN, age, column, gib, gpu_number, moment, money, percent
 from podgpu.views.text import line
 
@@ -18,29 +21,50 @@ from podgpu.views.text import line
 OTHERS = {
     "unattributed": ("(unattributed)", "booked to no container"),
     "unbooked": ("(not booked)", "used while no agent was there to book it"),
+    "idle": ("(idle)", "time that was held and not used"),
     "free": ("(free)", "time in which no pod held it"),
+    "unseen": ("(not seen)", "time in which no agent was there to see the GPU"),
     "total": ("total", ""),
 }
-# For people, and as the counters say it: the second add up to the last digit.
-_NUMBERS = ("gpu_hours", "busy_hours", "energy_kwh", "cost", "gpu_seconds", "busy_seconds", "energy_joules")
 _TOTAL = "total"
 
 
-def report_table(statement: Statement, arguments: Namespace) -> RowTable[Any]:
+def report_table(statement: Statement, asked: BillRequest, arguments: Namespace) -> RowTable[Any]:
     """Other programs get the rows alone: they add up. People get the total below them."""
-    row_type = msgspec.defstruct(
-        "ReportRow",
-        [(name, str) for name in (*statement.by, "row")] + [(name, float | None, None) for name in _NUMBERS],
-        frozen=True,
-    )
     has_total = arguments.output in FOR_PEOPLE and statement.lines
     shown = (*statement.lines, statement.total) if has_total else statement.lines
+    numbers = [_numbers(each, statement.digits) for each in shown]
+    about = _about(statement) if arguments.output == "csv" else {}
+    row_type = msgspec.defstruct(
+        "ReportRow",
+        [(name, str) for name in (*statement.by, "row")]
+        + [(name, float | None, None) for name in _numbers(statement.total, statement.digits)]
+        + [(name, Any) for name in about],
+        frozen=True,
+        kw_only=True,
+    )
     rows = [
-        row_type(**{name: each.group.get(name, "") for name in statement.by}, row=each.kind, **_numbers(each))
-        for each in shown
+        row_type(
+            **{name: each.group.get(name, "") for name in statement.by}, row=each.kind, **values, **about
+        )
+        for each, values in zip(shown, numbers, strict=True)
     ]
     empty = "the store has no counters of podgpu in this time; check --prometheus.url, --from and --to"
-    return RowTable(row_type, rows, _report_columns(statement), _report_head(statement), empty)
+    return RowTable(row_type, rows, _report_columns(statement), _report_head(statement, asked), empty)
+
+
+def heading(statement: Statement) -> str:
+    """Say of a bill what its rows do not: of when it is, in what, by what, and how much of it was seen."""
+    parts = [f"{_iso(statement.start)} to {_iso(statement.end)}", f"by {statement.basis}"]
+    if statement.share != "none":
+        parts.append(
+            f"the rest shared by {statement.share} hours"
+            if statement.share == "held"
+            else "the rest shared evenly"
+        )
+    parts += [statement.currency] if statement.currency else []
+    parts.append(f"{percent(statement.coverage.ratio)} seen")
+    return ("DEMO, " if statement.demo else "") + ", ".join(parts)
 
 
 def report_notes(statement: Statement) -> list[str]:
@@ -49,29 +73,85 @@ def report_notes(statement: Statement) -> list[str]:
     return [f"{name}: {text}." for kind, (name, text) in OTHERS.items() if kind in kinds]
 
 
-def _numbers(sums: StatementLine) -> dict[str, float | None]:
-    hours = (sums.gpu_hours, sums.busy_hours, sums.energy_kwh, sums.cost)
+def _numbers(sums: StatementLine, digits: int) -> dict[str, float | None]:
+    """For people, and as the counters say it: the last three add up to the last digit, and so does the cost."""
+    hours = {
+        "gpu_hours": sums.gpu_hours,
+        "busy_hours": sums.busy_hours,
+        "busy_hours_least": _per_hour(sums.busy_least_us),
+        "busy_hours_most": _per_hour(sums.busy_most_us),
+        "energy_kwh": sums.energy_kwh,
+        "coverage": sums.coverage,
+    }
     # An integer of the books, divided once: its shortest decimal is that integer exactly.
-    exact = ((sums.held_us, 1_000_000), (sums.busy_us, 1_000_000), (sums.energy_mj, 1_000))
-    values = (
-        *(None if value is None else round(value, 6) for value in hours),
-        *(None if value is None else value / unit for value, unit in exact),
-    )
-    return dict(zip(_NUMBERS, values, strict=True))
+    exact = {
+        "cost": (sums.cost_units, 10**digits),
+        "shared_cost": (sums.shared_units, 10**digits),
+        "gpu_seconds": (sums.held_us, 1_000_000),
+        "busy_seconds": (sums.busy_us, 1_000_000),
+        "energy_joules": (sums.energy_mj, 1_000),
+    }
+    return {
+        **{name: None if value is None else round(value, 6) for name, value in hours.items()},
+        **{name: None if value is None else value / unit for name, (value, unit) in exact.items()},
+    }
 
 
-def _report_head(statement: Statement) -> dict[str, Any]:
-    head = {
+def _per_hour(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / MICROSECONDS_PER_HOUR
+
+
+def _about(statement: Statement) -> dict[str, Any]:
+    """What each row of CSV says of the whole bill: a spreadsheet has no other place for it."""
+    return {
         "from": _iso(statement.start),
         "to": _iso(statement.end),
+        "zone": "UTC",
+        "currency": statement.currency,
+        "basis": statement.basis,
+        "share": statement.share,
+        "bill_coverage": statement.coverage.ratio,
+        "complete": str(statement.complete).lower(),
+        "demo": str(statement.demo).lower(),
+        "version": __version__,
+        "inputs_sha256": statement.inputs_sha256,
+    }
+
+
+def _report_head(statement: Statement, asked: BillRequest) -> dict[str, Any]:
+    total = _numbers(statement.total, statement.digits)
+    covered = statement.coverage
+    head = {
+        **_about(statement),
         "by": statement.by,
         "gpus": statement.gpus,
         "currency": statement.currency or None,
-        "complete": not (statement.notices or statement.unpriced),
+        "prices": statement.prices or None,
+        "complete": statement.complete,
+        "demo": statement.demo,
+        "coverage": {
+            "ratio": covered.ratio,
+            "seen_gpu_hours": _per_hour(covered.seen_us),
+            "unseen_gpu_hours": _per_hour(covered.unseen_us),
+            "absent_gpu_hours": _per_hour(covered.absent_us),
+            "gpus": [
+                {
+                    "node": gpu.node,
+                    "uuid": gpu.uuid,
+                    "model": gpu.model,
+                    "seen_seconds": gpu.coverage.seen_us / 1_000_000,
+                    "unseen_seconds": gpu.coverage.unseen_us / 1_000_000,
+                    "absent_seconds": gpu.coverage.absent_us / 1_000_000,
+                }
+                for gpu in statement.by_gpu
+            ],
+        },
         "notices": statement.notices,
         "unpriced": statement.unpriced,
-        "total": {name: value for name, value in _numbers(statement.total).items() if value is not None},
+        "total": {name: value for name, value in total.items() if value is not None},
+        "request": embedded(asked),
     }
+    del head["bill_coverage"]
     return {name: value for name, value in head.items() if value is not None}
 
 
@@ -79,13 +159,21 @@ def _report_columns(statement: Statement) -> tuple[Column[Any], ...]:
     title = "/".join(name.removeprefix("label_").removeprefix("workload_") for name in statement.by)
     sums = statement.total
     costs: Column[Any] = Column(f"COST {statement.currency}", lambda row: money(row.cost), number=True)
+    shared: Column[Any] = Column("SHARED", lambda row: money(row.shared_cost), number=True, wide=True)
+    used = statement.basis == "used"
+    bounds: tuple[Column[Any], ...] = (
+        Column("LEAST", lambda row: column("gpu hours", row.busy_hours_least, sums.busy_hours), number=True),
+        Column("MOST", lambda row: column("gpu hours", row.busy_hours_most, sums.busy_hours), number=True),
+    )
     return (
         Column(title.upper(), _group_name(statement.by)),
         Column("GPU-HOURS", lambda row: column("gpu hours", row.gpu_hours, sums.gpu_hours), number=True),
         Column("BUSY-HOURS", lambda row: column("gpu hours", row.busy_hours, sums.busy_hours), number=True),
+        *(bounds if used else ()),
         Column("USE", _use, number=True),
         Column("KWH", lambda row: column("kilowatt hours", row.energy_kwh, sums.energy_kwh), number=True),
-        *((costs,) if statement.currency else ()),
+        *((costs, shared) if statement.currency else ()),
+        Column("SEEN", lambda row: percent(row.coverage), number=True, wide=True),
     )
 
 

@@ -1,22 +1,14 @@
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.option import STORE
 
-if TYPE_CHECKING:
-    from podgpu.model import Statement
-
 HELP = "Sum up who had how much of the GPUs between two times."
 OPTIONS = tuple(name for name, option in ALL.items() if option.group == STORE)
 
-INCOMPLETE = 1
-_DOCS = "docs/report.md says what to do"
-_ADVICE = {
-    "store_partial": "sums of half of the data would be wrong: ask again when the store is whole, or give --partial"
-}
+WARNED, GAPS = 1, 3  # exit codes
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -32,62 +24,75 @@ def arguments(parser: ArgumentParser) -> None:
         help="namespace, the default, workload, pod, node, model, cluster, or a pod label such as team",
     )
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only pods of this namespace")
-    add_table_output(parser)
+    parser.add_argument(
+        "--basis",
+        choices=("held", "used", "greater", "energy"),
+        default="held",
+        help="what is paid for: held time, the default, used time, the greater of both in each hour, or energy",
+    )
+    parser.add_argument(
+        "--share",
+        choices=("none", "held", "even"),
+        default="none",
+        help="who pays for what nobody held or used: none, the default, keeps it in rows of its own; held shares it by "
+        "held hours, even shares it evenly",
+    )
+    add_table_output(parser, "focus")
+    parser.add_argument(
+        "--charge-period", choices=("hour", "day"), default="day", help="of -o focus; default day"
+    )
+    parser.add_argument(
+        "--allow-gaps", action="store_true", help="exit with 0 even if some GPUs were not seen all the time"
+    )
     parser.add_argument(
         "--partial",
         action="store_true",
         help="also report from a store that cannot read all of its data; the sums are wrong then",
     )
+    parser.add_argument(
+        "--verify", metavar="FILE", help="make the report of this JSON file again, and say what differs"
+    )
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    import asyncio
     import time
 
+    from podgpu.cli import _bill
     from podgpu.cli._output import print_problems, print_table
-    from podgpu.cli._report_tables import report_notes, report_table
-    from podgpu.cli._times import period
+    from podgpu.cli._report_tables import heading, report_notes, report_table
+    from podgpu.config.sections import PriceOptions
 
-    between = period(arguments.start, arguments.end, time.time())
-    found = asyncio.run(_statement(config, between, arguments))
-    print_table(report_table(found, arguments), arguments)
+    now = time.time()
+    if arguments.verify:
+        return _verify(config, arguments, now)
+    asked = _bill.request(arguments, config.of(PriceOptions).price, now)
+    found = _bill.made(config, asked, arguments, now)
+    if arguments.output == _bill.FOCUS:
+        from podgpu.cli._focus import focus_csv
+
+        print(focus_csv(found), end="")
+    else:
+        if arguments.output in ("table", "wide") and not arguments.no_headers:
+            print(heading(found))
+        print_table(report_table(found, asked, arguments), arguments)
     if arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
         print("", *report_notes(found), sep="\n")
-    problems = [
-        *found.notices,
-        *(f"no price for {model}; add it to the file of --price" for model in found.unpriced),
-    ]
-    print_problems(problems)
-    return INCOMPLETE if problems else 0
+    print_problems(_bill.problems(found))
+    if found.coverage.unseen_us and not arguments.allow_gaps:
+        return GAPS
+    return WARNED if found.notices or found.unpriced else 0
 
 
-async def _statement(config: Config, between: tuple[float, float], arguments: Namespace) -> "Statement":
-    from msgspec.structs import replace
+def _verify(config: Config, arguments: Namespace, now: float) -> int:
+    """Make an older report again, by what it says of itself, and print what differs."""
+    from podgpu.cli import _bill
+    from podgpu.cli._output import as_document, print_problems
+    from podgpu.cli._report_tables import report_table
 
-    from podgpu.cluster.report.statement import Grouping, statement
-    from podgpu.cluster.store.client import Store
-    from podgpu.cluster.store.options import StoreOptions
-    from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
-    from podgpu.config import PriceOptions
-    from podgpu.errors import UserError
-
-    store = Store(config.of(StoreOptions), whole=not arguments.partial)
-    grouping = Grouping(arguments.by, arguments.namespace)
-    try:
-        found = await statement(
-            store, between, grouping, prices=config.of(PriceOptions).price, progress=_show_progress
-        )
-    except StoreFault as fault:
-        raise UserError(f"{fault.reason}: {fault.detail}; {_ADVICE.get(fault.reason, _DOCS)}") from None
-    finally:
-        await store.close()
-    if not found.gpus:
-        raise UserError(f"{EMPTY}: {NOTHING}, or choose another time")
-    return replace(found, notices=tuple(f"{fault.reason}: {fault.detail}" for fault in sorted(store.notices)))
-
-
-def _show_progress(part: float) -> None:
-    from podgpu.cli._terminal import show_progress
-    from podgpu.numbers import percent
-
-    show_progress(f"reading the store: {percent(part)}" if part < 1 else "")
+    arguments.output = "json"
+    asked, before = _bill.again(arguments.verify)
+    found = _bill.made(config, asked, arguments, now)
+    different = _bill.differences(before, as_document(report_table(found, asked, arguments)))
+    print_problems(different)
+    print(f"{arguments.verify}: {'not ' if different else ''}the same as the store says now")
+    return WARNED if different else 0

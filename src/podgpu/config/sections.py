@@ -7,7 +7,7 @@ from typing import Any
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config.fields import Config
-from podgpu.config.values import prices
+from podgpu.config.price import prices
 from podgpu.model import Prices
 from podgpu.option import CLUSTER, GROUPS, STORE, TERMINAL, Option, optional, options_of, repeatable, single
 from podgpu.option.value import OneOf, base_address, duration, whole

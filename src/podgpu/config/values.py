@@ -1,14 +1,12 @@
-"""Parses values of options: listeners, levels and names of series, and the files of ratios and prices."""
+"""Parses values of options: listeners, levels and names of series, and the file of ratios."""
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from podgpu.errors import UserError
-from podgpu.model import Prices
 from podgpu.option.address import NATIVE, Address
-from podgpu.option.file import text_file, yaml_document
-from podgpu.option.value import OneOf, ValueParser, did_you_mean
+from podgpu.option.file import text_file
+from podgpu.option.value import OneOf, did_you_mean
 from podgpu.views.dialects import dialect_names
 from podgpu.views.series_filter import NAMES
 
@@ -16,11 +14,7 @@ RATIO_FORM = (
     "the file must hold one number for the node, or one for each GPU, from 1 to 9999, such as 2 or 2.5"
 )
 RATIO_FILE = "gpu_allocation.txt"  # as k8s-vgpu-monitor calls it
-PRICE_FORM = "docs/report.md shows such a file"
 _RATIO = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,9})?")
-_PRICE_KEYS = ("currency", "gpu_hour")
-_CURRENCY = re.compile(r"\S{1,8}")
-_PRICE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _OWN = "podgpu_"
 _NAME = re.compile(r"[a-zA-Z_:*][a-zA-Z0-9_:*]{0,255}")
 # What the option was before it had levels.
@@ -47,35 +41,6 @@ def _ratio(word: str, place: str) -> float:
 
 
 ratio_file = text_file(ratios, kibibytes=64, advice=RATIO_FORM)
-
-
-def _prices(text: str) -> Prices:
-    path = Path(text)
-    document = yaml_document(path, PRICE_FORM)
-    if not isinstance(document, dict):
-        raise UserError(f"{path}: the file must hold currency and gpu_hour; {PRICE_FORM}")
-    for key in document:
-        if key not in _PRICE_KEYS:
-            raise UserError(f"{path}: unknown key {key!r}; {did_you_mean(str(key), _PRICE_KEYS, PRICE_FORM)}")
-    currency = document.get("currency")
-    if not isinstance(currency, str) or not _CURRENCY.fullmatch(currency):
-        raise UserError(f"{path}: currency must be a short word, such as EUR")
-    return Prices(currency=currency, gpu_hour=_by_model(path, document.get("gpu_hour")))
-
-
-prices = ValueParser("PATH", _prices)
-
-
-def _by_model(path: Path, entries: object) -> dict[str, float]:
-    if not isinstance(entries, dict) or not entries:
-        raise UserError(f"{path}: gpu_hour must hold a price for each model, such as 'NVIDIA H200: 3.50'")
-    return {str(model): _price(path, str(model), entry) for model, entry in entries.items()}
-
-
-def _price(path: Path, model: str, entry: object) -> float:
-    if not isinstance(entry, str) or not _PRICE.fullmatch(entry):
-        raise UserError(f"{path}: the price of {model!r} must be a number without a sign, such as 3.50")
-    return float(entry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ from podgpu.model.insight import (
     Group,
     Holding,
     Insight,
+    PriceChange,
     Prices,
     Problem,
     Sums,
@@ -83,4 +84,12 @@ from podgpu.model.pod import (
     Workload,
 )
 from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, Report, SharingStatus, Snapshot, XidEvent
-from podgpu.model.statement import KINDS, Statement, StatementLine, total_of
+from podgpu.model.statement import (
+    KINDS,
+    ChargePeriod,
+    Coverage,
+    GpuCoverage,
+    Statement,
+    StatementLine,
+    total_of,
+)

@@ -110,9 +110,30 @@ class Insight(Struct, frozen=True, kw_only=True):
     prices: dict[str, float] = {}  # of an hour of a card, by model, as far as they are known
 
 
+class PriceChange(Struct, frozen=True, kw_only=True):
+    """New prices, in place of all those before."""
+
+    since: float  # seconds since 1970
+    gpu_hour: dict[str, float]
+    kwh: float | None = None
+
+
 class Prices(Struct, frozen=True, kw_only=True):
     currency: str  # such as `EUR`
     gpu_hour: dict[str, float]  # by model, or by a pattern such as `*H200*`; the first that fits counts
+    kwh: float | None = None  # of energy, for a bill by energy
+    changes: tuple[PriceChange, ...] = ()  # in order of time
+
+    @property
+    def changed_at(self) -> tuple[float, ...]:
+        return tuple(change.since for change in self.changes)
+
+    def at(self, moment: float) -> "Prices":
+        """Return the prices of a moment, without changes."""
+        past = [change for change in self.changes if change.since <= moment]
+        if past:
+            return Prices(currency=self.currency, gpu_hour=past[-1].gpu_hour, kwh=past[-1].kwh)
+        return Prices(currency=self.currency, gpu_hour=self.gpu_hour, kwh=self.kwh) if self.changes else self
 
     def of(self, model: str) -> float | None:
         """Return the price of an hour; None if no entry fits."""

@@ -1,4 +1,4 @@
-"""What was had of the GPUs between two times, and by whom."""
+"""Who had how much of the GPUs between two times, and what it costs."""
 
 from collections.abc import Iterable
 
@@ -7,12 +7,35 @@ from msgspec import Struct
 from podgpu.model.quantity import total_of_known
 
 SECONDS_PER_HOUR = 3600
-_MICROSECONDS_PER_HOUR = SECONDS_PER_HOUR * 1_000_000
-_MILLIJOULES_PER_KWH = 3_600_000_000
+MICROSECONDS_PER_HOUR = SECONDS_PER_HOUR * 1_000_000
+MILLIJOULES_PER_KWH = 3_600_000_000
 
 # What a line is about. `group`: what the report is grouped by. `unattributed`: what podgpu booked to no container.
-# `unbooked`: what the GPUs used and nobody booked, mostly while no agent was running. `free`: time that nobody held.
-KINDS = ("group", "unattributed", "unbooked", "free")
+# `unbooked`: what the GPUs used and no agent booked. `idle`: time that was held and not used, in a bill by use.
+# `free`: time that nobody held. `unseen`: time in which no agent was there to see a GPU.
+KINDS = ("group", "unattributed", "unbooked", "idle", "free", "unseen")
+
+
+class Coverage(Struct, frozen=True, kw_only=True):
+    """Time of GPUs in microseconds: seen; there, but not seen; and not there."""
+
+    seen_us: int = 0
+    unseen_us: int = 0
+    absent_us: int = 0
+
+    @property
+    def ratio(self) -> float | None:
+        """How much of the time that GPUs were there was seen. None if there were none."""
+        there = self.seen_us + self.unseen_us
+        return self.seen_us / there if there else None
+
+
+class GpuCoverage(Struct, frozen=True, kw_only=True):
+    cluster: str
+    node: str
+    uuid: str
+    model: str
+    coverage: Coverage
 
 
 class StatementLine(Struct, frozen=True, kw_only=True):
@@ -22,20 +45,34 @@ class StatementLine(Struct, frozen=True, kw_only=True):
     group: dict[str, str] = {}  # such as {"namespace": "ml"}; empty for the other kinds
     held_us: int | None = None  # microseconds of whole GPUs: the share that was given, times time
     busy_us: int | None = None  # microseconds in which the GPU worked
+    busy_least_us: int | None = None  # at least so many; in a bill by use
+    busy_most_us: int | None = None  # at most so many
     energy_mj: int | None = None  # millijoules
-    cost: float | None = None  # of the time that was held; absent without a price for every GPU in it
+    cost_units: int | None = (
+        None  # in the smallest unit of the currency; absent without a price for all of it
+    )
+    shared_units: int | None = None  # how much of the cost is a share of what nobody held or used
+    coverage: float | None = None  # how much of the time of the GPUs it was on was seen, from 0 to 1
 
     @property
     def gpu_hours(self) -> float | None:
-        return None if self.held_us is None else self.held_us / _MICROSECONDS_PER_HOUR
+        return None if self.held_us is None else self.held_us / MICROSECONDS_PER_HOUR
 
     @property
     def busy_hours(self) -> float | None:
-        return None if self.busy_us is None else self.busy_us / _MICROSECONDS_PER_HOUR
+        return None if self.busy_us is None else self.busy_us / MICROSECONDS_PER_HOUR
 
     @property
     def energy_kwh(self) -> float | None:
-        return None if self.energy_mj is None else self.energy_mj / _MILLIJOULES_PER_KWH
+        return None if self.energy_mj is None else self.energy_mj / MILLIJOULES_PER_KWH
+
+
+class ChargePeriod(Struct, frozen=True, kw_only=True):
+    """The lines of a part of the period, such as a day."""
+
+    start: float
+    end: float
+    lines: tuple[StatementLine, ...]
 
 
 class Statement(Struct, frozen=True, kw_only=True):
@@ -46,20 +83,33 @@ class Statement(Struct, frozen=True, kw_only=True):
     by: tuple[str, ...]  # the names of the columns that make a group
     lines: tuple[StatementLine, ...] = ()  # groups, most held first; then the other kinds
     total: StatementLine = StatementLine(kind="total")  # of all GPUs; with a filter, of the lines
+    basis: str = "held"  # what is paid for
+    share: str = "none"  # how the cost of what nobody held or used is shared out
     currency: str = ""  # of the costs; empty without prices
-    gpus: int = 0  # how many were seen
+    digits: int = 2  # decimals of the currency
+    prices: dict[str, float] = {}  # of an hour of each model that is in the statement; `kwh` of energy
+    gpus: int = 0  # how many there were
+    coverage: Coverage = Coverage()  # of all of them
+    by_gpu: tuple[GpuCoverage, ...] = ()
+    periods: tuple[ChargePeriod, ...] = ()  # if they were asked for
     unpriced: tuple[str, ...] = ()  # models that have no price
+    demo: bool = False  # some of the numbers are made up
+    inputs_sha256: str = ""  # of the sums that it is made of, so that it can be made again and compared
     notices: tuple[str, ...] = ()  # what may be missing, in words
+
+    @property
+    def complete(self) -> bool:
+        return not (self.notices or self.unpriced or self.coverage.unseen_us)
 
 
 def total_of(lines: Iterable[StatementLine]) -> StatementLine:
     """Add lines up. A cost that is not known for one of them is not known for all."""
     all_lines = list(lines)
-    costs = [line.cost for line in all_lines if line.held_us is not None]
+    costs = [line.cost_units for line in all_lines if line.cost_units is not None or line.held_us is not None]
     return StatementLine(
         kind="total",
         held_us=total_of_known(line.held_us for line in all_lines),
         busy_us=total_of_known(line.busy_us for line in all_lines),
         energy_mj=total_of_known(line.energy_mj for line in all_lines),
-        cost=sum(cost for cost in costs if cost is not None) if costs and None not in costs else None,
+        cost_units=sum(cost for cost in costs if cost is not None) if costs and None not in costs else None,
     )

@@ -10,7 +10,16 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from podgpu.cluster.report.counters import FAMILIES, CardKey, CounterKey, PodKey, Samples, card_of, counter_of
+from podgpu.cluster.report.counters import (
+    FAMILIES,
+    CardKey,
+    CounterFamily,
+    CounterKey,
+    PodKey,
+    card_of,
+    counter_of,
+)
+from podgpu.cluster.report.growth import Samples, longest_pause
 from podgpu.cluster.store.promql import any_of, own_labels
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, Series, StoreFault
 
@@ -37,12 +46,16 @@ class StoreQueries(Protocol):
 
 
 class HistoryPart(Struct, frozen=True):
-    """Some nodes' counters until some time. `pods` are the pods' infos of that time."""
+    """Some nodes' counters until some time. `pods` are the pods' infos of that time.
+
+    `intervals` has the seconds between two scrapes of the cards whose samples are not all here.
+    """
 
     until: float
     samples: Samples
     models: Mapping[CardKey, str]
     pods: PodFacts
+    intervals: Mapping[CardKey, float]
 
 
 class _TimeWindow(NamedTuple):
@@ -68,7 +81,8 @@ class _WindowSummary(NamedTuple):
     """A window as the store sums it up: lowest and highest values, who was there at its end, and who is not plain."""
 
     ends: Mapping[CounterKey, tuple[int, int]]
-    alive: Collection[CardKey]
+    alive: Mapping[CardKey, float]  # when each was scraped last
+    intervals: Mapping[CardKey, float]
     models: Mapping[CardKey, str]
     pods: PodFacts
     unsteady: set[str]
@@ -76,7 +90,7 @@ class _WindowSummary(NamedTuple):
 
 
 class CounterHistory:
-    """One reading of a period. Stretches of the same node come in order of time.
+    """One reading of a period. Parts of the same node come in order of time.
 
     `facts` names the labels of pods that the report needs.
     """
@@ -85,12 +99,14 @@ class CounterHistory:
         self,
         store: StoreQueries,
         facts: Sequence[str] = (),
+        families: Sequence[CounterFamily] = FAMILIES,
         *,
         coarse: float = COARSE_SECONDS,
         fine: float = FINE_SECONDS,
     ) -> None:
         self._store = store
         self._facts = facts
+        self._families = families
         self._coarse = coarse
         self._fine = fine
         self._alive: set[CardKey] = set()  # those that were there at the end of what was read of their node
@@ -130,7 +146,8 @@ class CounterHistory:
             if counter.card.node not in summary.unsteady
         }
         self._update_alive(summary.alive, {counter.card.node for counter in plain})
-        yield HistoryPart(window.end, _thinned(plain, window), summary.models, summary.pods)
+        samples = _thinned(plain, window, summary.alive)
+        yield HistoryPart(window.end, samples, summary.models, summary.pods, summary.intervals)
         async for part in self._unsteady(window, summary):
             yield part
 
@@ -169,7 +186,7 @@ class CounterHistory:
     ) -> HistoryPart:
         samples = await self._samples(window, nodes)
         self._update_alive(summary.alive, nodes)
-        return HistoryPart(window.end, samples, summary.models, summary.pods)
+        return HistoryPart(window.end, samples, summary.models, summary.pods, {})
 
     async def _samples(
         self, window: _TimeWindow, nodes: Sequence[str]
@@ -177,9 +194,12 @@ class CounterHistory:
         """Those of one counter may be in several series, by who scraped them."""
         chosen = any_of("node", nodes)
         found: dict[CounterKey, dict[float, int]] = {}
-        questions = (self._store.select(family.metric, chosen) + window.range for family in FAMILIES)
+        questions = (
+            self._store.select(family.metric, chosen, *family.matchers) + window.range
+            for family in self._families
+        )
         answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
-        for family, answer in zip(FAMILIES, answers, strict=True):
+        for family, answer in zip(self._families, answers, strict=True):
             for series in answer:
                 if counter := counter_of(family, series.labels):
                     own_samples = ((at, round(value * family.unit)) for at, value in series.samples)
@@ -194,28 +214,33 @@ class CounterHistory:
             self._values(lambda metric: f"min_over_time({metric}{within})", end, chosen),
             self._values(lambda metric: f"max_over_time({metric}{within})", end, chosen),
             self._values(lambda metric: f"resets({metric}{within}) > 0", end, chosen),
-            self._store.points(info, end),
-            self._store.points(f"last_over_time({info}{within})", end),
+            self._store.points(f"timestamp({info})", end),
+            self._store.points(f"count_over_time({info}{within})", end),
             self._pods(window, chosen),
         )
-        alive = _models(there)
-        unsteady = {counter.card.node for counter, _ in fallen} | _divided(lowest)
+        alive, counts = _by_card(there), _by_card(seen)
+        unsteady = {counter.card.node for counter, _ in fallen} | _divided(lowest) | _sparse(counts, window)
         low, high = dict(lowest), dict(highest)
         stayed = self._alive & alive.keys()
         unsteady |= {counter.card.node for counter in low if counter.card not in stayed}
         ends = {counter: (low[counter], high[counter]) for counter in low.keys() & high.keys()}
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
-        return _WindowSummary(ends, alive, _models(seen), pods, unsteady | mixed, mixed)
+        seconds = window.end - window.start
+        intervals = {card: seconds / count for card, count in counts.items() if count}
+        return _WindowSummary(ends, alive, intervals, _models(seen), pods, unsteady | mixed, mixed)
 
     async def _values(
         self, question: Callable[[str], str], at: float, chosen: Sequence[str]
     ) -> list[tuple[CounterKey, int]]:
         """Ask the same of every family."""
-        asked = (question(self._store.select(family.metric, *chosen)) for family in FAMILIES)
+        asked = (
+            question(self._store.select(family.metric, *chosen, *family.matchers))
+            for family in self._families
+        )
         answers = await asyncio.gather(*(self._store.points(question, at) for question in asked))
         return [
             (counter, round(point.value * family.unit))
-            for family, answer in zip(FAMILIES, answers, strict=True)
+            for family, answer in zip(self._families, answers, strict=True)
             for point in answer
             if (counter := counter_of(family, point.labels))
         ]
@@ -248,6 +273,23 @@ def _models(points: Iterable[Point]) -> dict[CardKey, str]:
     return {card: point.labels.get("model", "") for point in points if (card := card_of(point.labels))}
 
 
+def _by_card(points: Iterable[Point]) -> dict[CardKey, float]:
+    return {card: point.value for point in points if (card := card_of(point.labels))}
+
+
+def _sparse(counts: Mapping[CardKey, float], window: _TimeWindow) -> set[str]:
+    """Return nodes with a card that was scraped less often than others, by more than an update of its agent takes.
+
+    If all were, the store itself was away, and the agents went on counting.
+    """
+    if not (most := max(counts.values(), default=0)):
+        return set()
+    interval = (window.end - window.start) / most
+    return {
+        card.node for card, count in counts.items() if (most - count) * interval > longest_pause(interval)
+    }
+
+
 def _divided(found: Iterable[tuple[CounterKey, int]]) -> set[str]:
     """Return nodes with a counter in two series: its agent moved, or two Prometheus servers scrape it."""
     seen: set[CounterKey] = set()
@@ -259,10 +301,15 @@ def _divided(found: Iterable[tuple[CounterKey, int]]) -> set[str]:
     return nodes
 
 
-def _thinned(ends: Mapping[CounterKey, tuple[int, int]], window: _TimeWindow) -> Samples:
+def _thinned(
+    ends: Mapping[CounterKey, tuple[int, int]], window: _TimeWindow, alive: Mapping[CardKey, float]
+) -> Samples:
     """Put the first value right after the window's start: that it came later makes no difference to the sum."""
+    first = window.start + _INSTANT
+    last = {card: at for card, at in alive.items() if first < at <= window.end}
     return {
-        counter: ((window.start + _INSTANT, low), (window.end, high)) for counter, (low, high) in ends.items()
+        counter: ((first, low), (last.get(counter.card, window.end), high))
+        for counter, (low, high) in ends.items()
     }
 
 

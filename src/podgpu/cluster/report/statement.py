@@ -1,223 +1,360 @@
-"""Makes a statement of a period: who had how much, what nobody had, and what it costs."""
+"""Makes a statement of a period: who had how much, what nobody had, what was not seen, and what it costs."""
 
-import re
+import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
 
+import msgspec
 from msgspec import Struct, field
 
+from podgpu.cluster.report import evidence
+from podgpu.cluster.report.charges import Basis, CardCounts, Group, RowKey, charges, row
 from podgpu.cluster.report.counters import (
-    CardGrowth,
+    BOUND_FAMILIES,
+    FAMILIES,
     CardKey,
     CounterKey,
     CounterScope,
-    CounterTotals,
     Measure,
 )
+from podgpu.cluster.report.coverage import CardCoverage, GpuEvidence, Stretch, coverage
+from podgpu.cluster.report.grouping import Grouping
+from podgpu.cluster.report.growth import CardGrowth, CardPresence, CounterTotals, microseconds
 from podgpu.cluster.report.history import CounterHistory, HistoryPart, PodFacts, StoreQueries
-from podgpu.model import Prices, Statement, StatementLine, total_of
+from podgpu.cluster.report.money import apportioned, digits_of, divided
+from podgpu.model import ChargePeriod, Coverage, GpuCoverage, Prices, Statement, StatementLine, total_of
+from podgpu.model.statement import KINDS, MICROSECONDS_PER_HOUR, MILLIJOULES_PER_KWH
 
-# Columns of each grouping, and the labels of podgpu_pod_info that it needs. Any other word is a label of pods.
-_KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "namespace": (("namespace",), ()),
-    "workload": (("namespace", "workload_kind", "workload_name"), ("workload_kind", "workload_name")),
-    "pod": (("namespace", "pod"), ()),
-    "node": (("node",), ()),
-    "model": (("model",), ()),
-    "cluster": (("cluster",), ()),
-}
-CHOICES = tuple(_KNOWN)
-_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
-MICRO = 1_000_000
+HOUR, DAY = 3600.0, 86_400.0
+SHARED = ("idle", "unattributed", "unbooked", "free")  # what --share distributes
 
 
-class Grouping(Struct, frozen=True):
-    """`by` is one of CHOICES, or the key of a pod label. With a namespace, only what is in it counts."""
+class StatementTerms(Struct, frozen=True):
+    """By what a statement is made: the basis, the way of sharing, prices, and the length of its charge periods."""
 
-    by: str
-    namespace: str | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return _KNOWN[self.by][0] if self.by in _KNOWN else (self.label,)
-
-    @property
-    def facts(self) -> tuple[str, ...]:
-        return _KNOWN[self.by][1] if self.by in _KNOWN else (self.label,)
-
-    @property
-    def label(self) -> str:
-        """The name that podgpu_pod_info gives to the pod label."""
-        return f"label_{_NOT_IN_A_LABEL.sub('_', self.by)}"
-
-    @property
-    def is_filtered(self) -> bool:
-        return self.namespace is not None
-
-    def of(self, counter: CounterKey, model: str, pods: Sequence[dict[str, str]]) -> tuple[str, ...] | None:
-        """Return the values of the columns; None for what is filtered out."""
-        if self.namespace not in (None, counter.namespace):
-            return None
-        if self.by not in _KNOWN:
-            return (_only(pods, self.label),)
-        known = {
-            "namespace": counter.namespace,
-            "pod": counter.pod or counter.container,
-            "node": counter.card.node,
-            "model": model,
-            "cluster": counter.card.cluster,
-            "workload_kind": _only(pods, "workload_kind") or ("Pod" if counter.pod else ""),
-            "workload_name": _only(pods, "workload_name") or counter.pod or counter.container,
-        }
-        return tuple(known[name] for name in self.columns)
-
-
-class GroupTotals(Struct):
-    """What belongs together. What nobody measured is not in `sums`; `held` is by the model of the GPU."""
-
-    sums: dict[Measure, int] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    def add(self, measure: Measure, amount: int, model: str) -> None:
-        self.sums[measure] = self.sums.get(measure, 0) + amount
-        if measure is Measure.HELD:
-            self.held[model] += amount
-
-
-class _Books(Struct):
-    """All that was counted of one card."""
-
-    by_scope: dict[tuple[CounterScope, Measure], int] = field(default_factory=lambda: defaultdict(int))
-    seconds: float = 0.0
+    basis: Basis = Basis.HELD
+    share: str = "none"  # or `held`, or `even`
+    prices: Prices | None = None
+    period_seconds: float | None = None  # HOUR or DAY, if the lines of each such period are wanted too
 
 
 async def statement(
     store: StoreQueries,
-    period: tuple[float, float],
+    period: Stretch,
     grouping: Grouping,
-    *,
-    prices: Prices | None = None,
+    terms: StatementTerms,
+    now: float,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Statement:
     """`progress` is called with the part of the period that has been read, from 0 to 1."""
     start, end = period
-    history = CounterHistory(store, grouping.facts)
+    families = (*FAMILIES, *BOUND_FAMILIES) if terms.basis is Basis.USED else FAMILIES
+    history = CounterHistory(store, grouping.facts, families)
     totals = CounterTotals(start)
     totals.begin(await history.before(start))
-    builder = StatementBuilder(grouping)
-    async for part in history.read(start, end):
-        builder.add(part, totals.grow(part.samples))
-        progress((part.until - start) / (end - start))
-    return builder.statement(start, end, prices)
+    builder = StatementBuilder(period, grouping, terms)
+    for slot in builder.slots:
+        async for part in history.read(*slot):
+            builder.add(part, totals.grow(part.samples, part.intervals))
+            progress((part.until - start) / (end - start))
+        builder.close_slot(slot)
+    found = await evidence.gather(store, period, now, totals.presence)
+    return builder.statement(totals.presence, found)
+
+
+class _RowTotals(Struct):
+    """The sums of a row, and its cost. `is_unpriced` if a part of it has no price."""
+
+    sums: dict[Measure, int] = field(default_factory=dict)
+    cost: Fraction = Fraction(0)
+    is_unpriced: bool = False
+    cards: set[CardKey] = field(default_factory=set)
+
+    def count(self, measure: Measure, amount: int) -> None:
+        self.sums[measure] = self.sums.get(measure, 0) + amount
+
+    def charge(self, amount: int, price: Fraction | None) -> None:
+        if price is None:
+            self.is_unpriced |= amount != 0
+        else:
+            self.cost += amount * price
+
+
+Rows = dict[RowKey, _RowTotals]
 
 
 class StatementBuilder:
-    """Sums that grow part by part."""
+    """Sums that grow slot by slot: a slot ends where an hour or a day does, or where prices change."""
 
-    def __init__(self, grouping: Grouping) -> None:
+    def __init__(self, period: Stretch, grouping: Grouping, terms: StatementTerms) -> None:
+        self._period = period
         self._grouping = grouping
-        self._groups: dict[tuple[str, ...], GroupTotals] = {}
-        self._cards: dict[CardKey, _Books] = {}
+        self._terms = terms
         self._models: dict[CardKey, str] = {}
         self._pods: PodFacts = {}
-        self._unattributed = GroupTotals()
+        self._open: dict[CardKey, CardCounts] = defaultdict(CardCounts)
+        self._rows: Rows = defaultdict(_RowTotals)
+        self._by_period: dict[float, Rows] = defaultdict(lambda: defaultdict(_RowTotals))
+        self._seen_us: dict[CardKey, int] = defaultdict(int)
+        self._inputs: dict[CounterKey, int] = defaultdict(int)
+
+    @property
+    def slots(self) -> Iterator[Stretch]:
+        start, end = self._period
+        length = HOUR if self._terms.basis is Basis.GREATER else self._terms.period_seconds
+        edges = {start, end, *(self._terms.prices.changed_at if self._terms.prices else ())}
+        if length:
+            edges.update(at * length for at in range(int(start // length), int(end // length) + 1))
+        within = sorted(at for at in edges if start <= at <= end)
+        return pairwise(within)
 
     def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
         self._models.update(part.models)
         self._pods.update(part.pods)
         for card, growth in grown.items():
-            books = self._cards.setdefault(card, _Books())
-            books.seconds += growth.seconds
+            counts = self._open[card]
+            counts.seen_us += growth.seen_us
             for counter, amount in growth.counters.items():
-                books.by_scope[counter.scope, counter.measure] += amount
-                self._post(counter, amount)
+                self._inputs[counter] += amount
+                counts.add(counter, self._group(counter), amount)
 
-    def _post(self, counter: CounterKey, amount: int) -> None:
+    def _group(self, counter: CounterKey) -> Group | None:
+        if counter.scope is not CounterScope.CONTAINER:
+            return None
         model = self._models.get(counter.card, "")
-        if counter.scope is CounterScope.UNATTRIBUTED:
-            self._unattributed.add(counter.measure, amount, model)
-        elif counter.scope is CounterScope.CONTAINER:
-            group = self._grouping.of(counter, model, self._pods.get(counter.pod_key, ()))
-            if group is not None:
-                self._groups.setdefault(group, GroupTotals()).add(counter.measure, amount, model)
+        return self._grouping.of(counter, model, self._pods.get(counter.pod_key, ()))
 
-    def statement(self, start: float, end: float, prices: Prices | None) -> Statement:
-        names = self._grouping.columns
-        lines = [
-            _line("group", totals, prices, dict(zip(names, group, strict=True)))
-            for group, totals in self._groups.items()
-            if any(totals.sums.values())
-        ]
-        lines.sort(key=_rank)
-        if not self._grouping.is_filtered:
-            lines += self._others(prices)
+    def close_slot(self, slot: Stretch) -> None:
+        """Divide what was counted in the slot among the rows."""
+        for card, counts in self._open.items():
+            self._seen_us[card] += counts.seen_us
+            for rows in self._rows_of(slot[0]):
+                _count(rows, card, counts)
+                for key, amount in charges(counts, self._terms.basis).items():
+                    rows[key].charge(amount, self._price(self._models.get(card, ""), slot[0]))
+        self._open.clear()
+
+    def _rows_of(self, at: float) -> list[Rows]:
+        length = self._terms.period_seconds
+        return [self._rows, self._by_period[at // length * length]] if length else [self._rows]
+
+    def _price(self, model: str, at: float) -> Fraction | None:
+        """Return the price of a microsecond, or of a millijoule, in smallest units of the currency."""
+        prices = self._terms.prices
+        if prices is None:
+            return None
+        now = prices.at(at)
+        is_energy = self._terms.basis is Basis.ENERGY
+        price = now.kwh if is_energy else now.of(model)
+        if price is None:
+            return None
+        unit = MILLIJOULES_PER_KWH if is_energy else MICROSECONDS_PER_HOUR
+        smallest: int = 10 ** digits_of(prices.currency)
+        return Fraction(str(price)) * smallest / unit
+
+    def statement(self, presence: Mapping[CardKey, CardPresence], found: GpuEvidence) -> Statement:
+        covered = coverage(self._period, presence, found)
+        models = {card: self._models.get(card) or found.unscraped.get(card, "") for card in covered}
+        for card, own in covered.items():
+            self._add_unseen(card, models[card], own)
+        prices = self._terms.prices
+        lines = self._lines(self._rows, covered)
+        total = total_of(lines)
         return Statement(
-            start=start,
-            end=end,
-            by=names,
-            lines=tuple(lines),
-            total=total_of(lines),
+            start=self._period[0],
+            end=self._period[1],
+            by=self._grouping.columns,
+            lines=lines,
+            total=total,
+            basis=self._terms.basis,
+            share=self._terms.share,
             currency=prices.currency if prices else "",
-            gpus=len(self._cards),
-            unpriced=self._unpriced(prices),
+            digits=digits_of(prices.currency) if prices else 2,
+            prices=self._prices(models.values()),
+            gpus=len(covered),
+            coverage=_sum(own.total for own in covered.values()),
+            by_gpu=tuple(
+                GpuCoverage(**card._asdict(), model=models[card], coverage=covered[card].total)
+                for card in sorted(covered)
+            ),
+            periods=self._periods(lines),
+            unpriced=self._unpriced(models.values()),
+            inputs_sha256=self._hash(covered),
         )
 
-    def _others(self, prices: Prices | None) -> list[StatementLine]:
-        """What the groups lack to what the GPUs themselves counted."""
-        unbooked, free = GroupTotals(), GroupTotals()
-        for card, books in self._cards.items():
-            model = self._models.get(card, "")
-            for measure, amount in _missing(books):
-                unbooked.add(measure, amount, model)
-            held = books.by_scope.get((CounterScope.CONTAINER, Measure.HELD), 0)
-            free.add(Measure.HELD, max(round(books.seconds * MICRO) - held, 0), model)
-        named = {"unattributed": self._unattributed, "unbooked": unbooked, "free": free}
-        return [_line(kind, totals, prices) for kind, totals in named.items() if any(totals.sums.values())]
+    def _add_unseen(self, card: CardKey, model: str, own: CardCoverage) -> None:
+        """Add what was not seen, and the moments at the edges of the period that no scrape lies in."""
+        start, end = self._period
+        edge_us = own.seen_us - self._seen_us[card]
+        stretches = [("unseen", stretch) for stretch in own.unseen]
+        for kind, (begins, ends) in stretches:
+            for slot in self.slots:
+                within = max(begins, slot[0]), min(ends, slot[1])
+                if within[0] < within[1]:
+                    amount = microseconds(within[1]) - microseconds(within[0])
+                    self._add_time(card, model, kind, slot[0], amount)
+        if edge_us > 0:
+            self._add_time(card, model, "free", max(start, end - 0.001), edge_us)
 
-    def _unpriced(self, prices: Prices | None) -> tuple[str, ...]:
-        if prices is None:
+    def _add_time(self, card: CardKey, model: str, kind: str, at: float, amount: int) -> None:
+        is_paid = self._terms.basis is not Basis.ENERGY
+        for rows in self._rows_of(at):
+            rows[row(kind)].count(Measure.HELD, amount)
+            rows[row(kind)].cards.add(card)
+            if is_paid:
+                rows[row(kind)].charge(amount, self._price(model, at))
+
+    def _lines(self, rows: Rows, covered: Mapping[CardKey, CardCoverage]) -> tuple[StatementLine, ...]:
+        kinds = ("group",) if self._grouping.is_filtered else KINDS
+        shown = [
+            (key, totals)
+            for key, totals in rows.items()
+            if key[0] in kinds and (any(totals.sums.values()) or totals.cost)
+        ]
+        shown.sort(key=lambda each: _rank(*each))
+        costs, shares = self._costs(shown)
+        return tuple(
+            self._line(key, totals, cost, share, _sum(covered[card].total for card in totals.cards).ratio)
+            for (key, totals), cost, share in zip(shown, costs, shares, strict=True)
+        )
+
+    def _line(
+        self,
+        key: RowKey,
+        totals: _RowTotals,
+        cost: int | None,
+        share: int | None = None,
+        seen: float | None = None,
+    ) -> StatementLine:
+        kind, group = key
+        is_group = kind == "group"
+        return StatementLine(
+            kind=kind,
+            group=dict(zip(self._grouping.columns, group, strict=True)) if is_group else {},
+            held_us=totals.sums.get(Measure.HELD),
+            busy_us=totals.sums.get(Measure.BUSY),
+            busy_least_us=totals.sums.get(Measure.BUSY_LEAST),
+            busy_most_us=totals.sums.get(Measure.BUSY_MOST),
+            energy_mj=totals.sums.get(Measure.ENERGY),
+            cost_units=cost,
+            shared_units=share,
+            coverage=seen if is_group else None,
+        )
+
+    def _costs(self, shown: Sequence[tuple[RowKey, _RowTotals]]) -> tuple[list[int | None], list[int | None]]:
+        """Return the cost of each row and how much of that is shared, in integers that add up."""
+        nothing: list[int | None] = [None] * len(shown)
+        if self._terms.prices is None:
+            return nothing, nothing
+        if any(totals.is_unpriced for _, totals in shown):
+            known = [None if totals.is_unpriced else apportioned([totals.cost])[0] for _, totals in shown]
+            return known, nothing
+        costs = apportioned([totals.cost for _, totals in shown])
+        groups = [at for at, ((kind, _), _) in enumerate(shown) if kind == "group"]
+        if self._terms.share == "none" or not groups:
+            return list(costs), nothing
+        given_up = [at for at, ((kind, _), _) in enumerate(shown) if kind in SHARED]
+        weights = [
+            shown[at][1].sums.get(Measure.HELD, 0) if self._terms.share == "held" else 1 for at in groups
+        ]
+        shares: list[int | None] = [None] * len(shown)
+        for at, part in zip(groups, divided(sum(costs[at] for at in given_up), weights), strict=True):
+            shares[at] = part
+            costs[at] += part
+        for at in given_up:
+            costs[at] = 0
+        return list(costs), shares
+
+    def _periods(self, lines: Sequence[StatementLine]) -> tuple[ChargePeriod, ...]:
+        """Divide each line of the statement among the charge periods, so that those add up to it."""
+        length, (start, end) = self._terms.period_seconds, self._period
+        if not length:
             return ()
-        models = {self._models.get(card, "") for card in self._cards}
-        return tuple(sorted(model or "unknown" for model in models if prices.of(model) is None))
+        begins = sorted(self._by_period)
+        by_period: dict[float, list[StatementLine]] = {at: [] for at in begins}
+        for line in lines:
+            key = line.kind, tuple(line.group.values())
+            parts = [self._by_period[at].get(key, _RowTotals()) for at in begins]
+            costs = _divided_cost(line.cost_units, parts)
+            for at, totals, cost in zip(begins, parts, costs, strict=True):
+                by_period[at].append(self._line(key, totals, cost))
+        return tuple(
+            ChargePeriod(start=max(at, start), end=min(at + length, end), lines=tuple(by_period[at]))
+            for at in begins
+        )
+
+    def _prices(self, models: Iterable[str]) -> dict[str, float]:
+        prices = self._terms.prices
+        if prices is None:
+            return {}
+        if self._terms.basis is Basis.ENERGY:
+            return {} if prices.kwh is None else {"kwh": prices.kwh}
+        found = {model: prices.at(self._period[0]).of(model) for model in sorted(set(models))}
+        return {model: price for model, price in found.items() if price is not None}
+
+    def _unpriced(self, models: Iterable[str]) -> tuple[str, ...]:
+        prices = self._terms.prices
+        if prices is None or self._terms.basis is Basis.ENERGY:
+            return ()
+        missing = {model or "unknown" for model in models if prices.of(model) is None}
+        return tuple(sorted(missing))
+
+    def _hash(self, covered: Mapping[CardKey, CardCoverage]) -> str:
+        sums = [[*counter.card, *counter[1:], amount] for counter, amount in self._inputs.items() if amount]
+        seen = [
+            [*card, own.total.seen_us, own.total.unseen_us, own.total.absent_us]
+            for card, own in covered.items()
+        ]
+        prices = msgspec.to_builtins(self._terms.prices)
+        whole = [
+            *self._period,
+            self._grouping.by,
+            self._grouping.namespace,
+            prices,
+            sorted(sums),
+            sorted(seen),
+        ]
+        return hashlib.sha256(msgspec.json.encode(whole, order="deterministic")).hexdigest()
 
 
-def _missing(books: _Books) -> list[tuple[Measure, int]]:
-    """What a card counted and the books of its containers and of the rest do not have."""
-    missing = []
+def _count(rows: Rows, card: CardKey, counts: CardCounts) -> None:
+    """Add the sums of a card to its rows, whatever is paid for."""
+    for (_, group), own in counts.containers.items():
+        if group is not None:
+            totals = rows["group", group]
+            totals.cards.add(card)
+            for measure, amount in own.items():
+                totals.count(measure, amount)
+    for (scope, measure), amount in counts.others.items():
+        if scope is CounterScope.UNATTRIBUTED:
+            rows[row("unattributed")].count(measure, amount)
     for measure in (Measure.BUSY, Measure.ENERGY):
-        whole = [books.by_scope.get((scope, measure)) for scope in (CounterScope.BOOKED, CounterScope.METER)]
-        known = [amount for amount in whole if amount is not None]
-        parts = (CounterScope.CONTAINER, CounterScope.UNATTRIBUTED)
-        if known:
-            had = sum(books.by_scope.get((scope, measure), 0) for scope in parts)
-            missing.append((measure, max(known) - had))
-    return missing
+        missing = counts.unbooked(measure)
+        if missing is not None:
+            rows[row("unbooked")].count(measure, missing)
+    free = max(counts.seen_us - counts.booked(Measure.HELD), 0)
+    rows[row("free")].count(Measure.HELD, free)
 
 
-def _line(
-    kind: str, totals: GroupTotals, prices: Prices | None, group: dict[str, str] | None = None
-) -> StatementLine:
-    return StatementLine(
-        kind=kind,
-        group=group or {},
-        held_us=totals.sums.get(Measure.HELD),
-        busy_us=totals.sums.get(Measure.BUSY),
-        energy_mj=totals.sums.get(Measure.ENERGY),
-        cost=_cost(totals, prices) if prices and Measure.HELD in totals.sums else None,
-    )
+def _divided_cost(units: int | None, parts: Sequence[_RowTotals]) -> Sequence[int | None]:
+    """Divide the cost of a line by what each part cost, or held where it costs only what others left."""
+    if units is None:
+        return [None] * len(parts)
+    costs = [part.cost for part in parts]
+    if not (whole := sum(costs, Fraction(0))):
+        return divided(units, [part.sums.get(Measure.HELD, 0) for part in parts])
+    return apportioned([units * cost / whole for cost in costs], units)
 
 
-def _cost(totals: GroupTotals, prices: Prices) -> float | None:
-    """Nothing is said about a cost of which a part is not known."""
-    costs = [(prices.of(model), held / (3600 * MICRO)) for model, held in totals.held.items() if held]
-    known = [price * hours for price, hours in costs if price is not None]
-    return sum(known) if len(known) == len(costs) else None
+def _sum(parts: Iterable[Coverage]) -> Coverage:
+    seen = unseen = absent = 0
+    for part in parts:
+        seen, unseen, absent = seen + part.seen_us, unseen + part.unseen_us, absent + part.absent_us
+    return Coverage(seen_us=seen, unseen_us=unseen, absent_us=absent)
 
 
-def _rank(line: StatementLine) -> tuple[int, Sequence[str]]:
-    return -(line.held_us or 0), tuple(line.group.values())
-
-
-def _only(pods: Sequence[dict[str, str]], name: str) -> str:
-    """Pods of one name may differ within a short time: then all values are shown, and nobody gets another's part."""
-    return ", ".join(sorted({found for pod in pods if (found := pod.get(name, ""))}))
+def _rank(key: RowKey, totals: _RowTotals) -> tuple[int, int, Group]:
+    kind, group = key
+    return KINDS.index(kind), -totals.sums.get(Measure.HELD, 0), group

@@ -1,6 +1,7 @@
 """Counters over time."""
 
-from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, CounterTotals, Measure
+from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
+from podgpu.cluster.report.growth import CounterTotals
 
 CARD = CardKey("", "alpha", "GPU-1")
 BOOKED = CounterKey(CARD, CounterScope.BOOKED, Measure.ENERGY)
@@ -11,7 +12,7 @@ OTHER = CounterKey(CARD, CounterScope.CONTAINER, Measure.ENERGY, pod="b")
 
 def grown(totals: CounterTotals, **samples: list[tuple[float, int]]) -> dict[CounterKey, int]:
     lines = {"booked": BOOKED, "meter": METER, "pod": POD, "other": OTHER}
-    return dict(totals.grow({lines[name]: values for name, values in samples.items()})[CARD].counters)
+    return dict(totals.grow({lines[name]: values for name, values in samples.items()}, {})[CARD].counters)
 
 
 def test_an_increase_is_the_difference_of_two_samples() -> None:
@@ -64,7 +65,28 @@ def test_a_sample_is_counted_once() -> None:
 
 def test_time_counts_while_the_card_is_seen() -> None:
     totals = CounterTotals(0.0)
-    assert totals.grow({BOOKED: [(100, 1), (160, 2), (400, 3)]})[CARD].seconds == 300
-    assert (
-        totals.grow({BOOKED: [(5000, 1)]})[CARD].seconds == 300
-    )  # it restarted; for how long it was gone is not known
+    assert totals.grow({BOOKED: [(100, 1), (160, 2), (220, 3)]}, {})[CARD].seen_us == 120_000_000
+    # It restarted, and was back one scrape before it was first seen again.
+    assert totals.grow({BOOKED: [(5000, 1)]}, {})[CARD].seen_us == 60_000_000
+    assert totals.presence[CARD].gaps == [(220, 4940)]
+
+
+def test_an_agent_that_is_back_soon_was_never_away() -> None:
+    totals = CounterTotals(0.0)
+    samples = [(at, at) for at in range(60, 660, 60)] + [(780, 5)]
+    assert totals.grow({BOOKED: samples}, {})[CARD].seen_us == 720_000_000
+    assert not totals.presence[CARD].gaps
+
+
+def test_a_store_that_was_away_missed_nothing_if_the_agent_went_on_booking() -> None:
+    totals = CounterTotals(0.0)
+    samples = {BOOKED: [(60, 100), (120, 160), (7200, 900)], METER: [(60, 1100), (120, 1160), (7200, 1900)]}
+    assert totals.grow(samples, {CARD: 60.0})[CARD].seen_us == 7_140_000_000
+    assert not totals.presence[CARD].gaps
+
+
+def test_a_card_that_was_away_is_unseen_although_its_agent_went_on() -> None:
+    totals = CounterTotals(0.0)
+    samples = {BOOKED: [(60, 100), (120, 160), (7200, 170)], METER: [(60, 1100), (120, 1160), (7200, 1900)]}
+    assert totals.grow(samples, {CARD: 60.0})[CARD].seen_us == 120_000_000
+    assert totals.presence[CARD].gaps == [(120, 7140)]

@@ -1,0 +1,112 @@
+"""A statement as rows of the FinOps Open Cost and Usage Specification (FOCUS) 1.2."""
+
+import csv
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from io import StringIO
+
+import msgspec
+
+from podgpu import __version__
+from podgpu.cli._output import csv_cell
+from podgpu.cli._report_tables import OTHERS
+from podgpu.errors import UserError
+from podgpu.model import ChargePeriod, Statement, StatementLine
+
+UNIT = "GPU-Hours"
+_HOUR = Decimal(3_600_000_000)
+_KWH = Decimal(3_600_000_000)
+_PRECISION = Decimal("0.000000000001")
+
+
+def focus_csv(statement: Statement) -> str:
+    """Every group has a row for each charge period, and so has what nobody held and what was not seen."""
+    rows = list(focus_rows(statement))
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+        writer.writerows([csv_cell(value) for value in row.values()] for row in rows)
+    return out.getvalue()
+
+
+def focus_rows(statement: Statement) -> Iterator[dict[str, str | None]]:
+    if not statement.currency:
+        raise UserError("-o focus is about costs; give --price a file with prices")
+    if statement.unpriced:
+        raise UserError(
+            f"-o focus needs every price; add {', '.join(statement.unpriced)} to the file of --price"
+        )
+    for charge_period in statement.periods:
+        for line in charge_period.lines:
+            if line.cost_units or line.held_us or line.busy_us:
+                yield _row(statement, charge_period, line)
+
+
+def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine) -> dict[str, str | None]:
+    cost = Decimal(line.cost_units or 0).scaleb(-statement.digits)
+    hours = Decimal(line.held_us or 0) / _HOUR
+    unit_price = (cost / hours).quantize(_PRECISION).normalize() if hours else Decimal(0)
+    name = "/".join(line.group.values()) if line.kind == "group" else OTHERS[line.kind][0]
+    account = line.group.get("cluster") or "podgpu"
+    money, amount = f"{cost:f}", f"{hours.quantize(_PRECISION).normalize():f}"
+    return {
+        "BilledCost": money,
+        "BillingAccountId": account,
+        "BillingAccountName": account,
+        "BillingAccountType": "Kubernetes cluster",
+        "BillingCurrency": statement.currency,
+        "BillingPeriodEnd": _time(statement.end),
+        "BillingPeriodStart": _time(statement.start),
+        "ChargeCategory": "Usage",
+        "ChargeClass": None,
+        "ChargeDescription": _description(statement, line, name),
+        "ChargeFrequency": "Usage-Based",
+        "ChargePeriodEnd": _time(charge_period.end),
+        "ChargePeriodStart": _time(charge_period.start),
+        "ConsumedQuantity": amount,
+        "ConsumedUnit": UNIT,
+        "ContractedCost": money,
+        "ContractedUnitPrice": f"{unit_price:f}",
+        "EffectiveCost": money,
+        "InvoiceIssuerName": "podgpu",
+        "ListCost": money,
+        "ListUnitPrice": f"{unit_price:f}",
+        "PricingCategory": "Standard",
+        "PricingQuantity": amount,
+        "PricingUnit": UNIT,
+        "ProviderName": "podgpu",
+        "PublisherName": "podgpu",
+        "ResourceId": name,
+        "ResourceName": name,
+        "ResourceType": f"Kubernetes {'/'.join(statement.by)}" if line.kind == "group" else "GPU",
+        "ServiceCategory": "Compute",
+        "ServiceName": "GPU",
+        "ServiceSubcategory": "Containers",
+        "SkuId": f"gpu-{statement.basis}",
+        "SkuMeter": f"GPU time {statement.basis}",
+        "SkuPriceId": f"gpu-{statement.basis}-{statement.currency}",
+        "SubAccountId": line.group.get("namespace") or name,
+        "SubAccountName": line.group.get("namespace") or name,
+        "SubAccountType": "Kubernetes namespace" if line.group.get("namespace") else "Group",
+        "Tags": msgspec.json.encode(line.group).decode(),
+        "x_Row": line.kind,
+        "x_Basis": statement.basis,
+        "x_BusyHours": None if line.busy_us is None else f"{Decimal(line.busy_us) / _HOUR:f}",
+        "x_EnergyKwh": None if line.energy_mj is None else f"{Decimal(line.energy_mj) / _KWH:f}",
+        "x_Complete": str(statement.complete).lower(),
+        "x_Demo": str(statement.demo).lower(),
+        "x_Version": __version__,
+        "x_InputsSha256": statement.inputs_sha256,
+    }
+
+
+def _description(statement: Statement, line: StatementLine, name: str) -> str:
+    if line.kind == "group":
+        return f"GPUs of {name}, by {statement.basis}"
+    return f"{name}: {OTHERS[line.kind][1]}"
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

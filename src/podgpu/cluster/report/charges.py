@@ -1,0 +1,95 @@
+"""Divides the time or the energy of a GPU among those who pay for it. Pure, and in integers."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from podgpu.cluster.report.counters import CounterKey, CounterScope, Measure
+from podgpu.cluster.report.money import divided
+
+Group = tuple[str, ...]
+RowKey = tuple[str, Group]  # the kind of a line, and its group
+
+
+class Basis(StrEnum):
+    """What is paid for: time that was held, time that was used, the larger of both in each hour, or energy."""
+
+    HELD = "held"
+    USED = "used"
+    GREATER = "greater"
+    ENERGY = "energy"
+
+
+def row(kind: str) -> RowKey:
+    return kind, ()
+
+
+class CardCounts(Struct):
+    """What was counted of a card, in its own integers: by container, for no container, and by the card as a whole.
+
+    A container may change its group, as a name that is given again does. The group is None if the report leaves it out.
+    """
+
+    seen_us: int = 0
+    containers: dict[tuple[CounterKey, Group | None], dict[Measure, int]] = field(default_factory=dict)
+    others: dict[tuple[CounterScope, Measure], int] = field(default_factory=dict)
+
+    def add(self, counter: CounterKey, group: Group | None, amount: int) -> None:
+        if counter.scope is CounterScope.CONTAINER:
+            own = self.containers.setdefault((counter._replace(measure=Measure.HELD), group), {})
+            own[counter.measure] = own.get(counter.measure, 0) + amount
+        else:
+            key = counter.scope, counter.measure
+            self.others[key] = self.others.get(key, 0) + amount
+
+    def booked(self, measure: Measure) -> int:
+        return sum(own.get(measure, 0) for own in self.containers.values())
+
+    def unbooked(self, measure: Measure) -> int | None:
+        """What the card counted and no book has; None if the card counted nothing."""
+        scopes = (CounterScope.BOOKED, CounterScope.METER)
+        known = [self.others[scope, measure] for scope in scopes if (scope, measure) in self.others]
+        unattributed = self.others.get((CounterScope.UNATTRIBUTED, measure), 0)
+        return max(known) - self.booked(measure) - unattributed if known else None
+
+
+def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
+    """Say what each row pays for: microseconds of the card, which add up to the time it was seen, or millijoules."""
+    if basis is Basis.ENERGY:
+        return _energy(use)
+    unattributed = use.others.get((CounterScope.UNATTRIBUTED, Measure.BUSY), 0) if basis is Basis.USED else 0
+    wanted = {container: _wanted(own, basis) for container, own in use.containers.items()}
+    paid = _fitting([*wanted.values(), unattributed], use.seen_us)
+    rows: dict[RowKey, int] = {}
+    for (_, group), amount in zip(wanted, paid, strict=False):
+        key = row("other") if group is None else ("group", group)
+        rows[key] = rows.get(key, 0) + amount
+    left = use.seen_us - sum(paid)
+    if basis is Basis.USED:
+        rows[row("unattributed")] = paid[-1]
+        held = use.booked(Measure.HELD)
+        rows[row("idle")] = idle = min(left, max(held - use.booked(Measure.BUSY), 0))
+        left -= idle
+    rows[row("free")] = left
+    return rows
+
+
+def _wanted(own: Mapping[Measure, int], basis: Basis) -> int:
+    held, busy = own.get(Measure.HELD, 0), own.get(Measure.BUSY, 0)
+    return {Basis.HELD: held, Basis.USED: busy, Basis.GREATER: max(held, busy)}[basis]
+
+
+def _fitting(amounts: list[int], capacity: int) -> list[int]:
+    """No more time can be paid for than there was: whoever wants more than that gets less of it."""
+    return divided(capacity, amounts) if sum(amounts) > capacity else amounts
+
+
+def _energy(use: CardCounts) -> dict[RowKey, int]:
+    rows: dict[RowKey, int] = {}
+    for (_, group), own in use.containers.items():
+        key = row("other") if group is None else ("group", group)
+        rows[key] = rows.get(key, 0) + own.get(Measure.ENERGY, 0)
+    rows[row("unattributed")] = use.others.get((CounterScope.UNATTRIBUTED, Measure.ENERGY), 0)
+    rows[row("unbooked")] = use.unbooked(Measure.ENERGY) or 0
+    return rows

@@ -1,0 +1,115 @@
+"""Asks a store which GPUs there are besides those that were scraped within a period."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from podgpu.cluster.report.counters import CardKey, card_of
+from podgpu.cluster.report.coverage import GpuEvidence, Stretch
+from podgpu.cluster.report.history import StoreQueries
+from podgpu.cluster.store.promql import any_of
+from podgpu.cluster.store.response import Point
+
+# For how long before and after the period a GPU is looked for.
+AROUND_SECONDS = 7 * 86_400.0
+# Steps of a first look at when a node was there; the samples around its end are read then.
+STEPS, SHORTEST_STEP = 2000, 60.0
+_INFO = "podgpu_gpu_info"
+_NODE = "kube_node_info"
+_CAPACITY, _CREATED, _LABELS = "kube_node_status_capacity", "kube_node_created", "kube_node_labels"
+_GPUS = 'resource=~"nvidia_com_gpu.*"'
+
+
+async def gather(store: StoreQueries, period: Stretch, now: float, scraped: Iterable[CardKey]) -> GpuEvidence:
+    """`scraped` are the GPUs of the period itself."""
+    start, end = period
+    until = min(end + AROUND_SECONDS, now)
+    info = store.select(_INFO)
+    earlier, later, capacity = await asyncio.gather(
+        store.points(f"last_over_time({info}{_range(AROUND_SECONDS)})", start),
+        _none() if until - end < 1 else store.points(f"last_over_time({info}{_range(until - end)})", until),
+        store.points(f"max_over_time({store.select(_CAPACITY, _GPUS)}{_range(end - start)})", end),
+    )
+    cards = {card for points in (earlier, later) for point in points if (card := card_of(point.labels))}
+    nodes = {card.node for card in (*cards, *scraped)}
+    unscraped = await _unscraped(store, period, [point for point in capacity if _node(point) not in nodes])
+    wanted = nodes | {card.node for card in unscraped}
+    return GpuEvidence(
+        earlier=frozenset(card for point in earlier if (card := card_of(point.labels))),
+        later=frozenset(card for point in later if (card := card_of(point.labels))),
+        node_times=await _node_times(store, period, wanted),
+        unscraped=unscraped,
+    )
+
+
+async def _unscraped(store: StoreQueries, period: Stretch, capacity: Iterable[Point]) -> dict[CardKey, str]:
+    """Kubernetes counts replicas of a shared GPU as GPUs; GPU feature discovery has labels with the true number."""
+    counts = {(_cluster(point), _node(point)): int(point.value) for point in capacity if point.value >= 1}
+    if not counts:
+        return {}
+    nodes = any_of("node", sorted(node for _, node in counts))
+    labels = {
+        (_cluster(point), _node(point)): point.labels
+        for point in await store.points(
+            f"last_over_time({store.select(_LABELS, nodes)}{_range(period[1] - period[0])})", period[1]
+        )
+    }
+    found: dict[CardKey, str] = {}
+    for (cluster, node), count in counts.items():
+        given = labels.get((cluster, node), {})
+        replicas = max(_number(given.get("label_nvidia_com_gpu_replicas")) or 1, 1)
+        number = _number(given.get("label_nvidia_com_gpu_count")) or max(count // replicas, 1)
+        model = given.get("label_nvidia_com_gpu_product", "").removesuffix("-SHARED").replace("-", " ")
+        found |= {CardKey(cluster, node, f"{node}/{at}"): model for at in range(number)}
+    return found
+
+
+async def _node_times(
+    store: StoreQueries, period: Stretch, nodes: Iterable[str]
+) -> Mapping[str, list[Stretch]] | None:
+    """Return when each node was in the cluster, or None if the store has no kube-state-metrics."""
+    start, end = period
+    step = max((end - start) / STEPS, SHORTEST_STEP)
+    info = store.select(_NODE)
+    within = f"[{round(end - start)}s:{round(step)}s]"
+    seen = await store.points(f"max_over_time(timestamp({info}){within})", end)
+    if not seen:
+        return None
+    first = await store.points(f"min_over_time(timestamp({info}){within})", end)
+    created = await store.points(f"last_over_time({store.select(_CREATED)}{_range(end - start)})", end)
+    begins = {_node(point): point.value for point in first} | {_node(point): point.value for point in created}
+    wanted = set(nodes)
+    found: dict[str, list[Stretch]] = {}
+    for point in seen:
+        node, last = _node(point), point.value
+        if node in wanted:
+            ends = end if end - last <= step else await _last_sample(store, node, last, step)
+            found[node] = [(max(begins.get(node, start), start), ends)]
+    return found
+
+
+async def _last_sample(store: StoreQueries, node: str, last: float, step: float) -> float:
+    """The first look goes by steps; the last sample itself is within the next one."""
+    samples = await store.series(
+        f"{store.select(_NODE, any_of('node', [node]))}{_range(2 * step)}", last + step
+    )
+    return max((at for series in samples for at, _ in series.samples), default=last)
+
+
+async def _none() -> list[Point]:
+    return []
+
+
+def _range(seconds: float) -> str:
+    return f"[{round(seconds * 1000)}ms]"
+
+
+def _node(point: Point) -> str:
+    return point.labels.get("node", "")
+
+
+def _cluster(point: Point) -> str:
+    return point.labels.get("cluster", "")
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() else 0

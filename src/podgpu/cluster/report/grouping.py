@@ -1,0 +1,71 @@
+"""By what a report is grouped."""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from podgpu.cluster.report.counters import CounterKey
+
+# Columns of each grouping, and the labels of podgpu_pod_info that it needs. Any other word is a label of pods.
+_KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "namespace": (("namespace",), ()),
+    "workload": (("namespace", "workload_kind", "workload_name"), ("workload_kind", "workload_name")),
+    "pod": (("namespace", "pod"), ()),
+    "node": (("node",), ()),
+    "model": (("model",), ()),
+    "cluster": (("cluster",), ()),
+}
+CHOICES = tuple(_KNOWN)
+_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
+
+
+class Grouping(Struct, frozen=True):
+    """`by` is one of CHOICES, or the key of a pod label. With a namespace, only what is in it counts."""
+
+    by: str
+    namespace: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _KNOWN[self.by][0] if self.by in _KNOWN else (self.label,)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        return _KNOWN[self.by][1] if self.by in _KNOWN else (self.label,)
+
+    @property
+    def label(self) -> str:
+        """The name that podgpu_pod_info gives to the pod label."""
+        return f"label_{_NOT_IN_A_LABEL.sub('_', self.by)}"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is by one of podgpu's own words, and not by a label of pods."""
+        return self.by in _KNOWN
+
+    @property
+    def is_filtered(self) -> bool:
+        return self.namespace is not None
+
+    def of(self, counter: CounterKey, model: str, pods: Sequence[dict[str, str]]) -> tuple[str, ...] | None:
+        """Return the values of the columns; None for what is filtered out."""
+        if self.namespace not in (None, counter.namespace):
+            return None
+        if self.by not in _KNOWN:
+            return (_only(pods, self.label),)
+        known = {
+            "namespace": counter.namespace,
+            "pod": counter.pod or counter.container,
+            "node": counter.card.node,
+            "model": model,
+            "cluster": counter.card.cluster,
+            "workload_kind": _only(pods, "workload_kind") or ("Pod" if counter.pod else ""),
+            "workload_name": _only(pods, "workload_name") or counter.pod or counter.container,
+        }
+        return tuple(known[name] for name in self.columns)
+
+
+def _only(pods: Sequence[dict[str, str]], name: str) -> str:
+    """Pods of one name may differ within a short time: then all values are shown, and nobody gets another's part."""
+    return ", ".join(sorted({found for pod in pods if (found := pod.get(name, ""))}))

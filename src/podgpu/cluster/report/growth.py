@@ -1,0 +1,148 @@
+"""Adds up counters over time, exactly: an increase is the difference of two samples, never an estimate.
+
+An increase counts when it is first seen, so two periods side by side add up to the one that covers both. A counter that
+restarts does so from 0.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+
+from msgspec import Struct, field
+
+from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
+
+# An agent that is back after three scrapes, or after a minute, was not away: it was updated.
+SCRAPES_OF_A_RESTART, RESTART_SECONDS = 3, 60.0
+
+Samples = Mapping[CounterKey, Sequence[tuple[float, int]]]  # when, and the counter in its integer unit
+
+
+def microseconds(at: float) -> int:
+    return round(at * 1_000_000)
+
+
+def longest_pause(interval: float) -> float:
+    """Return for how long a card that is scraped at this interval may be missing without being unseen."""
+    return max(SCRAPES_OF_A_RESTART * interval, RESTART_SECONDS)
+
+
+class CardGrowth(Struct):
+    """What a card's counters grew by, and for how long the card was seen."""
+
+    counters: dict[CounterKey, int] = field(default_factory=lambda: defaultdict(int))
+    seen_us: int = 0
+
+
+class CardPresence(Struct):
+    """When a card was seen first and last, and in which gaps between no agent was there to see it."""
+
+    first: float
+    last: float
+    interval: float = 0.0  # between two scrapes, in seconds; 0 if not known
+    gaps: list[tuple[float, float]] = field(default_factory=list)
+
+
+class _CardState(Struct):
+    presence: CardPresence
+    last: dict[CounterKey, int]
+
+
+class CounterTotals:
+    """The state of every card's counters. Time only goes forward, for each card by itself."""
+
+    def __init__(self, start: float) -> None:
+        self._start = start
+        self._cards: dict[CardKey, _CardState] = {}
+
+    @property
+    def presence(self) -> dict[CardKey, CardPresence]:
+        return {key: card.presence for key, card in self._cards.items()}
+
+    def begin(self, last: Mapping[CounterKey, int]) -> None:
+        """Take the last values before the start: what came before them is not of this period."""
+        for counter, value in last.items():
+            card = self._cards.setdefault(
+                counter.card, _CardState(CardPresence(self._start, self._start), {})
+            )
+            card.last[counter] = value
+
+    def grow(self, samples: Samples, intervals: Mapping[CardKey, float]) -> dict[CardKey, CardGrowth]:
+        """Take samples of any cards, and return what was added since the ones before.
+
+        `intervals` has the seconds between two scrapes of those cards whose samples are not all given.
+        """
+        scrapes: dict[CardKey, dict[float, dict[CounterKey, int]]] = {}
+        for counter, values in samples.items():
+            times = scrapes.setdefault(counter.card, {})
+            for at, value in values:
+                times.setdefault(at, {})[counter] = value
+        return {card: self._card(card, times, intervals.get(card)) for card, times in scrapes.items()}
+
+    def _card(
+        self, key: CardKey, scrapes: Mapping[float, dict[CounterKey, int]], interval: float | None
+    ) -> CardGrowth:
+        growth, times = CardGrowth(), sorted(scrapes)
+        if interval is None and len(times) > 1:
+            interval = median(later - earlier for earlier, later in pairwise(times))
+        for at in times:
+            card = self._cards.get(key)
+            if card is None:  # how its counters came to their values nobody saw
+                card = self._cards[key] = _CardState(CardPresence(at, at), dict(scrapes[at]))
+            elif at > card.presence.last:
+                _scrape(card, at, scrapes[at], growth, interval or card.presence.interval)
+            card.presence.interval = interval or card.presence.interval
+        return growth
+
+
+def _scrape(
+    card: _CardState, at: float, now: Mapping[CounterKey, int], growth: CardGrowth, interval: float
+) -> None:
+    is_new = _is_restarted(card.last, now)
+    for counter, more in _increases(card.last, now, is_restarted=is_new):
+        growth.counters[counter] += more
+    presence, seen_since = card.presence, card.presence.last
+    if at - presence.last > longest_pause(interval) and (is_new or not _was_booked(card.last, now)):
+        seen_since = at - interval  # it was there for about that long when it was first scraped
+        presence.gaps.append((presence.last, seen_since))
+    growth.seen_us += microseconds(at) - microseconds(seen_since)
+    if is_new:
+        card.last = {
+            counter: value for counter, value in card.last.items() if counter.scope is CounterScope.METER
+        }
+    card.last.update(now)
+    presence.last = at
+
+
+def _is_restarted(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int]) -> bool:
+    """The sum of a card's books falls only if its agent starts anew, and then all its counters do.
+
+    A small counter may already have passed its old value by the next scrape: by itself it would seem to go on.
+    """
+    return any(
+        value < last.get(counter, 0) for counter, value in now.items() if counter.scope is CounterScope.BOOKED
+    )
+
+
+def _was_booked(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int]) -> bool:
+    """Whether an agent booked what the card used since: then it was the store that was away, or the scraper."""
+    grown = dict.fromkeys((CounterScope.BOOKED, CounterScope.METER), 0)
+    for counter, value in now.items():
+        if counter.scope in grown and counter.measure is Measure.ENERGY and counter in last:
+            grown[counter.scope] += value - last[counter]
+    return grown[CounterScope.METER] > 0 and 2 * grown[CounterScope.BOOKED] >= grown[CounterScope.METER]
+
+
+def _increases(
+    last: Mapping[CounterKey, int], now: Mapping[CounterKey, int], *, is_restarted: bool
+) -> Iterator[tuple[CounterKey, int]]:
+    for counter, value in now.items():
+        before = last.get(counter)
+        if counter.scope is CounterScope.METER:
+            # The driver's counter began long before podgpu looked at it.
+            yield counter, 0 if before is None else value - before if value >= before else value
+        elif before is None or is_restarted or value < before:
+            yield counter, value
+        else:
+            yield counter, value - before
