@@ -2,91 +2,17 @@
 
 import asyncio
 import gzip
-import ssl
+import socket
 import time
-from base64 import b64encode
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from podgpu.net.client import ERROR_BYTES, HttpAnswer, HttpClient
-from podgpu.net.connection import BUFFER_BYTES, REASONS, ConnectionRefused, HttpFault
-from podgpu.net.login import ClientCertificate, Login
-from tests.fakeapi.certificate import certificate
+from podgpu.net.connection import BUFFER_BYTES, ConnectionRefused, HttpFault
 from tests.fakeapi.patience import until
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
-
-class Server:
-    """Answers every request with `answer` of its head; `heads` are those that came."""
-
-    def __init__(self, answer: bytes | Callable[[str], bytes], *, hangs_up: bool = False) -> None:
-        self.answer = answer
-        self.hangs_up = hangs_up
-        self.heads: list[str] = []
-        self.bodies: list[bytes] = []
-        self.connections = 0
-        self.writers: list[asyncio.StreamWriter] = []
-        self.url = ""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self.writers.append(writer)
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                self.heads.append(head)
-                length = [line for line in head.splitlines() if line.startswith("Content-Length: ")]
-                self.bodies.append(await reader.readexactly(int(length[0].split()[1])) if length else b"")
-                writer.write(self.answer(head) if callable(self.answer) else self.answer)
-                await writer.drain()
-                if self.hangs_up:
-                    break
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        writer.close()
-
-
-@asynccontextmanager
-async def serving(
-    answer: bytes | Callable[[str], bytes], *, hangs_up: bool = False, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[Server]:
-    found = Server(answer, hangs_up=hangs_up)
-    server = await asyncio.start_server(found.serve, "127.0.0.1", 0, ssl=tls)
-    found.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    try:
-        yield found
-    finally:
-        server.close()
-        for writer in found.writers:
-            writer.close()
-
-
-@asynccontextmanager
-async def client(login: Login | None = None, **options: Any) -> AsyncIterator[HttpClient]:
-    made = HttpClient(login, **options)
-    try:
-        yield made
-    finally:
-        await made.close()
-
-
-async def get(made: HttpClient, url: str, *, seconds: float = 5.0, limit: int = 1 << 20) -> HttpAnswer:
-    return await made.request("GET", url, seconds=seconds, limit=limit)
-
-
-async def fault_of(
-    url: str, login: Login | None = None, *, seconds: float = 5.0, limit: int = 1 << 20
-) -> HttpFault:
-    async with client(login) as made:
-        with pytest.raises(HttpFault) as caught:
-            await get(made, url, seconds=seconds, limit=limit)
-    assert caught.value.reason in REASONS and caught.value.detail
-    return caught.value
+from tests.net.rig import OK, Server, client, fault_of, get, serving
 
 
 async def test_a_request_says_what_it_is_and_an_answer_what_it_holds() -> None:
@@ -184,6 +110,31 @@ async def test_nothing_at_the_address_is_said_briefly_for_a_name_with_two_addres
     for host in ("127.0.0.1", "localhost"):
         fault = await fault_of(server.url.replace("127.0.0.1", host))
         assert isinstance(fault, ConnectionRefused) and fault.detail == "Connection refused"
+
+
+async def test_the_next_address_of_a_name_is_tried_if_one_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podgpu.net.client.NEXT_ADDRESS_SECONDS", 0.1)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.2", 0))
+        silent.listen(0)
+        waiting = [socket.socket() for _ in range(3)]  # they fill its queue: nothing more is answered
+        for caller in waiting:
+            caller.setblocking(False)
+            caller.connect_ex(silent.getsockname())
+        async with serving(OK) as server, client() as made:
+            port = int(server.url.rpartition(":")[2])
+            found = [
+                (socket.AF_INET, socket.SOCK_STREAM, 0, "", at)
+                for at in (silent.getsockname(), ("127.0.0.1", port))
+            ]
+
+            async def addresses(*_: object, **__: object) -> list[Any]:
+                return found
+
+            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", addresses)
+            assert (await get(made, server.url.replace("127.0.0.1", "localhost"))).body == b"ok"
+        for caller in waiting:
+            caller.close()
 
 
 async def test_a_connection_is_kept_and_opened_again_if_the_server_closed_it() -> None:
@@ -285,76 +236,11 @@ async def test_a_reader_that_rests_holds_up_the_server_and_not_the_memory() -> N
     assert max(pieces) <= 2 * BUFFER_BYTES + (64 << 10)
 
 
-async def test_a_name_and_a_password_in_the_address_are_sent_as_a_header() -> None:
-    async with serving(OK) as server, client() as made:
-        await get(made, server.url.replace("//", "//ada:love%20lace@"))
-    assert f"Authorization: Basic {b64encode(b'ada:love lace').decode()}\r\n" in server.heads[0]
-    assert "Host: 127.0.0.1:" in server.heads[0]
-
-
 async def test_a_header_cannot_bring_another() -> None:
     async with serving(OK) as server, client() as made:
         with pytest.raises(HttpFault):
             await made.request("GET", server.url, {"X": "a\r\nY: b"}, seconds=1.0, limit=9)
     assert not server.heads
-
-
-async def test_a_token_or_a_password_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
-    file = tmp_path / "secret"
-    file.write_text("first\n")
-    async with serving(OK) as server, client(Login(token_file=file)) as made:
-        await get(made, server.url)
-        file.write_text("second")
-        await get(made, server.url)
-        file.unlink()
-        with pytest.raises(HttpFault) as caught:
-            await get(made, server.url)
-        assert caught.value.reason == "credential"
-    assert ["Bearer first" in server.heads[0], "Bearer second" in server.heads[1]] == [True, True]
-    file.write_text("ada:lovelace\n")
-    assert Login(password_file=file).headers() == {
-        "Authorization": f"Basic {b64encode(b'ada:lovelace').decode()}"
-    }
-
-
-@pytest.mark.parametrize("content", [b"", b" \n", b"a\nb", b"\xff\xfe", b"a\x00b"])
-def test_a_file_without_a_secret_is_refused_and_not_repeated(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "secret"
-    file.write_bytes(content)
-    for login in (Login(token_file=file), Login(password_file=file)):
-        with pytest.raises(HttpFault) as caught:
-            login.headers()
-        assert caught.value.reason == "credential" and str(file) in caught.value.detail
-
-
-async def test_certificates_are_checked_shown_and_read_again(tmp_path: Path) -> None:
-    for name in ("server", "other"):
-        (tmp_path / name).mkdir()
-    cert, context = certificate(tmp_path / "server")
-    other, _ = certificate(tmp_path / "other")
-    context.load_verify_locations(cert)
-    context.verify_mode = ssl.CERT_REQUIRED
-    trusted = tmp_path / "ca.crt"
-    trusted.write_bytes(other.read_bytes())
-    shown = ClientCertificate(cert=cert, key=(tmp_path / "server" / "key.pem").read_text())
-    login = Login(ca_file=trusted, client=shown)
-    async with serving(OK, tls=context) as server:
-        assert (await fault_of(server.url, login)).reason == "tls"
-        trusted.write_text("no certificate")
-        assert (await fault_of(server.url, login)).reason == "certificates"
-        trusted.write_bytes(cert.read_bytes())
-        async with client(login) as made:
-            assert (await get(made, server.url)).body == b"ok"
-            seen = server.connections
-            await asyncio.sleep(0.01)
-            trusted.write_bytes(cert.read_bytes() + b"\n")
-            await get(made, server.url)
-            assert server.connections == seen + 1  # the old one was secured by other files
-        # Whether the alert arrives before the end of the connection is up to the network.
-        assert (await fault_of(server.url, Login(ca_file=cert))).reason in ("tls", "unreachable")
-        assert (await fault_of(server.url)).reason == "tls"
-        wrong = Login(ca_file=cert, client=shown, server_name="elsewhere")
-        assert "not valid for 'elsewhere'" in (await fault_of(server.url, wrong)).detail
 
 
 async def test_an_unix_socket_may_stand_for_the_address(tmp_path: Path) -> None:

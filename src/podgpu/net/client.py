@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import socket
 import ssl
 import zlib
 from base64 import b64encode
@@ -19,7 +20,7 @@ from podgpu.net.login import Login
 
 ERROR_BYTES = 64 << 10  # an answer without success is cut there: the status says enough
 LONGEST_RETRY_AFTER = 300.0
-_SECOND_ADDRESS_SECONDS = 0.25  # after that, the next address of a name is tried too
+NEXT_ADDRESS_SECONDS = 1.0  # if one of several addresses of a name is silent for so long, the next is tried
 _PORTS = {"http": 80, "https": 443}
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 _LINE_END = re.compile(r"[\r\n\0]")
@@ -208,13 +209,8 @@ class HttpClient:
                 secured: dict[str, Any] = {}
                 if context:
                     secured = {"ssl": context, "server_hostname": self._login.server_name or address.hostname}
-                _, made = await loop.create_connection(
-                    lambda: Connection(context),
-                    address.hostname or "",
-                    address.port or _PORTS[address.scheme],
-                    happy_eyeballs_delay=_SECOND_ADDRESS_SECONDS,
-                    **secured,
-                )
+                connected = await _socket(address.hostname or "", address.port or _PORTS[address.scheme])
+                _, made = await loop.create_connection(lambda: Connection(context), sock=connected, **secured)
                 return made
         except TimeoutError:
             raise HttpFault("timeout", f"no connection within {self._connect_seconds:g} s") from None
@@ -251,10 +247,33 @@ def faults() -> Iterator[None]:
     except ssl.SSLError as error:
         raise HttpFault("tls", str(error.reason or error)) from None
     except OSError as error:
-        kind = ConnectionRefused if _words(error) == "Connection refused" else HttpFault
+        kind = ConnectionRefused if isinstance(error, ConnectionRefusedError) else HttpFault
         raise kind("unreachable", _words(error)) from None
     except ConnectionGone:
         raise HttpFault("unreachable", "the connection was closed without an answer") from None
+
+
+async def _socket(host: str, port: int) -> socket.socket:
+    """Connect to the first address of a name that answers. asyncio's own race leaks sockets when it is cancelled."""
+    loop = asyncio.get_running_loop()
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    errors: list[OSError] = []
+    for family, kind, protocol, _, address in addresses:
+        attempt = socket.socket(family, kind, protocol)
+        attempt.settimeout(0.0)
+        is_last = len(errors) == len(addresses) - 1
+        try:
+            async with asyncio.timeout(None if is_last else NEXT_ADDRESS_SECONDS):
+                await loop.sock_connect(attempt, address)
+        except OSError as error:  # TimeoutError is a subclass
+            attempt.close()
+            errors.append(error)
+        except BaseException:
+            attempt.close()
+            raise
+        else:
+            return attempt
+    raise errors[0] if errors else OSError(f"{host} has no address")
 
 
 async def _body(connection: Connection, limit: int, *, is_cut: bool) -> bytes:
@@ -296,9 +315,5 @@ def _too_large(limit: int) -> HttpFault:
 
 
 def _words(error: OSError) -> str:
-    """Say just `Connection refused` where the library lists each address of the name."""
-    numbers = (
-        {error.errno} if error.errno else {int(found) for found in re.findall(r"\[Errno (\d+)\]", str(error))}
-    )
-    number = numbers.pop() if len(numbers) == 1 else None
-    return os.strerror(number) if number and number > 0 else str(error) or "no connection"
+    """Say just `Connection refused`, without the address."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no connection"
