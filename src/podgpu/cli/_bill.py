@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.cli._terminal import show_progress
+from podgpu.cli._target.progress import show_progress
 from podgpu.cli._times import moment, period
 from podgpu.cluster.report.charges import Basis
 from podgpu.cluster.report.grouping import Grouping

@@ -164,7 +164,7 @@ def _target_examination(target: Target, node: str | None) -> Examination:
 
 def _all_examined(target: Target, names: list[str]) -> list[Examined]:
     """Leave out a node that does not answer now: the checks of the cluster judge it."""
-    from podgpu.cli._terminal import waiting
+    from podgpu.cli._target.progress import waiting
     from podgpu.numbers import count, integer
 
     found: list[Examined] = []

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from podgpu.cli._target import TARGET_OPTIONS, Target, open_target
-from podgpu.cli._terminal import show_progress
+from podgpu.cli._target.progress import show_progress
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster

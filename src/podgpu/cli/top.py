@@ -62,7 +62,7 @@ def _show(target: Target, chosen: PodSelection, arguments: Namespace) -> None:
 
 def print_rows(chosen: PodSelection, arguments: Namespace, cluster: "Cluster") -> int:
     """Print the rows, for a pipe or a script."""
-    from podgpu.cli._output import RowTable, print_problems, print_table
+    from podgpu.cli._output import Column, RowTable, print_problems, print_table
     from podgpu.cli._top.columns import COLUMNS, SORTED_BY
     from podgpu.cli._top.rows import TopRows, ordered
     from podgpu.insight.rows import SummaryRow
@@ -74,7 +74,10 @@ def print_rows(chosen: PodSelection, arguments: Namespace, cluster: "Cluster") -
     table = RowTable(
         SummaryRow,
         [entry.row for entry in ordered(rows.all(view), view, SORTED_BY[view])],
-        [column.column for column in (first, *others)],
+        [
+            Column(column.title, column.text, number=column.number, wide=column.worth < 5)
+            for column in (first, *others)
+        ],
         {"view": view, "taken_at": cluster.taken_at, "demo": cluster.demo, "wrong": rows.problems},
         f"no {view} on a GPU were found",
     )

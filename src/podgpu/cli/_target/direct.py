@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from podgpu.cli._terminal import waiting
+from podgpu.cli._target.progress import waiting
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
 from podgpu.numbers import count, duration, integer

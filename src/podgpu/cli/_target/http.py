@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from msgspec.structs import replace
 
 from podgpu.cli._target.client import DocumentClient
-from podgpu.cli._terminal import waiting
+from podgpu.cli._target.progress import waiting
 from podgpu.errors import UserError
 from podgpu.insight import InsightSettings, conclude, ensured
 from podgpu.insight.problems.parts import VIEW

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from podgpu.cli._output import Column
 from podgpu.insight.rows import SummaryRow
 from podgpu.insight.tenants import IDLE
 from podgpu.numbers import UNKNOWN, age, celsius, gib, gpu_number, integer, watts
@@ -26,10 +25,6 @@ class TopColumn:
     worth: int = 9
     number: bool = True
     ascending: bool = False
-
-    @property
-    def column(self) -> Column[SummaryRow]:
-        return Column(self.title, self.text, number=self.number, wide=self.worth < 5)
 
 
 def state_of(row: SummaryRow) -> str:
