@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import msgspec
-
 from podgpu.model import Allocation, Claim, Device
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
@@ -72,10 +70,13 @@ def _given(inventory: Inventory) -> Iterator[tuple[str, list[Allocation]]]:
 def _limited(device: str, given: Sequence[Allocation], replicas: int, inventory: Inventory) -> Claim:
     """A container's limits are those of all its replicas together, in whole MiB and whole per cent."""
     held, memory = len(given), inventory.memory.get(device)
-    return msgspec.structs.replace(
-        inventory.claim(given[0], device, system=NAME, share=held / replicas),
-        memory_limit_bytes=None if memory is None else memory * held // replicas // MIB * MIB,
-        core_limit_ratio=held * 100 // replicas / 100 or None,
+    return inventory.claim(
+        given[0],
+        device,
+        system=NAME,
+        share=held / replicas,
+        memory=None if memory is None else memory * held // replicas // MIB * MIB,
+        cores=held * 100 // replicas / 100 or None,
         device_id=", ".join(allocation.device_id for allocation in given),
     )
 

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Device, Pod
@@ -68,13 +67,14 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
     for place in inventory.once(_places).values():
         held, count = place.holding, len(place.cards)
         for card in place.cards:
-            share = held.cores / CORES_OF_CARD / count
-            claim = inventory.claim(held.allocation, card, system=NAME, share=share)
-            yield msgspec.structs.replace(
-                claim,
+            yield inventory.claim(
+                held.allocation,
+                card,
+                system=NAME,
+                share=held.cores / CORES_OF_CARD / count,
                 # Whole cards come with all of their memory, whatever was asked for.
-                memory_limit_bytes=None if held.is_whole else held.blocks * BLOCK,
-                core_limit_ratio=None if held.is_whole else _core_limit(held, inventory),
+                memory=None if held.is_whole else held.blocks * BLOCK,
+                cores=None if held.is_whole else _core_limit(held, inventory),
                 device_id=f"{CORE}-* ({held.cores} of {count * CORES_OF_CARD} cores)",
                 source="annotation",
             )

@@ -115,9 +115,12 @@ def _of_card(card: str, annotated: int, inventory: Inventory) -> int:
 def _claim(holding: HeldUnits, card: str, units: int, of_card: int, inventory: Inventory) -> Claim:
     share = units / max(of_card, units) if of_card else 0.0
     of = f"{units} of {of_card} units" if of_card else f"{units} units"
-    return msgspec.structs.replace(
-        inventory.claim(holding.allocation, card, system=NAME, share=share),
-        memory_limit_bytes=units * _unit(of_card, inventory.memory.get(card, 0)) if of_card else None,
+    return inventory.claim(
+        holding.allocation,
+        card,
+        system=NAME,
+        share=share,
+        memory=units * _unit(of_card, inventory.memory.get(card, 0)) if of_card else None,
         device_id=f"{card}{SEPARATOR}* ({of})",
         source=holding.source,
     )

@@ -333,8 +333,23 @@ class Inventory:
         """Return what a container asks for, None if its spec is not known."""
         return self._limits.get((container.pod_uid, container.container))
 
-    def claim(self, allocation: Allocation, device: str, *, system: str, share: float = 1.0) -> Claim:
-        """Claim a share of a card or a MIG instance, whichever `device` is the UUID of."""
+    def claim(
+        self,
+        allocation: Allocation,
+        device: str,
+        *,
+        system: str,
+        share: float = 1.0,
+        memory: int | None = None,
+        cores: float | None = None,
+        device_id: str = "",
+        source: str = "",
+        index: int | None = None,
+    ) -> Claim:
+        """Claim a share of a card or a MIG instance, whichever `device` is the UUID of, with limits if there are any.
+
+        `device_id` and `source` are the allocation's and the inventory's, unless given.
+        """
         gpu = self.instances.get(device, device)
         pod = self.pod(allocation)
         return Claim(
@@ -344,8 +359,11 @@ class Inventory:
                 allocation.namespace, allocation.pod, allocation.container, pod.uid if pod else ""
             ),
             share=share,
+            memory_limit_bytes=memory,
+            core_limit_ratio=cores,
             resource=allocation.resource,
-            device_id=allocation.device_id,
+            device_id=device_id or allocation.device_id,
             system=system,
-            source=self.source,
+            source=source or self.source,
+            index=index,
         )

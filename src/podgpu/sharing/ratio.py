@@ -6,8 +6,6 @@ card's four virtual GPUs holds half of the card. A card without a ratio has no c
 
 from collections.abc import Iterator
 
-import msgspec
-
 from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.system import SharingSystem
@@ -27,9 +25,8 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
     for allocation in inventory.allocations if ratios else ():
         card = _card(allocation, inventory)
         if card:
-            claim = inventory.claim(allocation, card, system=NAME, share=1 / ratios[card])
             limit = int(inventory.memory.get(card, 0) / ratios[card]) or None
-            yield msgspec.structs.replace(claim, memory_limit_bytes=limit)
+            yield inventory.claim(allocation, card, system=NAME, share=1 / ratios[card], memory=limit)
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:

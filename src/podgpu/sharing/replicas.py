@@ -8,8 +8,6 @@ Where cards have no UUIDs, `all::N` is a replica of all of them (WSL), `tegra::N
 import re
 from collections.abc import Iterator
 
-import msgspec
-
 from podgpu.model import Allocation, Claim, Device
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
@@ -29,14 +27,21 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
+    """Claim with the limits of an MPS server: one replica's part of the memory, in MiB, and of the threads."""
     replicas = inventory.parts(_replica)
     for allocation in inventory.allocations:
         for device in _devices(allocation, inventory):
             name, _ = _replica(allocation.resource, allocation.device_id) or ("", 0)
-            share = 1 / replicas[name] if replicas[name] else 0.0
-            claim = inventory.claim(allocation, device, system=NAME, share=share)
-            is_limited = inventory.served.get(device) and replicas[name]
-            yield _limited(claim, replicas[name], inventory) if is_limited else claim
+            number = replicas[name]
+            if not (number and inventory.served.get(device)):
+                yield inventory.claim(allocation, device, system=NAME, share=1 / number if number else 0.0)
+                continue
+            total = inventory.memory.get(device)
+            memory = None if total is None else total // number // MIB * MIB
+            cores = 100 // number / 100 or None
+            yield inventory.claim(
+                allocation, device, system=MPS, share=1 / number, memory=memory, cores=cores
+            )
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
@@ -61,17 +66,6 @@ def _devices(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
         return inventory.cards
     device = name if name in inventory.gpus else inventory.mig_names.get(name)
     return (device,) if device else ()
-
-
-def _limited(claim: Claim, replicas: int, inventory: Inventory) -> Claim:
-    """Set the limits of the plugin's MPS server: one replica's part of the memory, in MiB, and of the threads, in %."""
-    memory = inventory.memory.get(claim.gpu)
-    return msgspec.structs.replace(
-        claim,
-        system=MPS,
-        memory_limit_bytes=None if memory is None else memory // replicas // MIB * MIB,
-        core_limit_ratio=100 // replicas / 100 or None,
-    )
 
 
 SYSTEM = SharingSystem(

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Device, Pod
@@ -258,10 +257,8 @@ def _units(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[V
 def _whole(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[Claim]:
     indexed = inventory.once(_indexed).get(pod.uid, ())
     for card in indexed if len(indexed) == _number(held) else ():
-        claim = inventory.claim(held[0], card, system=NAME)
-        yield msgspec.structs.replace(
-            claim, device_id=f"index {pod.annotations[INDICES]}", source="annotation"
-        )
+        name = f"index {pod.annotations[INDICES]}"
+        yield inventory.claim(held[0], card, system=NAME, device_id=name, source="annotation")
 
 
 def _number(held: list[Allocation]) -> int:
@@ -308,15 +305,16 @@ def _by_index(inventory: Inventory, resource: str) -> Counter[str]:
 def _claim(allocation: Allocation, device: VolcanoDevice, unit: MemoryUnit, inventory: Inventory) -> Claim:
     """Claim a part of a card. Where a unit's size is not known, the library in the container may keep the limit."""
     cores = device.cores / 100 if device.cores else None
-    claim = inventory.claim(
-        allocation, device.card, system=NAME, share=cores or unit.share(device.card, device.units)
-    )
+    pod = inventory.pod(allocation)
+    enforced = inventory.enforced.get((pod.uid if pod else "", allocation.container, device.card))
     limit = unit.size(device.card, device.units) if device.card in inventory.memory else None
-    holder = claim.container.pod_uid, claim.container.container, device.card
-    return msgspec.structs.replace(
-        claim,
-        memory_limit_bytes=limit or inventory.enforced.get(holder),
-        core_limit_ratio=cores,
+    return inventory.claim(
+        allocation,
+        device.card,
+        system=NAME,
+        share=cores or unit.share(device.card, device.units),
+        memory=limit or enforced,
+        cores=cores,
         device_id=device.text,
         source="annotation",
     )

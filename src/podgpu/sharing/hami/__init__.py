@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, VirtualGpu
 from podgpu.model.quantity import quantity
@@ -114,7 +114,7 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
                 and ids[0].resource.startswith(VENDOR)
                 and (uid, name) not in placed
             ):
-                yield msgspec.structs.replace(ids[0], units=sum(given.units for given in ids))
+                yield replace(ids[0], units=sum(given.units for given in ids))
 
 
 def _is_here(inventory: Inventory) -> bool:
@@ -155,8 +155,8 @@ def _listed(annotated: Sequence[Claim], ids: Sequence[Allocation], inventory: In
         part = HamiDevice(
             text=allocation.device_id, card=card, memory=memory or 0, cores=round((cores or 0.0) * ALL_CORES)
         )
-        claim = _claim(allocation, part, "annotation", inventory)
-        yield msgspec.structs.replace(claim, index=annotated[0].index if len(ids) == 1 else None)
+        index = annotated[0].index if len(ids) == 1 else None
+        yield _claim(allocation, part, "annotation", index, inventory)
 
 
 def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
@@ -209,8 +209,7 @@ def _by_annotation(given: Given, inventory: Inventory) -> Iterator[Claim]:
         for container, entry in matched(pod, counts, resources).items():
             for index, each in enumerate(entry):
                 if each and each.card in inventory.gpus:
-                    claim = _claim(given[pod.uid][container][0], each, "annotation", inventory)
-                    yield msgspec.structs.replace(claim, index=index)
+                    yield _claim(given[pod.uid][container][0], each, "annotation", index, inventory)
 
 
 def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
@@ -227,8 +226,7 @@ def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
             if len(vgpus) <= len(held):
                 for vgpu in vgpus:
                     if vgpu.gpu in shared:
-                        claim = _claim(held[0], _slice(vgpu), "cache", inventory)
-                        yield msgspec.structs.replace(claim, index=vgpu.index)
+                        yield _claim(held[0], _device_of(vgpu), "cache", vgpu.index, inventory)
 
 
 def _shared(inventory: Inventory) -> set[str]:
@@ -256,10 +254,10 @@ def _within(cached: Sequence[Claim], annotated: Sequence[Claim]) -> Iterator[Cla
         suffices = sum(claim.share for claim in rivals) <= left + ROUNDING
         most = 1.0 if suffices else left / len(rivals)
         for claim in rivals:
-            yield msgspec.structs.replace(claim, share=min(claim.share, most))
+            yield replace(claim, share=min(claim.share, most))
 
 
-def _slice(vgpu: VirtualGpu) -> HamiDevice:
+def _device_of(vgpu: VirtualGpu) -> HamiDevice:
     """All of the cores is what the library writes where no limit was set."""
     cores = round((vgpu.core_limit_ratio or 0.0) * ALL_CORES)
     return HamiDevice(
@@ -270,15 +268,20 @@ def _slice(vgpu: VirtualGpu) -> HamiDevice:
     )
 
 
-def _claim(allocation: Allocation, device: HamiDevice, source: str, inventory: Inventory) -> Claim:
+def _claim(
+    allocation: Allocation, device: HamiDevice, source: str, index: int | None, inventory: Inventory
+) -> Claim:
     instance = _instance(device, inventory)
-    share = 1.0 if instance else _share(device, inventory)
-    return msgspec.structs.replace(
-        inventory.claim(allocation, instance or device.card, system=NAME, share=share),
-        memory_limit_bytes=device.memory or None,
-        core_limit_ratio=None if instance or not device.cores else device.cores / ALL_CORES,
+    return inventory.claim(
+        allocation,
+        instance or device.card,
+        system=NAME,
+        share=1.0 if instance else _share(device, inventory),
+        memory=device.memory or None,
+        cores=None if instance or not device.cores else device.cores / ALL_CORES,
         device_id=device.text,
         source=source,
+        index=index,
     )
 
 
