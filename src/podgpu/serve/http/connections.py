@@ -2,9 +2,8 @@
 
 import asyncio
 import socket
-from collections import Counter, defaultdict
-from collections.abc import Collection, Coroutine
-from heapq import nsmallest
+from collections import Counter
+from collections.abc import Coroutine
 from ipaddress import IPv6Address
 from typing import Any
 
@@ -126,8 +125,7 @@ class Connections:
         Otherwise a few hundred of these could keep the liveness probe out and get the agent killed.
         """
         if len(self._counted) >= self._max_connections:
-            settle = self._limits.settle_seconds
-            evicted = choose_eviction(self._counted, connection.client, now, settle, self.known_clients)
+            evicted = self._choose_eviction(connection.client, now)
             if evicted is None:
                 return False
             evicted.abort()
@@ -166,47 +164,38 @@ class Connections:
         for connection in (*self._counted, *self._streaming):
             connection.abort()
 
+    def _choose_eviction(self, newcomer: str, now: float) -> TrackedConnection | None:
+        """Choose a connection of the client network that has most of them, and one that scrapes last of all.
 
-def choose_eviction(
-    connections: Collection[TrackedConnection],
-    newcomer: str,
-    now: float,
-    settle_seconds: float,
-    known_clients: KnownClients,
-) -> TrackedConnection | None:
-    """Choose a connection of the client network that has most of them, and one that scrapes last of all.
+        Of a network, the silent go before those that do not read, and these before those between two requests. The
+        silent need not go at once, unless their network has more connections than the newcomer's.
+        """
+        counts = Counter(connection.client for connection in self._counted)
+        spared = self._spared()
 
-    Of a network, the silent go before those that do not read, and these before those between two requests. The
-    silent need not go at once, unless their network has more connections than the newcomer's.
-    """
-    counts = Counter(connection.client for connection in connections)
-    spared = _spared(connections)
+        def may_go(connection: TrackedConnection) -> bool:
+            rank, since = connection.idleness
+            if since is None:
+                return False
+            is_larger = connection.client != newcomer and counts[connection.client] > counts[newcomer]
+            return rank == _BETWEEN or now - since >= self._limits.settle_seconds or is_larger
 
-    def may_go(connection: TrackedConnection) -> bool:
-        rank, since = connection.idleness
-        if since is None:
-            return False
-        is_larger = connection.client != newcomer and counts[connection.client] > counts[newcomer]
-        return rank == _BETWEEN or now - since >= settle_seconds or is_larger
+        def order(connection: TrackedConnection) -> tuple[float, ...]:
+            client, (rank, since) = connection.client, connection.idleness
+            is_known = self.known_clients.knows(client, now)
+            # Of the silent the youngest goes, of others the longest idle.
+            age = (since or 0.0) if rank else -(since or 0.0)
+            return connection in spared, -counts[client], is_known, rank, age
 
-    def order(connection: TrackedConnection) -> tuple[float, ...]:
-        client, (rank, since) = connection.client, connection.idleness
-        idle = since or 0.0
-        # Of the silent the youngest, of others the longest idle.
-        age = idle if rank else -idle
-        return connection in spared, -counts[client], known_clients.knows(client, now), rank, age
+        return min(filter(may_go, self._counted), key=order, default=None)
 
-    return min(filter(may_go, connections), key=order, default=None)
-
-
-def _spared(connections: Collection[TrackedConnection]) -> set[TrackedConnection]:
-    """Return those that have scraped for longest, a few of each network: else a flood would only have to scrape."""
-    by_client: defaultdict[str, list[TrackedConnection]] = defaultdict(list)
-    for connection in connections:
-        if connection.scraped_at is not None:
-            by_client[connection.client].append(connection)
-    return {
-        connection
-        for scrapers in by_client.values()
-        for connection in nsmallest(SPARED_SCRAPERS, scrapers, key=lambda found: found.scraped_at or 0.0)
-    }
+    def _spared(self) -> set[TrackedConnection]:
+        """Return those that have scraped for longest, a few of each network: else a flood would only have to scrape."""
+        spared: set[TrackedConnection] = set()
+        numbers: Counter[str] = Counter()
+        scrapers = [(found.scraped_at, found) for found in self._counted if found.scraped_at is not None]
+        for _, connection in sorted(scrapers, key=lambda pair: pair[0]):
+            numbers[connection.client] += 1
+            if numbers[connection.client] <= SPARED_SCRAPERS:
+                spared.add(connection)
+        return spared
