@@ -48,21 +48,16 @@ def style_of(line: str, owner: Owner | None) -> CgroupStyle | None:
         return None
     container, pod = names[at].replace(owner.container_id, "{id}"), names[at - 1]
     if found := _SLICE.fullmatch(pod):
-        above = () if is_relative else _above(names[:at], _slices(pod.removesuffix(".slice")))
-        return None if above is None else _style((*above, found[1]), container, is_systemd=True)
+        # systemd puts each slice into the one that it is named after.
+        slices = _slices(pod.removesuffix(".slice"))
+        if not is_relative and names[at - len(slices) : at] != slices:
+            return None
+        above = [] if is_relative else names[: at - len(slices)]
+        return CgroupStyle(root="/".join(("", *above, found[1])), is_systemd=True, container=container)
     if pod != f"pod{owner.pod_uid}":
         return None
-    above = ("kubepods",) if is_relative else tuple(name for name in names[: at - 1] if name not in QOS)
-    return _style(above, container, is_systemd=False)
-
-
-def _style(root: tuple[str, ...], container: str, *, is_systemd: bool) -> CgroupStyle:
-    return CgroupStyle(root="/" + "/".join(root), is_systemd=is_systemd, container=container)
-
-
-def _above(names: list[str], slices: list[str]) -> tuple[str, ...] | None:
-    """What is above the slices, each of which systemd puts into the one that it is named after."""
-    return tuple(names[: -len(slices)]) if names[-len(slices) :] == slices else None
+    above = ["kubepods"] if is_relative else [name for name in names[: at - 1] if name not in QOS]
+    return CgroupStyle(root=f"/{'/'.join(above)}", is_systemd=False, container=container)
 
 
 def _slices(name: str) -> list[str]:

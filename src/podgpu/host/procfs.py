@@ -229,12 +229,10 @@ class Procfs:
     def _classifier(self) -> _Classify:
         """Each text is classified once: the processes of a container share it."""
         if self._classify is None or not self._knows_roots:
-            self._classify = self._new_classifier()
+            private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
+            classify = partial(cgroup.classify, private=private, roots=self._kubelet_roots())
+            self._classify = lru_cache(_TEXTS)(classify)
         return self._classify
-
-    def _new_classifier(self) -> _Classify:
-        private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
-        return lru_cache(_TEXTS)(partial(cgroup.classify, private=private, roots=self._kubelet_roots()))
 
     def _kubelet_roots(self) -> frozenset[str] | None:
         """Return where the kubelet's cgroups begin, by those of the reader, which stay the same while it runs."""

@@ -9,19 +9,17 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.kube.api import ApiServer
-from podgpu.kube.object_cache import CachedObject, ObjectCache, number
+from podgpu.kube.object_cache import CachedObject, ObjectCache, ObjectMetadata, cached
 from podgpu.kube.object_watch import ObjectWatch, WatchTiming
 from podgpu.kube.pod_object import Subdomain
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.resource_objects import (
     ROOTS,
-    ObjectMetadata,
     SliceSpec,
     decode_claim,
     decode_slice,
     pool_devices,
     to_claim,
-    waiting_claim,
 )
 from podgpu.kube.workloads import UNKNOWN_SECONDS, Workloads
 from podgpu.model import KubeNode, KubeObjects, PartStatus, Pod, PoolDevice, ResourceClaim, Workload
@@ -93,7 +91,7 @@ class NodeCache(ObjectCache[KubeNode]):
             allocatable=_extended(status.allocatable),
             capacity=_extended(status.capacity),
         )
-        return _cached(metadata, node)
+        return cached(metadata, node)
 
 
 def _ready(status: NodeStatus) -> bool | None:
@@ -105,17 +103,13 @@ def _extended(resources: dict[str, str | int] | None) -> dict[str, str]:
     return {name: str(value) for name, value in (resources or {}).items() if "/" in name}
 
 
-def _cached(metadata: ObjectMetadata, item: T) -> CachedObject[T] | None:
-    return CachedObject(number(metadata.resource_version), metadata.uid, item) if metadata.uid else None
-
-
 class ClaimCache(ObjectCache[ResourceClaim]):
     def order(self, item: ResourceClaim) -> tuple[str, ...]:
         return item.namespace, item.name
 
     def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[ResourceClaim] | None:
         item = decode_claim(data)
-        return _cached(item.metadata, to_claim(item) or waiting_claim(item))
+        return cached(item.metadata, to_claim(item))
 
 
 class SliceCache(ObjectCache[SliceSpec]):
@@ -132,7 +126,7 @@ class SliceCache(ObjectCache[SliceSpec]):
         # A Raw is a view into the whole page; a copy lets go of it.
         devices = [device.copy() for device in item.spec.devices or ()]
         spec = msgspec.structs.replace(item.spec, devices=devices)
-        return _cached(item.metadata, spec)
+        return cached(item.metadata, spec)
 
     def devices(self) -> tuple[PoolDevice, ...]:
         """Return the same tuple for as long as nothing changes."""

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from podgpu.kube.api import MALFORMED, OBJECT_BYTES, ApiStatus
+from podgpu.kube.pod_object import Uid
 
 MOST_DELETED = 10_000
 MOST_ITEMS = 500_000  # of a cluster
@@ -20,12 +21,13 @@ class WatchedEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
-class BookmarkMetadata(msgspec.Struct, rename="camel"):
+class ObjectMetadata(msgspec.Struct, rename="camel", kw_only=True):
+    uid: Uid | None = None
     resource_version: str = ""
 
 
 class Bookmark(msgspec.Struct):
-    metadata: BookmarkMetadata
+    metadata: ObjectMetadata
 
 
 class CachedObject(msgspec.Struct, Generic[T], frozen=True):
@@ -34,6 +36,10 @@ class CachedObject(msgspec.Struct, Generic[T], frozen=True):
     version: int
     uid: str
     item: T | None
+
+
+def cached(metadata: ObjectMetadata, item: T | None) -> CachedObject[T] | None:
+    return CachedObject(number(metadata.resource_version), metadata.uid, item) if metadata.uid else None
 
 
 _decode_event = msgspec.json.Decoder(WatchedEvent).decode

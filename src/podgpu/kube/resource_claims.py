@@ -178,7 +178,7 @@ class ResourceClaims:
                 return None
             raise
         found = self._decoded(decode_claim, item)
-        claim = to_claim(found) if found else None
+        claim = to_claim(found) if found and found.is_allocated else None
         # An answer about another claim does not count.
         return claim if claim and (claim.namespace, claim.name) == (namespace, name) else None
 

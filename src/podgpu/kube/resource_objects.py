@@ -8,6 +8,7 @@ from msgspec import Meta, Raw, Struct, field
 from msgspec.json import Decoder
 
 from podgpu.kube.api import MALFORMED
+from podgpu.kube.object_cache import ObjectMetadata
 from podgpu.kube.pod_object import Label, Subdomain, Uid
 from podgpu.model import ClaimedDevice, PoolDevice, ResourceClaim
 
@@ -49,11 +50,6 @@ class ClaimStatus(Struct, rename="camel"):
     reserved_for: list[Consumer] | None = None
 
 
-class ObjectMetadata(Struct, rename="camel", kw_only=True):
-    uid: Uid | None = None
-    resource_version: str = ""
-
-
 class ClaimMetadata(ObjectMetadata, rename="camel", kw_only=True):
     name: Subdomain
     namespace: Label
@@ -87,6 +83,10 @@ class ClaimObject(Struct):
     metadata: ClaimMetadata
     spec: ClaimSpec | None = None
     status: ClaimStatus | None = None
+
+    @property
+    def is_allocated(self) -> bool:
+        return self.status is not None and self.status.allocation is not None
 
 
 class AttributeValue(Struct):
@@ -141,37 +141,25 @@ decode_slice = Decoder(SliceObject).decode
 decode_device = Decoder(DeviceObject).decode
 
 
-def to_claim(item: ClaimObject) -> ResourceClaim | None:
-    """Return None for a claim without an allocation.
+def to_claim(item: ClaimObject) -> ResourceClaim:
+    """Return a claim with its devices, or with the device classes it asks for while it is not allocated.
 
     A device with admin access is left out: it is monitored, not held.
     """
     status = item.status or ClaimStatus()
-    if status.allocation is None:
-        return None
-    allocated = status.allocation.devices or ResultList()
+    results = requests = None
+    if status.allocation:
+        results = status.allocation.devices and status.allocation.devices.results
+    else:
+        requests = item.spec and item.spec.devices and item.spec.devices.requests
+    users = status.reserved_for or () if status.allocation else ()
     return ResourceClaim(
         namespace=item.metadata.namespace,
         name=item.metadata.name,
         pod_name=(item.metadata.annotations or {}).get(POD_NAME, ""),
-        devices=tuple(
-            map(_claimed, (result for result in allocated.results or () if not result.admin_access))
-        ),
-        pod_uids=tuple(
-            user.uid for user in status.reserved_for or () if (user.api_group, user.resource) == ("", "pods")
-        ),
-    )
-
-
-def waiting_claim(item: ClaimObject) -> ResourceClaim:
-    """Return a claim that is not allocated yet, with the device classes it asks for."""
-    spec = item.spec or ClaimSpec()
-    requests = (spec.devices or RequestList()).requests or ()
-    return ResourceClaim(
-        namespace=item.metadata.namespace,
-        name=item.metadata.name,
-        pod_name=(item.metadata.annotations or {}).get(POD_NAME, ""),
-        classes=tuple(dict.fromkeys(name for request in requests for name in request.classes())),
+        devices=tuple(_claimed(result) for result in results or () if not result.admin_access),
+        pod_uids=tuple(user.uid for user in users if (user.api_group, user.resource) == ("", "pods")),
+        classes=tuple(dict.fromkeys(name for request in requests or () for name in request.classes())),
     )
 
 
