@@ -110,7 +110,7 @@ def _sums(found: Mapping[str, Any]) -> Facts:
 
 
 def _problems(problems: Iterable[Mapping[str, Any]]) -> Facts:
-    said = [(_sentence(one["text"], one["more"]), one["next_step"]) for one in problems]
+    said = [(_sentence(problem["text"], problem["more"]), problem["next_step"]) for problem in problems]
     return {PROBLEMS: listed(text for text, _ in said), ADVICE: listed(map(" ".join, said)), UNNAMED: ""}
 
 
@@ -190,7 +190,8 @@ def native_page(snapshot: Snapshot) -> Facts:
     for name, labels, _ in samples:
         by_name[name].append(labels)
     idle = {
-        (one["namespace"], one["pod"]) for one in by_name["podgpu_container_idle_since_timestamp_seconds"]
+        (labels["namespace"], labels["pod"])
+        for labels in by_name["podgpu_container_idle_since_timestamp_seconds"]
     }
     return {GPUS: str(len(by_name["podgpu_gpu_up"])), UNUSED_PODS: str(len(idle))}
 
@@ -256,7 +257,7 @@ def top_problems(cluster: Cluster) -> Facts:
         elif line.startswith("    ") and found:
             found[-1] += f" {line.strip()}"
     node = "|".join(re.escape(node.name) for node in cluster.nodes) if len(cluster.nodes) > 1 else "(?!)"
-    return {PROBLEMS: listed(re.sub(f"^(?:{node}): ", "", one) for one in found)}
+    return {PROBLEMS: listed(re.sub(f"^(?:{node}): ", "", sentence) for sentence in found)}
 
 
 def top(cluster: Cluster, view: str) -> Facts:
@@ -311,7 +312,7 @@ def doctor(snapshot: Snapshot) -> Facts:
     machine = Machine(now=snapshot.taken_at)
     text = " ".join(rendering.text(snapshot, examine(snapshot, machine), WIDTH, colour=False).split())
     problems = snapshot.insight.problems if snapshot.insight else ()
-    missing = [one.kind for one in problems if _gist(one) not in text]
+    missing = [problem.kind for problem in problems if _gist(problem) not in text]
     return {UNNAMED: listed(missing)}
 
 

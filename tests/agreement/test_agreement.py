@@ -31,16 +31,18 @@ async def test_a_surface_that_lies_is_found() -> None:
     """One card's holder is called busy on the node alone, and the cluster's totals still count it as idle."""
     cluster = await still("demo")
     place = next(
-        one
-        for one in placements(cards_of(cluster))
-        if one.tenant.holding and one.tenant.holding.state == "idle"
+        place
+        for place in placements(cards_of(cluster))
+        if place.tenant.holding and place.tenant.holding.state == "idle"
     )
     (node,) = cluster.nodes
     assert node.snapshot and place.tenant.holding
     liar = replace(place.tenant, holding=replace(place.tenant.holding, state="working", since=None))
     card = place.on.card
-    lying = replace(card, tenants=tuple(liar if one is place.tenant else one for one in card.tenants))
-    cards = tuple(lying if one is card else one for one in node.snapshot.cards)
+    lying = replace(
+        card, tenants=tuple(liar if tenant is place.tenant else tenant for tenant in card.tenants)
+    )
+    cards = tuple(lying if shown is card else shown for shown in node.snapshot.cards)
     told = replace(cluster, nodes=(replace(node, snapshot=replace(node.snapshot, cards=cards)),))
     assert not [line.fact for line in compared(surfaces.all_of(cluster)) if line.differs]
     assert UNUSED in [line.fact for line in compared(surfaces.all_of(told)) if line.differs]

@@ -10,5 +10,5 @@ from tests.browser.chromium import PROGRAM, Browser, browser
 async def chromium() -> AsyncIterator[Browser]:
     if PROGRAM is None:
         pytest.skip("needs Debian's chromium; .ci/run installs it")
-    async with browser() as one:
-        yield one
+    async with browser() as started:
+        yield started

@@ -31,7 +31,7 @@ async def hour(script: Script, page: Page, first: Document) -> None:
         await page.run("new Promise(requestAnimationFrame)")
     script.publish(first | {"taken_at": first["taken_at"] + 10 * SAMPLES})
     await asyncio.sleep(SETTLE_SECONDS)
-    if any("/api/v1/rows" in one for one in page.requests):
+    if any("/api/v1/rows" in request for request in page.requests):
         await asyncio.sleep(first["interval_seconds"])  # they are asked for once an interval
 
 

@@ -156,13 +156,13 @@ def cluster_of(snapshot: Document, nodes: int) -> Document:
     rows = []
     for number in range(nodes):
         name = f"gpu-node-{number + 1:03}"
-        one = copy.deepcopy(snapshot) | {"node": name}
-        for card in one["cards"]:
+        changed = copy.deepcopy(snapshot) | {"node": name}
+        for card in changed["cards"]:
             card["gpu"]["uuid"] = f"GPU-{number:04}-{card['gpu']['index']}"
             for tenant in card["tenants"]:
                 tenant["container"]["pod"] += f"-{number}"
         rows.append(
-            {"name": name, "state": "fresh", "origin": "agent", "model": "NVIDIA H200", "snapshot": one}
+            {"name": name, "state": "fresh", "origin": "agent", "model": "NVIDIA H200", "snapshot": changed}
         )
     head = {
         "schema": 1,

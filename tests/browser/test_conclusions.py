@@ -19,11 +19,11 @@ NODES = 3
 
 
 def tenants(document: Document) -> list[Any]:
-    return [one for card in document["cards"] for one in card["tenants"]]
+    return [tenant for card in document["cards"] for tenant in card["tenants"]]
 
 
 def named(document: Document, pod: str) -> Any:
-    return next(one for one in tenants(document) if one["container"]["pod"] == pod)
+    return next(tenant for tenant in tenants(document) if tenant["container"]["pod"] == pod)
 
 
 async def test_workloads_are_the_rows_of_top(chromium: Browser) -> None:
@@ -67,7 +67,7 @@ async def test_a_filter_leaves_the_totals_and_hides_rows(chromium: Browser) -> N
 
 
 async def asked(page: Page, by: str) -> int:
-    return sum(one.endswith(f"/api/v1/rows?by={by}") for one in page.requests)
+    return sum(request.endswith(f"/api/v1/rows?by={by}") for request in page.requests)
 
 
 async def test_rows_are_asked_for_while_they_are_shown_and_once_an_interval(chromium: Browser) -> None:
@@ -97,7 +97,7 @@ async def test_newer_rows_follow_a_newer_document(chromium: Browser) -> None:
         await page.until("document.querySelector('.workload') !== null")
         newer = copy.deepcopy(document)
         newer["taken_at"] += 1
-        (chat,) = [one for one in tenants(newer) if one["container"]["pod"].startswith("chat")]
+        (chat,) = [tenant for tenant in tenants(newer) if tenant["container"]["pod"].startswith("chat")]
         chat["booking"]["power_watts"] = 123.0
         script.publish(newer)
         await page.until("document.querySelector('.workload .watts').textContent === '123 W'")
@@ -113,9 +113,9 @@ async def test_after_a_round_of_a_cluster_the_rows_are_those_of_its_end(chromium
         newer = copy.deepcopy(document)
         for row in newer["nodes"]:
             newer["taken_at"] += 0.5
-            for one in tenants(row["snapshot"]):
-                if one["container"]["pod"].startswith("chat"):
-                    one["booking"]["power_watts"] = 100.0
+            for tenant in tenants(row["snapshot"]):
+                if tenant["container"]["pod"].startswith("chat"):
+                    tenant["booking"]["power_watts"] = 100.0
             script.publish(copy.deepcopy(newer))
             await asyncio.sleep(0.1)
         await page.until("document.querySelector('.workload .watts').textContent === '300 W'")
@@ -166,8 +166,8 @@ async def test_busy_and_power_say_of_which_time_they_are(chromium: Browser) -> N
             "least_us": 6_000_000,
             "most_us": 18_000_000,
         }
-        for one in card["tenants"]:
-            one["booking"]["band"] = band | {"booked_mj": 600_000, "least_mj": 0, "most_mj": 1_800_000}
+        for tenant in card["tenants"]:
+            tenant["booking"]["band"] = band | {"booked_mj": 600_000, "least_mj": 0, "most_mj": 1_800_000}
         card["balance"]["band"] = band | {
             "booked_us": 36_000_000,
             "booked_mj": 1_800_000,
@@ -221,4 +221,4 @@ async def test_of_a_store_the_page_says_what_it_cannot_hold_and_where_to_ask(chr
         assert "holds no processes, no claims and no evidence" in text
         assert "podgpu why research/pretrain-0-0 --url http://gpu-node-001:19400" in text
         assert "No process" not in text and "No use is booked" not in text
-        assert not [one for one in page.requests if "/api/v1/snapshot" in one]
+        assert not [request for request in page.requests if "/api/v1/snapshot" in request]

@@ -38,19 +38,21 @@ def choose(name: str, value: str) -> str:
 def idle_holders(document: Document) -> list[Any]:
     """Those who hold a share and do not use it, as it was concluded."""
     tenants = [tenant for card in document["cards"] for tenant in card["tenants"]]
-    return [one for one in tenants if one.get("holding", {}).get("state") == "idle"]
+    return [tenant for tenant in tenants if tenant.get("holding", {}).get("state") == "idle"]
 
 
 def reading(card: Any, name: str) -> float:
-    return float(next(one["value"] for one in card["readings"] if one["metric"] == name))
+    return float(next(reading["value"] for reading in card["readings"] if reading["metric"] == name))
 
 
 async def test_the_first_glance_is_the_document(chromium: Browser) -> None:
     document = await demo_document()
     cards = document["cards"]
-    allocated = sum(one["booking"].get("allocated_ratio", 0) for card in cards for one in card["tenants"])
+    allocated = sum(
+        tenant["booking"].get("allocated_ratio", 0) for card in cards for tenant in card["tenants"]
+    )
     busy = sum(card["balance"]["busy_ratio"] for card in cards)
-    idle = sum(one["booking"]["allocated_ratio"] for one in idle_holders(document))
+    idle = sum(tenant["booking"]["allocated_ratio"] for tenant in idle_holders(document))
     watts = sum(reading(card, "power_watts") for card in cards)
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
@@ -83,8 +85,8 @@ async def test_segments_add_up_to_their_bar_to_the_pixel(chromium: Browser) -> N
 
 def broken(document: Document) -> Document:
     """A node on which much is wrong."""
-    one = copy.deepcopy(document)
-    cards = one["cards"]
+    changed = copy.deepcopy(document)
+    cards = changed["cards"]
     cards[5] |= {
         "fault": {"reason": "lost", "call": "", "detail": "", "seconds": 240.0},
         "readings": [],
@@ -104,34 +106,34 @@ def broken(document: Document) -> Document:
         if item["metric"] == "clock_event" and item["labels"]["reason"] == "hardware_thermal":
             item["value"] = 1.0
     fault = {"reason": "no_socket", "call": "List", "detail": "", "seconds": 90.0}
-    one["parts"][0] = {"name": "podresources", "up": False, "fault": fault}
-    return one
+    changed["parts"][0] = {"name": "podresources", "up": False, "fault": fault}
+    return changed
 
 
 async def test_what_is_wrong_is_said_with_what_to_do(chromium: Browser) -> None:
     """In the words and in the order of the document."""
     script = Script(broken(await demo_document()))
     problems = script.state["insight"]["problems"]
-    kinds = {one["kind"] for one in problems}
+    kinds = {problem["kind"] for problem in problems}
     assert {"gpu_unreadable", "xid", "books", "throttled", "part_down", "idle"} <= kinds
-    assert len(kinds) > SHOWN and any(one["more"] for one in problems)
+    assert len(kinds) > SHOWN and any(problem["more"] for problem in problems)
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
         assert len(await page.texts(".alert")) == SHOWN
         await page.run("document.querySelector('.more').click()")
-        assert await page.texts(".alert strong") == [one["title"] for one in problems]
+        assert await page.texts(".alert strong") == [problem["title"] for problem in problems]
         wanted = [
-            one["text"]
-            + (f" And {one['more']} more like it." if one["more"] else "")
-            + (f" {one['next_step']}" if one["next_step"] else "")
-            for one in problems
+            problem["text"]
+            + (f" And {problem['more']} more like it." if problem["more"] else "")
+            + (f" {problem['next_step']}" if problem["next_step"] else "")
+            for problem in problems
         ]
         assert await page.texts(".alert .what") == wanted
         levels = await page.run(
             "[...document.querySelectorAll('.alert')].map(e => e.classList.contains('bad'))"
         )
-        assert levels == [one["severity"] == "critical" for one in problems]
-        lost = next(one for one in problems if one["kind"] == "gpu_unreadable")
+        assert levels == [problem["severity"] == "critical" for problem in problems]
+        lost = next(problem for problem in problems if problem["kind"] == "gpu_unreadable")
         link = await page.run("document.querySelector('.alert a').href")
         assert f"q={lost['uuid']}" in link
 
@@ -149,8 +151,12 @@ async def test_a_cluster_a_stale_node_and_a_silent_one(chromium: Browser) -> Non
         await page.open(url)
         assert await page.run(tile("GPUs")) == "24"
         alerts = await page.texts(".alert")
-        assert [one for one in alerts if "gpu-node-003" in one and "Is it running?" in one]
-        assert [one for one in alerts if "gpu-node-002" in one and "has not answered" in one and "log" in one]
+        assert [alert for alert in alerts if "gpu-node-003" in alert and "Is it running?" in alert]
+        assert [
+            alert
+            for alert in alerts
+            if "gpu-node-002" in alert and "has not answered" in alert and "log" in alert
+        ]
         assert await page.run("document.querySelectorAll('.gpu.old').length") > 0
 
 
@@ -172,7 +178,7 @@ async def test_filter_sort_and_link(chromium: Browser) -> None:
         async with chromium.page() as other:
             await other.open(link)
             assert await other.texts(".gpu .who b") == shown != []
-            busy = [int(one.split("%")[0]) for one in await other.texts(".gpu .busy .label")]
+            busy = [int(label.split("%")[0]) for label in await other.texts(".gpu .busy .label")]
             assert busy == sorted(busy, reverse=True)
         await page.run("document.querySelector('.filters button').click()")
         await page.until("document.querySelector('.count').textContent === ''")
@@ -185,7 +191,8 @@ async def test_three_views_and_a_pod_with_its_evidence(chromium: Browser) -> Non
         await page.run("document.querySelector('nav a[data-view=idle]').click()")
         await page.until("location.search === '?view=idle'")
         holders = {
-            f"{one['container']['namespace']}/{one['container']['pod']}" for one in idle_holders(document)
+            f"{tenant['container']['namespace']}/{tenant['container']['pod']}"
+            for tenant in idle_holders(document)
         }
         assert set(await page.texts(".idler .first a")) == holders
         await page.run("document.querySelector('nav a[data-view=workloads]').click()")
@@ -243,7 +250,7 @@ async def test_two_hundred_hostile_names_stay_text(chromium: Browser) -> None:
             assert "\u202e" not in await page.run("document.body.innerText")
         assert await page.run("[window.ran, window.violations]") == [0, 0]
         assert page.complaints == []
-        assert not [one for one in page.requests if not one.startswith(url)]
+        assert not [request for request in page.requests if not request.startswith(url)]
 
 
 WATCH = """
@@ -331,7 +338,9 @@ async def test_with_a_store_a_pod_has_charts_over_days(chromium: Browser) -> Non
         )
         await page.until("document.querySelectorAll('.chart path.line').length === 3")
         assert "period=week" in await page.run("location.search")
-        assert [one for one in page.requests if "history?pod=research%2Fpretrain-0-0&hours=168" in one]
+        assert [
+            request for request in page.requests if "history?pod=research%2Fpretrain-0-0&hours=168" in request
+        ]
 
 
 async def test_idle_time_has_its_price(chromium: Browser) -> None:

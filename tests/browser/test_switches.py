@@ -14,9 +14,9 @@ TIME_SLICED = 4  # the demo's card with a log
 
 async def losing(ratio: float) -> Document:
     """The demo, with so much of the card's time lost between two tenants."""
-    one = copy.deepcopy(await demo_document())
-    one["cards"][TIME_SLICED]["balance"]["switching_ratio"] = ratio
-    return one
+    changed = copy.deepcopy(await demo_document())
+    changed["cards"][TIME_SLICED]["balance"]["switching_ratio"] = ratio
+    return changed
 
 
 async def test_a_card_that_loses_much_to_switching_is_an_alert_that_comes_and_goes(chromium: Browser) -> None:
@@ -24,7 +24,7 @@ async def test_a_card_that_loses_much_to_switching_is_an_alert_that_comes_and_go
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
         await page.run("document.querySelector('.more')?.click()")
-        (alert,) = [one for one in await page.texts(".alert") if "Switching" in one]
+        (alert,) = [alert for alert in await page.texts(".alert") if "Switching" in alert]
         assert f"GPU {TIME_SLICED} spends 26% of its time on context switches" in alert
         assert "with MPS or MIG" in alert
         script.publish(await losing(0.01))
@@ -37,12 +37,12 @@ async def test_a_card_that_loses_much_to_switching_is_an_alert_that_comes_and_go
 async def test_a_pod_shows_how_long_it_was_on_the_card(chromium: Browser) -> None:
     document = await losing(0.0)
     tenants = document["cards"][TIME_SLICED]["tenants"]
-    assert all("resident_us" in one["booking"] for one in tenants)
+    assert all("resident_us" in tenant["booking"] for tenant in tenants)
     first, other = tenants[0], document["cards"][0]["tenants"][0]
     first["booking"]["resident_us"] = 754_000_000
     async with staged(Script(document)) as url, chromium.page() as page:
-        for one, shows in ((first, True), (other, False)):
-            await page.open(f"{url}?pod={one['container']['namespace']}/{one['container']['pod']}")
+        for tenant, shows in ((first, True), (other, False)):
+            await page.open(f"{url}?pod={tenant['container']['namespace']}/{tenant['container']['pod']}")
             await page.until("document.querySelector('.podpage .facts') !== null")
             facts = await page.text(".podpage")
             assert ("On the card" in facts) is shows

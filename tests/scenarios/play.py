@@ -175,19 +175,19 @@ def cgroup(owner: str) -> str:
 
 def _kubelet(script: NodeScript) -> dict[str, Reply]:
     listed = b""
-    for one in script.given:
-        namespace, pod, container = (part.encode() for part in one.to.split("/"))
-        ids = [device_id.encode() for device_id in one.ids]
-        resource = one.resource.encode()
+    for allocated in script.given:
+        namespace, pod, container = (part.encode() for part in allocated.to.split("/"))
+        ids = [device_id.encode() for device_id in allocated.ids]
+        resource = allocated.resource.encode()
         listed += given(*ids, resource=resource, pod=pod, namespace=namespace, container=container)
     for claimed in script.claimed:
         namespace, pod, container = (part.encode() for part in claimed.to.split("/"))
-        devices = [tuple(part.encode() for part in one.split("/")) for one in claimed.devices]
+        devices = [tuple(part.encode() for part in device.split("/")) for device in claimed.devices]
         claim = claimed.claim.encode()
         listed += given_dynamically(*devices, claim=claim, pod=pod, namespace=namespace, container=container)
     offered = AllocatableResponse(
         devices=[
-            DeviceEntry(resource=resource.encode(), ids=[one.encode() for one in ids])
+            DeviceEntry(resource=resource.encode(), ids=[device_id.encode() for device_id in ids])
             for resource, ids in script.allocatable.items()
         ]
     )
@@ -207,7 +207,7 @@ def _pod(script: PodScript) -> Pod:
         qos="burstable",
         labels=script.labels,
         annotations=script.annotations,
-        containers=tuple(_container(script, one) for one in (*script.init, *script.containers)),
+        containers=tuple(_container(script, container) for container in (*script.init, *script.containers)),
         resource_claims=script.resource_claims,
         extended_claim=script.extended_claim,
         extended=script.extended,
@@ -215,7 +215,7 @@ def _pod(script: PodScript) -> Pod:
 
 
 def _container(script: PodScript, name: str) -> PodContainer:
-    uses = (one.partition("/") for one in script.uses.get(name, ()))
+    uses = (use.partition("/") for use in script.uses.get(name, ()))
     return PodContainer(
         name=name,
         container_id=container_id(f"{script.name}/{name}"),

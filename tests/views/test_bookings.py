@@ -56,7 +56,7 @@ def alone(
     *tenants: Tenant, ended: Sequence[Tenant] = (), rest: Sequence[Rest] = (), card: Card = BUSY
 ) -> Card:
     """The card with these on it and nobody else, its books balanced."""
-    balance = balanced([one.booking for one in (*tenants, *ended)], rest)
+    balance = balanced([tenant.booking for tenant in (*tenants, *ended)], rest)
     return replace(card, tenants=tenants, ended=tuple(ended), rest=tuple(rest), balance=balance)
 
 
@@ -94,7 +94,7 @@ TENANTS = st.builds(
 
 
 @given(
-    st.lists(TENANTS, max_size=12, unique_by=lambda one: (one.mig, one.container)),
+    st.lists(TENANTS, max_size=12, unique_by=lambda tenant: (tenant.mig, tenant.container)),
     st.integers(0, 12),
     st.lists(st.tuples(AMOUNTS, AMOUNTS, AMOUNTS), min_size=len(UNATTRIBUTED), max_size=len(UNATTRIBUTED)),
 )
@@ -225,7 +225,9 @@ def test_a_card_that_tells_no_activity_has_no_busy_time_to_book() -> None:
 
 
 def test_processes_that_cannot_be_seen_are_not_counted() -> None:
-    unseen = [replace(one, booking=replace(one.booking, processes=None), idle=None) for one in BUSY.tenants]
+    unseen = [
+        replace(tenant, booking=replace(tenant.booking, processes=None), idle=None) for tenant in BUSY.tenants
+    ]
     ability = replace(BUSY.ability, knows_owners=False)
     blind = node(replace(BUSY, tenants=tuple(unseen), ability=ability))
     assert of(SNAPSHOT, "container_processes") != []
@@ -254,7 +256,7 @@ def test_a_name_with_a_claim_under_one_uid_and_processes_under_another_has_both(
         "allocated_ratio",
         "processes",
     )
-    assert [of(both, f"container_{one}") for one in gauges] == [[7.0], [9.0], [0.25], [0.5], [1.0]]
+    assert [of(both, f"container_{gauge}") for gauge in gauges] == [[7.0], [9.0], [0.25], [0.5], [1.0]]
     vague = Tenant(container=replace(LLAMA, pod_uid="other"), booking=Booking(processes=1, sm_ratio=0.25))
     assert of(node(alone(vague, user)), "container_memory_used_bytes") == []
 

@@ -125,8 +125,10 @@ def test_prometheus_reads_back_what_was_rendered(page: tuple[list[Family], Serie
     families, meant = page
     for form, parse in PARSERS.items():
         found = list(parse(render(families, form).decode()))
-        samples = [sample for one in found for sample in one.samples]
+        samples = [sample for family in found for sample in family.samples]
         series = {(sample.name, tuple(sample.labels.items())): sample.value for sample in samples}
         assert series == meant
         assert len(samples) == len(series)
-        assert {one.documentation for one in found} == {one.help for one in families if one.samples}
+        assert {family.documentation for family in found} == {
+            family.help for family in families if family.samples
+        }

@@ -239,5 +239,7 @@ SNAPSHOTS = st.builds(
 def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
     page = families(snapshot, {}, choice=ALL)
     parsed = PARSERS[Format.TEXT](render(page, Format.TEXT).decode())
-    series = [(sample.name, frozenset(sample.labels.items())) for one in parsed for sample in one.samples]
+    series = [
+        (sample.name, frozenset(sample.labels.items())) for family in parsed for sample in family.samples
+    ]
     assert len(series) == len(set(series)) == count(page)

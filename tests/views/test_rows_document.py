@@ -25,17 +25,17 @@ def test_a_document_has_the_rows_of_top(by: str) -> None:
     assert (found["schema"], found["by"], found["taken_at"]) == (1, by, CLUSTER.taken_at)
     entries = rows.VIEWS[by](CLUSTER, EVERYTHING)
     assert (
-        [msgspec.convert(one, SummaryRow) for one in found["rows"]] == [entry.row for entry in entries] != []
+        [msgspec.convert(row, SummaryRow) for row in found["rows"]] == [entry.row for entry in entries] != []
     )
-    assert [one["key"] for one in found["rows"]] == [entry.key for entry in entries]
-    assert [one["use"].get("ratio") for one in found["rows"]] == [entry.row.use.ratio for entry in entries]
+    assert [row["key"] for row in found["rows"]] == [entry.key for entry in entries]
+    assert [row["use"].get("ratio") for row in found["rows"]] == [entry.row.use.ratio for entry in entries]
 
 
 def test_a_document_of_idle_holders_is_that_of_podgpu_idle() -> None:
     settings = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 2.0}))
     cluster = reconclude(CLUSTER, settings)
     found, wanted = json.loads(rows_document(cluster, "idle")), idle_pods(cluster)
-    assert tuple(msgspec.convert(one, IdleRow) for one in found["rows"]) == wanted.rows != ()
+    assert tuple(msgspec.convert(row, IdleRow) for row in found["rows"]) == wanted.rows != ()
     assert (found["unknown"], found["unread"], found["currency"]) == (wanted.unknown, [], "EUR")
     assert "idle" in ROW_KINDS
 

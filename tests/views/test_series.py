@@ -66,7 +66,7 @@ def test_no_values_make_a_series_twice(rows: list[tuple[str, str]]) -> None:
     for node, pod in rows:
         made.put(1.0, Labels.of({"node": node}), Labels.of({"pod": pod}))
     parsed = PARSERS[Format.TEXT](render([made], Format.TEXT).decode())
-    found = [frozenset(sample.labels.items()) for one in parsed for sample in one.samples]
+    found = [frozenset(sample.labels.items()) for family in parsed for sample in family.samples]
     assert len(found) == len(set(found)) == count([made])
     assert {frozenset({"node": clean(node), "pod": clean(pod)}.items()) for node, pod in rows} == set(found)
 

@@ -17,7 +17,7 @@ def family(name: str, worth: Worth, size: int) -> Family:
 
 
 def names(families: list[Family]) -> list[str]:
-    return [one.name for one in families]
+    return [family.name for family in families]
 
 
 def test_a_page_within_its_budget_is_left_alone() -> None:
@@ -64,26 +64,29 @@ def test_the_budget_is_never_exceeded_and_nothing_is_lost_uncounted(page: list[F
     kept, dropped = fit(page, limit)
     assert count(kept) <= limit
     assert count(kept) + sum(dropped.values()) == count(page)
-    worth = {one.name: one.worth.value for one in page}
-    lowest_kept = min((one.worth.value for one in kept if one.samples), default=Worth.VITAL.value)
+    worth = {family.name: family.worth.value for family in page}
+    lowest_kept = min((family.worth.value for family in kept if family.samples), default=Worth.VITAL.value)
     assert all(worth[name] <= lowest_kept for name in dropped)
 
 
 def page(choice: SeriesFilter) -> dict[str, Family]:
-    return {one.name: one for one in families(SNAPSHOT, {}, choice=choice)}
+    return {family.name: family for family in families(SNAPSHOT, {}, choice=choice)}
 
 
 def with_readings(*readings: Reading) -> dict[str, Family]:
     card = replace(BUSY, readings=(*BUSY.readings, *readings))
     found = families(replace(SNAPSHOT, cards=(card,)), {}, choice=SeriesFilter())
-    return {one.name: one for one in found}
+    return {family.name: family for family in found}
 
 
 def test_details_are_left_out_unless_they_are_asked_for() -> None:
     assert all(row.is_detail for row in catalog.families()["podgpu_gpu_compute_mode"])
     card = replace(BUSY, readings=(*BUSY.readings, Reading("compute_mode", 0.0)))
     snapshot = replace(SNAPSHOT, cards=(card,))
-    names = [{one.name for one in families(snapshot, {}, choice=one)} for one in (EVERYTHING, SeriesFilter())]
+    names = [
+        {family.name for family in families(snapshot, {}, choice=choice)}
+        for choice in (EVERYTHING, SeriesFilter())
+    ]
     assert names[0] - names[1] == {"podgpu_gpu_compute_mode"}
 
 
@@ -99,17 +102,23 @@ def test_an_error_counter_is_there_before_the_first_error() -> None:
     """Else increase() would not see that one."""
     quiet = replace(
         BUSY,
-        readings=tuple(one for one in BUSY.readings if not one.metric.startswith("xid")),
+        readings=tuple(reading for reading in BUSY.readings if not reading.metric.startswith("xid")),
         ability=replace(BUSY.ability, hears_xids=True),
     )
-    found = {one.name: one for one in families(replace(SNAPSHOT, cards=(quiet,)), {}, choice=SeriesFilter())}
+    found = {
+        family.name: family
+        for family in families(replace(SNAPSHOT, cards=(quiet,)), {}, choice=SeriesFilter())
+    }
     assert list(found["podgpu_gpu_xids_total"].samples.values()) == [0.0]
     deaf = replace(quiet, ability=replace(quiet.ability, hears_xids=False))
-    found = {one.name: one for one in families(replace(SNAPSHOT, cards=(deaf,)), {}, choice=SeriesFilter())}
+    found = {
+        family.name: family
+        for family in families(replace(SNAPSHOT, cards=(deaf,)), {}, choice=SeriesFilter())
+    }
     assert "podgpu_gpu_xids_total" not in found
     twice = (Reading("xid_errors_total", 2.0, ("79",)), Reading("xid_errors_total", 1.0, ("13",)))
     raised = replace(SNAPSHOT, cards=(replace(quiet, readings=twice),))
-    found = {one.name: one for one in families(raised, {}, choice=SeriesFilter())}
+    found = {family.name: family for family in families(raised, {}, choice=SeriesFilter())}
     assert list(found["podgpu_gpu_xids_total"].samples.values()) == [3.0]
 
 
@@ -136,7 +145,7 @@ def test_a_pod_s_containers_are_one_on_the_level_of_pods() -> None:
         for size, ref in enumerate(refs, 1)
     )
     snapshot = replace(SNAPSHOT, cards=(replace(BUSY, tenants=tenants, ended=()),))
-    found = {one.name: one for one in families(snapshot, {}, choice=SeriesFilter(level="pod"))}
+    found = {family.name: family for family in families(snapshot, {}, choice=SeriesFilter(level="pod"))}
     [(labels, memory)] = found["podgpu_container_memory_used_bytes"].samples.items()
     assert (labels[0].pairs()["pod"], labels[0].pairs()["container"], memory) == ("train", "", 30.0)
     assert list(found["podgpu_container_sm_utilization_ratio"].samples.values()) == [0.5]
@@ -153,7 +162,7 @@ def test_the_page_counts_what_it_has() -> None:
     for choice in (SeriesFilter(), EVERYTHING, SeriesFilter(level="node", deny=("podgpu_gpu_*",))):
         found = page(choice)
         [written] = found["podgpu_series"].samples.values()
-        assert written == sum(len(one.samples) for one in found.values())
+        assert written == sum(len(family.samples) for family in found.values())
 
 
 def test_every_family_is_in_a_group() -> None:

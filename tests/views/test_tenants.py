@@ -40,14 +40,16 @@ def bare(container: ContainerRef = WEB, *others: Tenant) -> Snapshot:
 def node(title: str = "docker/web", kind: str = "container") -> Snapshot:
     """The same processes on a node of a cluster, where only their titles are known."""
     return replace(
-        SNAPSHOT, cards=(replace(BUSY, rest=tuple(_titled(one, title, kind) for one in BUSY.rest)),)
+        SNAPSHOT, cards=(replace(BUSY, rest=tuple(_titled(rest, title, kind) for rest in BUSY.rest)),)
     )
 
 
 def _titled(rest: Rest, title: str, kind: str) -> Rest:
     processes = [
-        held(one, replace(one.holder, kind=kind, title=title)) if one.pid == 1000 and one.holder else one
-        for one in rest.processes
+        held(process, replace(process.holder, kind=kind, title=title))
+        if process.pid == 1000 and process.holder
+        else process
+        for process in rest.processes
     ]
     return replace(rest, processes=tuple(processes))
 

@@ -179,8 +179,8 @@ def test_a_process_on_two_cards_is_told_on_both() -> None:
 @given(SNAPSHOTS)
 def test_every_pod_that_is_named_has_a_report_without_codes_for_the_terminal(snapshot: Snapshot) -> None:
     names = {(pod.namespace, pod.name) for pod in snapshot.pods}
-    tenants = [one for card in snapshot.cards for one in (*card.tenants, *card.ended)]
-    booked = {(one.container.namespace, one.container.pod) for one in tenants}
+    tenants = [tenant for card in snapshot.cards for tenant in (*card.tenants, *card.ended)]
+    booked = {(tenant.container.namespace, tenant.container.pod) for tenant in tenants}
     names |= booked - {("", "")}
     assert {f"{namespace}/{pod}" for namespace, pod in names} <= set(pod_names(snapshot))
     for namespace, pod in names:
@@ -191,7 +191,7 @@ def test_every_pod_that_is_named_has_a_report_without_codes_for_the_terminal(sna
 
 def test_on_a_wide_terminal_numbers_stay_near_their_names() -> None:
     report = why(SNAPSHOT, "ml", "llama-0", 200) or ""
-    assert max(len(one) for one in report.splitlines() if one.startswith(("  sum", "  no pod"))) <= 110
+    assert max(len(row) for row in report.splitlines() if row.startswith(("  sum", "  no pod"))) <= 110
 
 
 @pytest.mark.parametrize(("idle", "processes"), [(False, 2), (True, 0), (None, None)])

@@ -114,11 +114,13 @@ def test_equal_names_stay_equal_so_that_the_picture_is_whole() -> None:
     for card in node.snapshot.cards:
         assert all(claim.gpu == card.gpu.uuid for tenant in card.tenants for claim in tenant.claims)
     assert after.insight and CLUSTER.insight
-    assert [one.kind for one in after.insight.problems] == [one.kind for one in CLUSTER.insight.problems]
+    assert [problem.kind for problem in after.insight.problems] == [
+        problem.kind for problem in CLUSTER.insight.problems
+    ]
 
 
 def test_another_key_gives_other_names() -> None:
-    one, other = (Scrubber(key * 16).scrubbed(CLUSTER) for key in (b"1", b"2"))
-    assert one.nodes[0].name != other.nodes[0].name
+    first, other = (Scrubber(key * 16).scrubbed(CLUSTER) for key in (b"1", b"2"))
+    assert first.nodes[0].name != other.nodes[0].name
     bare = {"nodes": (), "name": "", "pending": (), "insight": None}
-    assert replace(one, **bare) == replace(other, **bare)
+    assert replace(first, **bare) == replace(other, **bare)

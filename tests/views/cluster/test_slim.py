@@ -14,12 +14,12 @@ PROCESS = Process(pid=7, kinds=("compute",), holder=HOLDER)
 
 def test_it_loses_readings_and_evidence_but_not_who_is_there() -> None:
     rest = Rest(reason="host", processes=(PROCESS,))
-    one = card("GPU-1", tenant("ml/a", processes=(PROCESS,)), rest=(rest,))
-    one = replace(one, readings=(*one.readings, Reading("fan_speed_ratio", 0.3)))
+    own = card("GPU-1", tenant("ml/a", processes=(PROCESS,)), rest=(rest,))
+    own = replace(own, readings=(*own.readings, Reading("fan_speed_ratio", 0.3)))
     pod = Pod(
         namespace="ml", name="a", uid="u", containers=(PodContainer(name="main"),), labels={"team": "x"}
     )
-    found = slim(replace(snapshot("n", one), pods=(pod,)))
+    found = slim(replace(snapshot("n", own), pods=(pod,)))
     assert [reading.metric for reading in found.cards[0].readings] == [
         "memory_total_bytes", "memory_used_bytes", "power_watts",
     ]  # fmt: skip
@@ -33,8 +33,8 @@ def test_it_loses_readings_and_evidence_but_not_who_is_there() -> None:
 def test_an_alarm_is_kept_where_it_is_not_0_and_every_clock_event_is() -> None:
     events = [Reading("clock_event", 1.0, (reason,)) for reason in ("hardware_thermal", "idle")]
     pending, failed = Reading("row_remap_pending", 0.0), Reading("row_remap_failed", 1.0)
-    one = replace(card("GPU-1"), readings=(pending, failed, *events))
-    assert slim(snapshot("n", one)).cards[0].readings == (failed, *events)
+    own = replace(card("GPU-1"), readings=(pending, failed, *events))
+    assert slim(snapshot("n", own)).cards[0].readings == (failed, *events)
 
 
 def test_the_pages_of_a_whole_cluster_are_the_same_from_the_slim_form() -> None:

@@ -174,7 +174,7 @@ SPLIT = heard(
     Device(
         gpu=gpu(3, mig_enabled=True),
         # A card in MIG mode reports no utilisation. Its memory is not that of its instances.
-        readings=tuple(one for one in readings(0.5) if one.metric != "utilization_ratio"),
+        readings=tuple(reading for reading in readings(0.5) if reading.metric != "utilization_ratio"),
         instances=(
             instance(1, 3, "2g.35gb", 10 * GIB),
             instance(2, 5, "1c.2g.35gb", 8 * GIB),
@@ -257,22 +257,22 @@ SIDECAR = ContainerRef("team-a", "train-0", "sidecar", "uid-train")
 PAIR = shared(
     *(
         Tenant(
-            container=one,
-            claims=held(one, 0, share=0.5, system="replicas"),
+            container=ref,
+            claims=held(ref, 0, share=0.5, system="replicas"),
             booking=Booking(memory_bytes=size * GIB, sm_ratio=ratio, power_watts=200.0),
         )
-        for one, size, ratio in ((TRAIN, 20, 0.5), (SIDECAR, 4, 0.1))
+        for ref, size, ratio in ((TRAIN, 20, 0.5), (SIDECAR, 4, 0.1))
     )
 )
 # Three pods on one card in time slices.
 TRIO = shared(
     *(
         Tenant(
-            container=one,
-            claims=held(one, 0, share=0.25, system="replicas"),
+            container=ref,
+            claims=held(ref, 0, share=0.25, system="replicas"),
             booking=Booking(memory_bytes=size * GIB, sm_ratio=ratio, power_watts=100.0),
         )
-        for one, size, ratio in ((TRAIN, 12, 0.4), (CHAT, 8, 0.2), (BATCH, 1, 0.0))
+        for ref, size, ratio in ((TRAIN, 12, 0.4), (CHAT, 8, 0.2), (BATCH, 1, 0.0))
     )
 )
 # A claim that two pods share.
@@ -280,11 +280,11 @@ TOGETHER = replace(
     shared(
         *(
             Tenant(
-                container=one,
-                claims=claimed(one, 0, "gpu-node-1/gpu-0"),
+                container=ref,
+                claims=claimed(ref, 0, "gpu-node-1/gpu-0"),
                 booking=Booking(memory_bytes=4 * GIB, sm_ratio=0.3, power_watts=100.0),
             )
-            for one in (CLAIMANT, PART)
+            for ref in (CLAIMANT, PART)
         )
     ),
     pods=tuple(

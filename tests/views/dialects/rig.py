@@ -136,18 +136,18 @@ REST = st.lists(st.builds(Rest, reason=NAMES, processes=PROCESSES), max_size=1)
 @st.composite
 def cards(draw: st.DrawFn) -> Card:
     device = draw(DEVICES)
-    places = st.sampled_from(["", *(one.mig.uuid for one in device.instances)])
+    places = st.sampled_from(["", *(instance.mig.uuid for instance in device.instances)])
     return card(
         device,
-        tenants=[_at_home(one, device.gpu, draw(places)) for one in draw(TENANTS)],
+        tenants=[_at_home(tenant, device.gpu, draw(places)) for tenant in draw(TENANTS)],
         ended=draw(ENDED),
         rest=draw(REST),
     )
 
 
-def _at_home(one: Tenant, gpu: Gpu, mig: str) -> Tenant:
-    claims = (replace(claim, gpu=gpu.uuid, mig=mig, container=one.container) for claim in one.claims)
-    return replace(one, mig=mig, claims=tuple(claims))
+def _at_home(tenant: Tenant, gpu: Gpu, mig: str) -> Tenant:
+    claims = (replace(claim, gpu=gpu.uuid, mig=mig, container=tenant.container) for claim in tenant.claims)
+    return replace(tenant, mig=mig, claims=tuple(claims))
 
 
 NODES = st.builds(
@@ -175,15 +175,15 @@ def joined(
     accounts = NodeBooks()
     if device.fault is None:
         first = Interval(elapsed_us=0)
-        sheet = book(able, first, own, {one.pid: one for one in holders})
+        sheet = book(able, first, own, {holder.pid: holder for holder in holders})
         accounts.post([(sheet, first)], 0.0, 0.0)
     return Join(vgpus, {}, {}).card(able, accounts.cards.get(device.gpu.uuid), own)
 
 
-def rebooked(one: Card, **changes: object) -> Card:
+def rebooked(shown: Card, **changes: object) -> Card:
     """The card with these numbers booked to each of its tenants."""
-    tenants = (replace(tenant, booking=replace(tenant.booking, **changes)) for tenant in one.tenants)
-    return replace(one, tenants=tuple(tenants))
+    tenants = (replace(tenant, booking=replace(tenant.booking, **changes)) for tenant in shown.tenants)
+    return replace(shown, tenants=tuple(tenants))
 
 
 def script(name: str) -> NodeScript:
@@ -206,16 +206,16 @@ def values(families: Sequence[Family], name: str) -> dict[str, float]:
 
 
 def block(*labels: Labels) -> str:
-    return f"{{{','.join(one.text for one in labels)}}}"
+    return f"{{{','.join(part.text for part in labels)}}}"
 
 
 def check_series(families: Sequence[Family]) -> None:
     """No series twice and none without a number, in both formats."""
     for form, parse in PARSERS.items():
-        samples = [one for family in parse(render(families, form).decode()) for one in family.samples]
-        series = {(one.name, frozenset(one.labels.items())) for one in samples}
+        samples = [sample for family in parse(render(families, form).decode()) for sample in family.samples]
+        series = {(sample.name, frozenset(sample.labels.items())) for sample in samples}
         assert len(series) == len(samples) == count(families)
-        assert all(isfinite(one.value) for one in samples)
+        assert all(isfinite(sample.value) for sample in samples)
 
 
 def complaints(families: Sequence[Family]) -> set[str]:

@@ -93,7 +93,9 @@ def test_a_recreated_pod_is_added_to_the_former_one_but_its_card_counts_once() -
 
 
 def test_what_is_not_measured_is_left_out() -> None:
-    hidden = (rebooked(one, memory_bytes=None, sm_ratio=None, instance_ratio=None) for one in SNAPSHOT.cards)
+    hidden = (
+        rebooked(shown, memory_bytes=None, sm_ratio=None, instance_ratio=None) for shown in SNAPSHOT.cards
+    )
     page = families(node(*hidden), DEFAULT)
     assert (values(page, USED), values(page, DUTY)) == ({}, {})
 
@@ -153,6 +155,6 @@ def test_a_container_has_its_image_and_its_names_at_the_runtime() -> None:
     )
     pod = Pod(namespace=LLAMA.namespace, name=LLAMA.pod, uid=LLAMA.pod_uid, containers=(known,))
     page = families(replace(SNAPSHOT, pods=(pod,)), DEFAULT)
-    (found,) = (one for one in values(page, TOTAL) if f'pod="{LLAMA.pod}"' in one)
+    (found,) = (series for series in values(page, TOTAL) if f'pod="{LLAMA.pod}"' in series)
     assert 'id="/kubepods/burstable/pod1/c0ffee",image="registry.example/llama:1",' in found
     assert 'name="c0ffee"' in found

@@ -56,8 +56,10 @@ def rows(
     """The labels and the value of each of a card's rows."""
     parsed = text_string_to_metric_families(page(dialect, config, snapshot).decode())
     # The parser gives every counter the suffix that counters should have.
-    samples = [one for family in parsed for one in family.samples if one.name in (name, f"{name}_total")]
-    return [(one.labels, one.value) for one in samples if one.labels["gpu"] == str(gpu)]
+    samples = [
+        sample for family in parsed for sample in family.samples if sample.name in (name, f"{name}_total")
+    ]
+    return [(sample.labels, sample.value) for sample in samples if sample.labels["gpu"] == str(gpu)]
 
 
 def listed(path: Path, text: str) -> DcgmPageOptions:
@@ -140,7 +142,7 @@ def test_numbers_are_written_as_dcgm_exporter_writes_them() -> None:
     for dialect, numbers in wanted.items():
         text = page(dialect).decode()
         found = {name: re.search(rf"^{name}\{{gpu=\"0\".* (\S+)$", text, re.MULTILINE) for name in numbers}
-        assert {name: one and one[1] for name, one in found.items()} == numbers
+        assert {name: match and match[1] for name, match in found.items()} == numbers
 
 
 def test_a_gpu_without_a_pod_has_no_pod_labels() -> None:
@@ -184,12 +186,12 @@ def test_a_card_whose_xids_are_not_heard_shows_none() -> None:
 
 def test_a_gpu_instance_has_rows_instead_of_its_card() -> None:
     found = rows("DCGM_FI_DEV_FB_USED", 3)
-    assert [(one["GPU_I_PROFILE"], one["GPU_I_ID"], value) for one, value in found] == [
+    assert [(labels["GPU_I_PROFILE"], labels["GPU_I_ID"], value) for labels, value in found] == [
         ("2g.35gb", "3", 10240),
         ("2g.35gb", "5", 8192),
         ("1g.18gb", "9", 256),
     ]
-    assert {one["UUID"] for one, _ in found} == {uuid(3)}
+    assert {labels["UUID"] for labels, _ in found} == {uuid(3)}
 
 
 def test_a_gpu_instance_repeats_what_only_the_card_reports() -> None:
@@ -262,12 +264,12 @@ def test_a_file_of_counters_chooses_families_types_help_and_labels(tmp_path: Pat
         "DCGM_FI_DEV_VBIOS_VERSION, label, VBIOS\n",
     )
     found = dcgm.families(replace(NODE, cards=(EXCLUSIVE,)), config)
-    assert [(one.name, one.kind.value, one.help) for one in found] == [
+    assert [(family.name, family.kind.value, family.help) for family in found] == [
         ("DCGM_FI_DEV_POWER_VIOLATION", "counter", "Held down by power (in ns)."),
         ("DCGM_FI_DEV_GPU_TEMP", "counter", "Heat"),
         ("DCGM_EXP_XID_ERRORS_TOTAL", "counter", "XIDs"),
     ]
-    heat, xids = (values(found, one.name) for one in found[1:])
+    heat, xids = (values(found, family.name) for family in found[1:])
     assert 'Hostname="gpu-node-1",DCGM_FI_DEV_VBIOS_VERSION="96.00",DCGM_FI_NVML_VERSION="13.' in next(
         iter(heat)
     )
@@ -286,7 +288,7 @@ def test_a_field_is_printed_as_the_file_names_it_on_every_page(tmp_path: Path) -
         "DCGM_FI_SYSTEM_DRIVER_VERSION, label, Driver\n",
     )
     for dialect in (dcgm, dcgm_4_9):
-        found = {one.name: (one.kind.value, one.help) for one in dialect.families(NODE, config)}
+        found = {family.name: (family.kind.value, family.help) for family in dialect.families(NODE, config)}
         assert found == {
             "DCGM_FI_DEV_GPU_UTIL": ("gauge", "Old words"),
             "DCGM_FI_DEV_FB_USED_BYTES": ("gauge", "New words"),
@@ -368,4 +370,4 @@ def test_no_name_breaks_a_page(model: str, node: str, pod: str, device_id: str, 
     for dialect in (dcgm, dcgm_4_9, dcgm_1_x):
         text = page(dialect, DEFAULT, snapshot).decode()
         (family,) = text_string_to_metric_families(text)
-        assert [one.value for one in family.samples] == [5.0]
+        assert [sample.value for sample in family.samples] == [5.0]

@@ -57,10 +57,10 @@ def node_of_the_readme() -> Snapshot:
         version="0",
         cards=tuple(
             card(
-                Device(gpu=Gpu(uuid=one, index=index), readings=readings(33 + index)),
-                tenants=[Tenant(container=container, claims=(Claim(gpu=one, container=container),))],
+                Device(gpu=Gpu(uuid=card_uuid, index=index), readings=readings(33 + index)),
+                tenants=[Tenant(container=container, claims=(Claim(gpu=card_uuid, container=container),))],
             )
-            for index, one in enumerate(CARDS)
+            for index, card_uuid in enumerate(CARDS)
         ),
     )
 
@@ -109,7 +109,7 @@ def test_all_forty_names_are_there_if_a_card_reports_everything() -> None:
     readings = tuple(_reading(row) for row in CATALOG if row.dcgm1x)
     told = card(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings))
     page = dcgm_1_x.families(replace(NODE, cards=(told,)), None)
-    assert {one.name: (one.kind.value, one.help) for one in page} == VERSION_1
+    assert {family.name: (family.kind.value, family.help) for family in page} == VERSION_1
 
 
 def _reading(row: Metric) -> Reading:

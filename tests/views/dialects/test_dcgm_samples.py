@@ -64,9 +64,9 @@ class Line(NamedTuple):
 def lines(text: str) -> list[Line]:
     found = (LINE.fullmatch(line) for line in text.splitlines())
     return [
-        Line(one[1], one[2], dict(LABEL.findall(one[2])), float(one[3]), one[3])
-        for one in found
-        if one and one[3] != "STRING"
+        Line(match[1], match[2], dict(LABEL.findall(match[2])), float(match[3]), match[3])
+        for match in found
+        if match and match[3] != "STRING"
     ]
 
 
@@ -78,7 +78,7 @@ def reading(line: Line) -> Reading:
 
 
 def snapshot(sample: list[Line]) -> Snapshot:
-    uuids = list(dict.fromkeys(one.labels.get("UUID") or one.labels["uuid"] for one in sample))
+    uuids = list(dict.fromkeys(row.labels.get("UUID") or row.labels["uuid"] for row in sample))
     first = sample[0].labels
     return Snapshot(
         node=first.get("Hostname") or first.get("hostname", ""),
@@ -86,7 +86,7 @@ def snapshot(sample: list[Line]) -> Snapshot:
         interval_seconds=5.0,
         version="0",
         driver_version=first.get("DCGM_FI_DRIVER_VERSION", ""),
-        cards=tuple(_card([one for one in sample if uuid in one.text], first) for uuid in uuids),
+        cards=tuple(_card([row for row in sample if uuid in row.text], first) for uuid in uuids),
     )
 
 
@@ -101,7 +101,7 @@ def _card(sample: list[Line], first: dict[str, str]) -> Card:
 
 def _device(sample: list[Line]) -> Device:
     labels = sample[0].labels
-    places = list(dict.fromkeys(one.labels["GPU_I_ID"] for one in sample if "GPU_I_ID" in one.labels))
+    places = list(dict.fromkeys(row.labels["GPU_I_ID"] for row in sample if "GPU_I_ID" in row.labels))
     gpu = Gpu(
         uuid=labels.get("UUID") or labels["uuid"],
         index=int(labels["gpu"]),
@@ -110,7 +110,7 @@ def _device(sample: list[Line]) -> Device:
         mig_enabled=bool(places),
     )
     instances = tuple(
-        _instance([one for one in sample if one.labels["GPU_I_ID"] == place]) for place in places
+        _instance([row for row in sample if row.labels["GPU_I_ID"] == place]) for place in places
     )
     return Device(gpu=gpu, readings=_readings(sample), instances=instances)
 
@@ -122,7 +122,7 @@ def _instance(sample: list[Line]) -> Instance:
 
 
 def _readings(sample: list[Line]) -> tuple[Reading, ...]:
-    return tuple(reading(one) for one in sample if one.name in ROWS)
+    return tuple(reading(row) for row in sample if row.name in ROWS)
 
 
 def ours(sample: list[Line], options: dict[str, list[str]]) -> list[Line]:
@@ -132,7 +132,7 @@ def ours(sample: list[Line], options: dict[str, list[str]]) -> list[Line]:
 
 @pytest.mark.parametrize("name", SAME_GENERATION)
 def test_rows_come_out_as_they_went_in(name: str) -> None:
-    theirs = [one for one in lines((SAMPLES / f"{name}.prom").read_text()) if one.name in ROWS]
+    theirs = [row for row in lines((SAMPLES / f"{name}.prom").read_text()) if row.name in ROWS]
     assert len(theirs) > 5
     assert sorted(ours(theirs, SAME_GENERATION[name])) == sorted(theirs)
 
@@ -140,7 +140,7 @@ def test_rows_come_out_as_they_went_in(name: str) -> None:
 @pytest.mark.parametrize("name", SAME_GENERATION)
 def test_help_and_type_are_those_of_dcgm_exporter(name: str) -> None:
     text = (SAMPLES / f"{name}.prom").read_text()
-    theirs = [one for one in lines(text) if one.name in ROWS]
+    theirs = [row for row in lines(text) if row.name in ROWS]
     comments = {
         line
         for line in text.splitlines()
@@ -153,15 +153,15 @@ def test_help_and_type_are_those_of_dcgm_exporter(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["k8s_idle_l40s_helm", "k8s_idle_l4_gpu_operator", "vgpu_grid_a100_10c"])
 def test_families_stand_in_the_order_of_dcgm_exporter(name: str) -> None:
-    theirs = [one for one in lines((SAMPLES / f"{name}.prom").read_text()) if one.name in ROWS]
-    assert list(dict.fromkeys(one.name for one in ours(theirs, {}))) == list(
-        dict.fromkeys(one.name for one in theirs)
+    theirs = [row for row in lines((SAMPLES / f"{name}.prom").read_text()) if row.name in ROWS]
+    assert list(dict.fromkeys(family.name for family in ours(theirs, {}))) == list(
+        dict.fromkeys(family.name for family in theirs)
     )
 
 
 def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -> None:
     text = (SAMPLES / "mig_a800_8gpu_mixed_full.prom").read_text()
-    theirs = [one for one in lines(text) if one.name in ROWS]
+    theirs = [row for row in lines(text) if row.name in ROWS]
     assert len(theirs) > 200
     node = snapshot(theirs)
     split, whole, *others = node.cards
@@ -176,7 +176,9 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
 
     found = lines(render(page, Format.TEXT).decode())
     assert sorted(map(bare, found)) == sorted(map(bare, theirs))
-    assert list(dict.fromkeys(one.name for one in found)) == list(dict.fromkeys(one.name for one in theirs))
+    assert list(dict.fromkeys(family.name for family in found)) == list(
+        dict.fromkeys(family.name for family in theirs)
+    )
 
 
 def test_the_labels_of_a_claim_are_where_dcgm_exporter_has_them() -> None:
@@ -227,4 +229,4 @@ def test_a_page_of_1_x_comes_out_as_it_went_in() -> None:
     theirs = lines((SAMPLES / "v1_textfile_gpu_monitoring_tools.prom").read_text())
     page = render(dcgm_1_x.families(snapshot(theirs), None), Format.TEXT).decode()
     # These were read and written again on their way to the page: `2.635e+06`.
-    assert sorted(one[:4] for one in lines(page)) == sorted(one[:4] for one in theirs)
+    assert sorted(row[:4] for row in lines(page)) == sorted(row[:4] for row in theirs)

@@ -118,7 +118,7 @@ def test_both_are_the_new_names_and_then_the_old_ones() -> None:
 
 def test_every_series_is_in_the_zone() -> None:
     page = families(WITH_LIBRARY, BOTH)
-    assert all('zone="vGPU"' in one for family in page for one in values(page, family.name))
+    assert all('zone="vGPU"' in series for family in page for series in values(page, family.name))
 
 
 def test_memory_in_use_is_what_the_library_counts() -> None:
@@ -198,7 +198,7 @@ def test_a_library_that_names_a_card_its_container_does_not_hold_is_not_believed
     forged = replace(LIBRARY, pod_uid="u2")
     other = node(joined(DEVICE, [others], vgpus=[forged]))
     of_cards = ("hami_host", "Host", "hami_gpu", "GPUDevice", "hami_node", "nodeGPU")
-    assert not [one for one in families(other, BOTH) if not one.name.startswith(of_cards)]
+    assert not [family for family in families(other, BOTH) if not family.name.startswith(of_cards)]
 
 
 def test_what_other_systems_gave_is_not_shown() -> None:
@@ -260,17 +260,19 @@ def test_what_the_scheduler_says_of_a_card_is_known_from_its_claims() -> None:
     foreign = replace(CLAIM, container=replace(twin, pod="third", pod_uid="u8"), system="exclusive")
     pods = tuple(
         Pod(
-            namespace=one.namespace,
-            name=one.pod,
-            uid=one.pod_uid,
+            namespace=ref.namespace,
+            name=ref.pod,
+            uid=ref.pod_uid,
             phase="Running",
-            containers=(PodContainer(name="side"), PodContainer(name=one.container)),
+            containers=(PodContainer(name="side"), PodContainer(name=ref.container)),
         )
-        for one in (POD, twin)
+        for ref in (POD, twin)
     )
     device = replace(DEVICE, readings=(Reading("memory_total_bytes", float(80 * GIB)),))
     page = families(replace(node(joined(device, [*claims, *more, foreign])), pods=pods), BOTH)
-    found = {one.name: {block(*labels): number for labels, number in one.samples.items()} for one in page}
+    found = {
+        family.name: {block(*labels): number for labels, number in family.samples.items()} for family in page
+    }
     here = 'device_index="0",device_type="NVIDIA H200",device_uuid="GPU-0",node="n"'
     assert found["hami_gpu_memory_limit_bytes"] == {f'{{{here},zone="vGPU"}}': 80 * GIB}
     assert list(found["hami_gpu_memory_allocated_bytes"].values()) == [30 * GIB]
@@ -279,9 +281,9 @@ def test_what_the_scheduler_says_of_a_card_is_known_from_its_claims() -> None:
     assert list(found["hami_gpu_shared_count"].values()) == [2]
     assert list(found["hami_node_gpu_memory_allocated_ratio"].values()) == [0.375]
     assert found["vGPUPodsDeviceAllocated"] == {
-        f'{{containeridx="1",deviceusedcore="{cores}",deviceuuid="GPU-0",nodename="n",podname="{one.pod}",'
-        f'podnamespace="{one.namespace}",zone="vGPU"}}': size * GIB
-        for one, cores, size in ((POD, 30, 10), (twin, 0, 20))
+        f'{{containeridx="1",deviceusedcore="{cores}",deviceuuid="GPU-0",nodename="n",podname="{ref.pod}",'
+        f'podnamespace="{ref.namespace}",zone="vGPU"}}': size * GIB
+        for ref, cores, size in ((POD, 30, 10), (twin, 0, 20))
     }
     assert list(found["nodeGPUOverview"]) == [
         (
@@ -292,9 +294,9 @@ def test_what_the_scheduler_says_of_a_card_is_known_from_its_claims() -> None:
 
 
 def test_without_a_list_of_devices_nobody_knows_what_was_given() -> None:
-    page = {one.name for one in families(node(joined(DEVICE, [])), NEW)}
+    page = {family.name for family in families(node(joined(DEVICE, [])), NEW)}
     assert "hami_gpu_core_limit_ratio" in page
     assert "hami_gpu_memory_allocated_bytes" not in page
     listed = PartStatus(name="podresources", up=True)
-    page = {one.name for one in families(replace(node(joined(DEVICE, [])), parts=(listed,)), NEW)}
+    page = {family.name for family in families(replace(node(joined(DEVICE, [])), parts=(listed,)), NEW)}
     assert "hami_gpu_memory_allocated_bytes" in page

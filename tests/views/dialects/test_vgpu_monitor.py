@@ -171,7 +171,7 @@ def test_two_containers_of_a_pod_are_added_up() -> None:
         tenant(claim(share=0.25, container=second), ratio=0.125, container=second),
     ]
     found = shown(node(card(DEVICE, tenants=tenants)))
-    assert [list(one.values()) for one in found.values()] == [[37.5], [8192.0], [12288.0]]
+    assert [list(series.values()) for series in found.values()] == [[37.5], [8192.0], [12288.0]]
 
 
 def test_two_cards_with_the_same_index_are_not_added_up() -> None:

@@ -55,8 +55,8 @@ def test_the_screen_says_what_time_slicing_costs_where_it_costs_much(ratio: floa
 
 
 def test_top_says_it_below_the_card() -> None:
-    one = ClusterNode(name="node", state="fresh", snapshot=node(logged()))
-    cluster = Cluster(taken_at=0.0, version="1", nodes=(one,))
+    cluster_node = ClusterNode(name="node", state="fresh", snapshot=node(logged()))
+    cluster = Cluster(taken_at=0.0, version="1", nodes=(cluster_node,))
     (entry,) = gpus_of(cards_of(cluster))
     text = " ".join(part for row in evidence("gpus", entry) for part, _ in row)
     assert "26% of its time goes into switching between tenants: use MPS or MIG" in text

@@ -40,7 +40,7 @@ ONE = replace(NODE, cards=(CARD,))
 def found(path: Path, name: str, snapshot: Snapshot = ONE, kind: str = "gauge") -> list[Row]:
     options = listed(path / "counters.csv", f"{name}, {kind}, as listed")
     for dialect in (dcgm, dcgm_4_9):
-        assert [one.name for one in dialect.families(snapshot, options)] == [name]
+        assert [family.name for family in dialect.families(snapshot, options)] == [name]
     return rows(name, 0, config=options, snapshot=snapshot)
 
 

@@ -110,10 +110,13 @@ def test_every_field_of_the_file_is_served_or_named(name: str, tmp_path: Path) -
     lines = [*(f"{field}, {kind}, as listed" for field, kind in fields.items()), *labels]
     options = listed(tmp_path / "counters.csv", "\n".join(lines))
     for dialect in (dcgm, dcgm_4_9):
-        served = {one.name: one.kind.value for one in dialect.families(replace(NODE, cards=(FULL,)), options)}
+        served = {
+            family.name: family.kind.value
+            for family in dialect.families(replace(NODE, cards=(FULL,)), options)
+        }
         assert served == {field: kind for field, kind in fields.items() if field not in missing}
     left = set(unavailable(options.collectors))
     assert left == missing
     missed = replace(HERE, missing_fields=tuple(sorted(left)))
-    (finding,) = (one for one in examine(SOUND, missed) if one.id == "dialect.dcgm-fields")
+    (finding,) = (verdict for verdict in examine(SOUND, missed) if verdict.id == "dialect.dcgm-fields")
     assert all(field in finding.detail for field in left)

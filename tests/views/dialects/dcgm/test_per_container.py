@@ -64,11 +64,11 @@ def test_splitting_changes_no_sum_and_repeating_no_maximum(dialect: ModuleType) 
     node = replace(NODE, cards=(EXCLUSIVE, SHARED))
     names = {f"DCGM_FI_{name}" for name in SPLIT}
     names |= {RENAMED_IN_4_9[name] for name in names}
-    for one, other in zip(
+    for shared_family, other in zip(
         dialect.families(node, DEFAULT), dialect.families(node, PER_CONTAINER), strict=True
     ):
-        whole, split = one.samples.values(), other.samples.values()
-        if one.name in names:
+        whole, split = shared_family.samples.values(), other.samples.values()
+        if shared_family.name in names:
             assert sum(split) == pytest.approx(sum(whole))
         else:
             assert (max(split), len(split)) == (max(whole), len(whole) + 2)
@@ -82,8 +82,8 @@ def test_parts_that_exceed_the_card_are_all_cut_by_the_same_ratio(
     ratios: tuple[float, float], shown: list[float]
 ) -> None:
     tenants = tuple(
-        Tenant(container=one, booking=Booking(sm_ratio=ratio))
-        for one, ratio in zip((CHAT, BATCH), ratios, strict=True)
+        Tenant(container=ref, booking=Booking(sm_ratio=ratio))
+        for ref, ratio in zip((CHAT, BATCH), ratios, strict=True)
     )
     busy = replace(NODE, cards=(replace(EXCLUSIVE, tenants=tenants),))
     found = rows("DCGM_FI_DEV_GPU_UTIL", 0, config=PER_CONTAINER, snapshot=busy)
@@ -104,10 +104,10 @@ SPLITS = st.dictionaries(
 
 def shared(booked: Booked) -> Snapshot:
     """The shared card with its claims, and these bookings alone."""
-    claims = {one.container: one.claims for one in SHARED.tenants if one.claims}
+    claims = {tenant.container: tenant.claims for tenant in SHARED.tenants if tenant.claims}
     tenants = tuple(
-        Tenant(container=one, claims=claims.get(one, ()), booking=booked.get(one, Booking()))
-        for one in {**claims, **booked}
+        Tenant(container=ref, claims=claims.get(ref, ()), booking=booked.get(ref, Booking()))
+        for ref in {**claims, **booked}
     )
     return replace(NODE, cards=(replace(SHARED, tenants=tenants),))
 
@@ -119,7 +119,7 @@ def test_no_booking_breaks_a_page(booked: Booked) -> None:
             assert all(isfinite(value) for value in family.samples.values())
 
 
-@given(SPLITS.map(lambda found: {one: booking for one, booking in found.items() if _is_sound(booking)}))
+@given(SPLITS.map(lambda found: {ref: booking for ref, booking in found.items() if _is_sound(booking)}))
 def test_however_a_card_is_used_its_rows_add_up(booked: Booked) -> None:
     node = shared(booked)
     for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"):
@@ -129,8 +129,8 @@ def test_however_a_card_is_used_its_rows_add_up(booked: Booked) -> None:
         assert min(found) >= 0
 
 
-def _is_sound(one: Booking) -> bool:
-    return all(value is None or value >= 0 for value in (one.sm_ratio, one.power_watts))
+def _is_sound(booking: Booking) -> bool:
+    return all(value is None or value >= 0 for value in (booking.sm_ratio, booking.power_watts))
 
 
 def test_a_value_too_large_for_a_number_is_left_out() -> None:
@@ -154,7 +154,7 @@ def test_only_the_memory_of_a_shared_gpu_instance_is_split() -> None:
 
 def test_what_was_not_measured_is_nobodys() -> None:
     blind = shared({})
-    for name in (f"DCGM_FI_{one}" for one in SPLIT):
+    for name in (f"DCGM_FI_{field}" for field in SPLIT):
         assert rows(name, 2, config=PER_CONTAINER, snapshot=blind) == rows(name, 2, snapshot=blind)
 
 

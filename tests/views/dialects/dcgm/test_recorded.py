@@ -68,8 +68,8 @@ def test_a_card_with_a_license_for_virtual_gpus_says_so(library: Path, tmp_path:
 
         def says(number: str) -> bool:
             lines = agent.request("/metrics/dcgm")[1].decode().splitlines()
-            rows = [one for one in lines if one.startswith("DCGM_FI_DEV_VGPU_LICENSE_STATUS{")]
-            return [one.rpartition(" ")[2] for one in rows] == [number]
+            rows = [row for row in lines if row.startswith("DCGM_FI_DEV_VGPU_LICENSE_STATUS{")]
+            return [row.rpartition(" ")[2] for row in rows] == [number]
 
         agent.wait_for("the license", lambda: says("1"))
 
@@ -118,6 +118,6 @@ def test_the_bandwidth_of_a_single_nvlink_is_there_if_a_counters_file_asks_for_i
 
         def found() -> dict[str, str]:
             lines = agent.request("/metrics/dcgm")[1].decode().splitlines()
-            return {one.partition("{")[0][-4:]: one.rpartition(" ")[2] for one in lines if one[:1] != "#"}
+            return {row.partition("{")[0][-4:]: row.rpartition(" ")[2] for row in lines if row[:1] != "#"}
 
         agent.wait_for("both links", lambda: found() == {"H_L0": "1573", "_L17": "31"})

@@ -45,15 +45,15 @@ def test_a_line_is_a_field_a_type_and_help(tmp_path: Path, text: str) -> None:
 
 
 def test_quotes_hold_commas_together(tmp_path: Path) -> None:
-    (one,) = read(tmp_path / "counters.csv", 'DCGM_FI_DEV_FB_USED, gauge, "Memory, in ""MiB""."')
-    assert one.help == 'Memory, in "MiB".'
+    (counter,) = read(tmp_path / "counters.csv", 'DCGM_FI_DEV_FB_USED, gauge, "Memory, in ""MiB""."')
+    assert counter.help == 'Memory, in "MiB".'
 
 
 def test_labels_and_the_order_are_kept(tmp_path: Path) -> None:
     found = read(
         tmp_path / "counters.csv", "B, counter, b\nDCGM_FI_DRIVER_VERSION, label, Driver\nA, gauge,\n"
     )
-    assert [(one.field, one.type) for one in found] == [
+    assert [(counter.field, counter.type) for counter in found] == [
         ("B", "counter"),
         ("DCGM_FI_DRIVER_VERSION", "label"),
         ("A", "gauge"),
@@ -119,4 +119,4 @@ def test_whatever_the_file_holds_it_is_read_or_refused(
     except UserError:
         return
     assert found
-    assert all(one.type in TYPES and one.field.isidentifier() for one in found)
+    assert all(counter.type in TYPES and counter.field.isidentifier() for counter in found)
