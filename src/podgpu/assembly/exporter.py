@@ -67,12 +67,12 @@ def open_exporter(
     source = DcgmSource(
         find, ProxyPageClient(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct
     )
-    residents = _Residents(allocations, target.node)
+    pods = _WatchedPods(allocations, target.node)
     attribution = Attribution(
         interval=interval,
         namespaces=config.sharing_namespaces,
-        pod_sources=[residents],
-        workloads=residents,
+        pod_sources=[pods],
+        workloads=pods,
         pod_labels=config.kube_pod_labels,
     )
     agent = Agent(
@@ -85,8 +85,8 @@ def open_exporter(
     return ExporterReader(agent)
 
 
-class _Residents:
-    """The pods of a node, from the watch of all."""
+class _WatchedPods:
+    """The pods of a node, from the watch of the whole cluster."""
 
     name = APISERVER.name
 
