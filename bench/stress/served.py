@@ -59,8 +59,8 @@ class Changing:
         return seconds > 0
 
 
-class Judge:
-    """Knows one token, and takes its time."""
+class OneToken:
+    """Reviews tokens slowly, and knows one."""
 
     async def authenticate(self, token: str) -> object | None:
         await asyncio.sleep(REVIEW_SECONDS)
@@ -108,7 +108,7 @@ def guarded() -> HttpServer:
         Changing(),
         series_limit=20_000,
         registry=register_pages(Config().of),
-        guard=Guard(path, Judge()),
+        guard=Guard(path, OneToken()),
         **CAPS,
     )
 

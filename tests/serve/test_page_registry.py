@@ -48,7 +48,7 @@ async def test_an_address_can_be_given_a_document_as_its_dialect() -> None:
         assert msgspec.json.decode((await client.get("/metrics")).body) == ["worker-1", {}]
 
 
-def test_every_dialect_is_on_the_menu_and_no_path_twice() -> None:
+def test_every_dialect_is_registered_and_no_path_twice() -> None:
     found = register_pages(Config().of)
     assert "native" in found.dialects
     assert not set(found.pages) & set(found.documents)

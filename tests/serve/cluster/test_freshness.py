@@ -70,11 +70,11 @@ class Frail:
 
 @asynccontextmanager
 async def serving(feed: Beating, frail: Frail, supervisor: Supervisor) -> AsyncIterator[ClusterServer]:
-    menu = register_cluster_pages(Config().of, 20_000)
+    registry = register_cluster_pages(Config().of, 20_000)
     view = ClusterListView(lambda node: node.name.encode(), frail, separator=b",", content_type="text/plain")
     server = ClusterServer(
         feed,
-        ClusterPageRegistry({**menu.views, "/frail": view}),
+        ClusterPageRegistry({**registry.views, "/frail": view}),
         max_requests=10,
         max_connections=10,
         max_streams=1,

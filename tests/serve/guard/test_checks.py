@@ -15,8 +15,8 @@ from podgpu.serve.guard.checks import (
 
 
 class Check:
-    def __init__(self, verdict: str = "good") -> None:
-        self.verdict = verdict
+    def __init__(self, result: str = "good") -> None:
+        self.result = result
         self.calls = 0
         self.go = asyncio.Event()
         self.go.set()
@@ -24,10 +24,10 @@ class Check:
     async def __call__(self) -> str:
         self.calls += 1
         await self.go.wait()
-        return self.verdict
+        return self.result
 
 
-def verdicts(
+def checks(
     most: int = 4,
     each: int = 2,
     *,
@@ -36,7 +36,7 @@ def verdicts(
     total: float = 1e6,
     at_once: int = 4,
 ) -> CredentialChecks[str]:
-    bounds = CheckLimits(
+    limits = CheckLimits(
         most=most,
         each=each,
         familiar=familiar,
@@ -44,15 +44,15 @@ def verdicts(
         rate=Rate(rate, 0.0),
         total=Rate(total, 0.0),
     )
-    return CredentialChecks(_seconds, is_good=lambda verdict: verdict == "good", limits=bounds)
+    return CredentialChecks(_seconds, is_good=lambda result: result == "good", limits=limits)
 
 
-def _seconds(verdict: str) -> float:
-    return {"good": 60.0, "brief": 0.0}.get(verdict, 5.0)
+def _seconds(result: str) -> float:
+    return {"good": 60.0, "brief": 0.0}.get(result, 5.0)
 
 
 async def test_a_flood_of_bad_ones_displaces_no_good_one() -> None:
-    kept, good, bad = verdicts(), Check(), Check("bad")
+    kept, good, bad = checks(), Check(), Check("bad")
     await kept.result(("good",), "a", good)
     for number in range(2 * MOST_KEPT):
         assert await kept.result((str(number),), "b", bad) == "bad"
@@ -62,7 +62,7 @@ async def test_a_flood_of_bad_ones_displaces_no_good_one() -> None:
 
 
 async def test_checks_are_bounded_for_one_client_and_for_all() -> None:
-    kept, check = verdicts(), Check()
+    kept, check = checks(), Check()
     check.go.clear()
     shown = [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")]
     running = [asyncio.create_task(kept.result((secret,), client, check)) for secret, client in shown]
@@ -76,7 +76,7 @@ async def test_checks_are_bounded_for_one_client_and_for_all() -> None:
 
 
 async def test_one_client_leaves_room_for_others() -> None:
-    kept, check = verdicts(), Check()
+    kept, check = checks(), Check()
     assert await kept.result(("0",), "a", Check("bad")) == "bad"
     check.go.clear()
     running = [asyncio.create_task(kept.result((secret,), "a", check)) for secret in ("1", "2")]
@@ -90,7 +90,7 @@ async def test_one_client_leaves_room_for_others() -> None:
 
 
 async def test_what_was_shown_is_not_confused() -> None:
-    kept = verdicts()
+    kept = checks()
     assert await kept.result(("a", "bc"), "x", Check("good")) == "good"
     assert await kept.result(("ab", "c"), "x", Check("bad")) == "bad"
 
@@ -99,15 +99,15 @@ async def test_a_check_that_fails_is_not_kept_and_frees_its_place() -> None:
     async def broken() -> str:
         raise OSError("no answer")
 
-    kept = verdicts(most=1)
+    kept = checks(most=1)
     for _ in range(3):
         with pytest.raises(OSError, match="no answer"):
             await kept.result(("a",), "x", broken)
     assert await kept.result(("a",), "x", Check()) == "good"
 
 
-async def test_a_client_that_leaves_takes_nobody_elses_verdict_along() -> None:
-    kept, check = verdicts(), Check()
+async def test_a_client_that_leaves_takes_no_other_clients_result_along() -> None:
+    kept, check = checks(), Check()
     check.go.clear()
     first, second = (asyncio.create_task(kept.result(("a",), "x", check)) for _ in range(2))
     await asyncio.sleep(0)
@@ -119,14 +119,14 @@ async def test_a_client_that_leaves_takes_nobody_elses_verdict_along() -> None:
 
 
 class Renewed(CredentialChecks[str]):
-    """Good verdicts hold for no time, so that each is checked anew."""
+    """Good results hold for no time, so that each is checked again."""
 
-    def __init__(self, **bounds: int) -> None:
-        usual = {"most": 4, "each": 2, "familiar": 2, "at_once": 1, **bounds}
+    def __init__(self, **limits: int) -> None:
+        usual = {"most": 4, "each": 2, "familiar": 2, "at_once": 1, **limits}
         rates = CheckLimits(rate=Rate(5, 0.0), total=Rate(8, 0.0), **usual)
         super().__init__(
-            lambda verdict: 0.0 if verdict == "good" else 5.0,
-            is_good=lambda verdict: verdict == "good",
+            lambda result: 0.0 if result == "good" else 5.0,
+            is_good=lambda result: result == "good",
             limits=rates,
         )
 

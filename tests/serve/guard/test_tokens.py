@@ -1,4 +1,4 @@
-"""Bearer tokens, judged by an API server, over real sockets."""
+"""Bearer tokens, reviewed by an API server, over real sockets."""
 
 import asyncio
 import logging
@@ -106,14 +106,14 @@ async def test_nobodys_token_is_refused(authorization: str | None) -> None:
         assert (await shown(server, authorization, "/-/healthy")).status == 200
 
 
-async def test_a_verdict_is_kept_for_a_while() -> None:
+async def test_a_review_is_kept_for_a_while() -> None:
     async with cluster() as fake, guarded(fake) as server:
         statuses = [(await shown(server, token)).status for token in (GOOD, GOOD, "Bearer bad", "Bearer bad")]
         assert statuses == [200, 200, 401, 401]
         assert len(fake.requests) == 3
 
 
-async def test_a_verdict_grows_old(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_review_grows_old(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "ALLOWED_SECONDS", 0.05)
     async with cluster() as fake, guarded(fake) as server:
         assert (await shown(server, GOOD)).status == 200
@@ -193,7 +193,7 @@ async def test_a_token_must_be_for_one_of_the_audiences(answered: list[str] | No
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 200])
 @pytest.mark.parametrize("path", [TOKENS, ACCESS])
-async def test_without_a_verdict_nobody_gets_in(
+async def test_without_a_review_access_is_denied(
     status: int, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
