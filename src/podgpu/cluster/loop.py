@@ -158,11 +158,11 @@ class ClusterLoop:
             await end(task)
 
     async def _read_all(self) -> None:
-        await asyncio.gather(*(self._read(reader) for reader in self._readers.values()))
+        async def read(reader: NodeReader) -> None:
+            async with self._turns:
+                await reader.read()
 
-    async def _read(self, reader: NodeReader) -> None:
-        async with self._turns:
-            await reader.read()
+        await asyncio.gather(*map(read, self._readers.values()))
 
     async def _keep(self, targets: tuple[NodeTarget, ...]) -> None:
         """Open readers for new targets, and close those of targets that are gone."""

@@ -5,6 +5,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podgpu.errors import ReasonedError
 from podgpu.model import ClusterNode, Snapshot, Written
 
 STALE_INTERVALS = 3
@@ -38,13 +39,8 @@ REASONS = {
 }
 
 
-class ReadFault(Exception):
+class ReadFault(ReasonedError):
     """Why there is no snapshot. `reason` is in REASONS; `detail` says what happened, without what to do."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
 
 
 class SnapshotReader(Protocol):

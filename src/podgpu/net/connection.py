@@ -7,6 +7,8 @@ from typing import cast
 import httptools
 from msgspec import Struct
 
+from podgpu.errors import ReasonedError
+
 MOST_HEAD_BYTES = 64 << 10
 BUFFER_BYTES = 256 << 10  # of a body: a server that sends faster than it is read has to wait
 
@@ -23,13 +25,8 @@ REASONS = {
 }
 
 
-class HttpFault(Exception):
+class HttpFault(ReasonedError):
     """Why there is no answer. `reason` is in REASONS."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
 
 
 class ConnectionRefused(HttpFault):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
+from podgpu.errors import ReasonedError
 from podgpu.model import Fault, PartStatus, Snapshot
 from podgpu.net.client import HttpAnswer, HttpClient
 from podgpu.net.connection import HttpFault
@@ -42,13 +43,11 @@ class SnapshotFeed(Protocol):
     async def changed(self, seen: Snapshot) -> Snapshot: ...
 
 
-class Undelivered(Exception):
+class Undelivered(ReasonedError):
     """Why the collector did not take it. `again` says that the same may be sent once more, after `pause` seconds."""
 
     def __init__(self, reason: str, detail: str, *, again: bool = False, pause: float = 0.0) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail[:DETAIL_LENGTH]
+        super().__init__(reason, detail[:DETAIL_LENGTH])
         self.again = again
         self.pause = pause
 

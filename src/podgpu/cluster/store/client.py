@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -58,8 +57,7 @@ class Store:
         self._options = options
         self._whole = whole
         self._manner = {**_MANNER, **(_WHOLE if whole else {})}
-        self._login = StoreLogin(options)
-        self._client = HttpClient(self._login.login, kept=AT_A_TIME, connect_seconds=_CONNECT_SECONDS)
+        self._client = HttpClient(_login(options), kept=AT_A_TIME, connect_seconds=_CONNECT_SECONDS)
         self._turns = asyncio.Semaphore(AT_A_TIME)
         self._is_closed = False
         self.notices: set[Notice] = set()
@@ -97,11 +95,13 @@ class Store:
             answer = await self._client.request(
                 "POST",
                 self._url,
-                {**_HEADERS, **self._login.headers()},
+                {**_HEADERS, **_headers(self._options)},
                 urlencode(form).encode(),
                 seconds=self._options.timeout,
                 limit=LARGEST_ANSWER,
             )
+        except UserError as error:  # of the file with headers
+            raise StoreFault("store_refused", str(error)) from None
         except HttpFault as fault:
             raise StoreFault(_REASONS[fault.reason], f"{self._where}: {fault.detail}") from None
         if 300 <= answer.status < 400:
@@ -116,45 +116,33 @@ class Store:
             raise StoreFault(_REASONS[fault.reason], f"{self._where}: {fault.detail}") from None
 
 
-class StoreLogin:
-    """Refuses at once to send a secret where anybody on the way could read it."""
-
-    def __init__(self, options: StoreOptions) -> None:
-        if options.token_file and options.password_file:
-            raise UserError("give either --prometheus.token-file or --prometheus.password-file, not both")
-        self._headers_file = options.headers_file
-        self.login = Login(
-            token_file=options.token_file, password_file=options.password_file, ca_file=options.ca_file
-        )
-        # A tenant's name in a header is no secret.
-        self.login.check(options.url or "", has_secret=any(map(_SECRET.search, self._headers())))
+def _login(options: StoreOptions) -> Login:
+    """Refuse at once to send a secret where anybody on the way could read it. Raises UserError."""
+    if options.token_file and options.password_file:
+        raise UserError("give either --prometheus.token-file or --prometheus.password-file, not both")
+    login = Login(token_file=options.token_file, password_file=options.password_file, ca_file=options.ca_file)
+    # A tenant's name in a header is no secret.
+    login.check(options.url or "", has_secret=any(map(_SECRET.search, _headers(options))))
+    try:
         if options.ca_file:
-            self._check_authority(options.ca_file)
-
-    def headers(self) -> dict[str, str]:
-        """Return what to send beside the login. Raises StoreFault."""
-        try:
-            return self._headers()
-        except UserError as error:
-            raise StoreFault("store_refused", str(error)) from None
-
-    def _headers(self) -> dict[str, str]:
-        return dict(_headers(self._headers_file)) if self._headers_file else {}
-
-    def _check_authority(self, file: Path) -> None:
-        try:
-            self.login.context()
-        except HttpFault as fault:
-            raise UserError(f"{file} holds no certificate ({fault.detail}); give a PEM file") from None
+            login.context()
+    except HttpFault as fault:
+        raise UserError(f"{options.ca_file} holds no certificate ({fault.detail}); give a PEM file") from None
+    return login
 
 
-def _headers(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(
-        text_of(str(path), kibibytes=64, advice="give a text file").splitlines(), start=1
-    ):
+def _headers(options: StoreOptions) -> dict[str, str]:
+    """Return what to send beside the login. Raises UserError."""
+    path = options.headers_file
+    if path is None:
+        return {}
+    found: dict[str, str] = {}
+    text = text_of(str(path), kibibytes=64, advice="give a text file")
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        found = _HEADER.fullmatch(line.strip())
-        if not found or not found[2].isprintable():
+        header = _HEADER.fullmatch(line.strip())
+        if not header or not header[2].isprintable():
             raise UserError(f"{path}, line {number}: not a header; write it like 'X-Scope-OrgID: team-a'")
-        yield found[1], found[2]
+        found[header[1]] = header[2]
+    return found

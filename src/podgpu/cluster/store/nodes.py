@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.catalog.row import Scope
 from podgpu.cluster.discovery import Discovered, NodeTarget
@@ -21,7 +22,9 @@ from podgpu.model.document import NUMBERS
 # Far enough to see two scrapes of nearly every configuration; a store itself forgets a series after five minutes.
 RECENT = "[5m]"
 STALE_SCRAPES = 3
+PART = "store"
 _SAME_SCRAPE_SECONDS = 0.5
+_Holder = tuple[str, ...]  # a card, or a container on it
 _OWN = frozenset(Scope.CONTAINER.labels)
 # What snapshots of many nodes are shown by. The rest of a hundred families would only cost time.
 WANTED = re.compile(
@@ -153,11 +156,7 @@ def _interval(times: list[float]) -> float:
     return gaps[len(gaps) // 2] if gaps else 0.0
 
 
-_Holder = tuple[str, ...]
-
-
 def _holder(labels: Mapping[str, str]) -> _Holder:
-    """A card, or a container on it."""
     return tuple(labels.get(name, "") for name in ("node", "uuid", "mig", "namespace", "pod", "container"))
 
 
@@ -204,9 +203,6 @@ def _is_gone(labels: Mapping[str, str], gone: set[_Holder]) -> bool:
     return holder in gone or (holder[0], holder[1], "", "", "", "") in gone
 
 
-PART = "store"
-
-
 class StoreDiscovery:
     """Keeps the nodes that it knows while the store does not answer."""
 
@@ -224,12 +220,9 @@ class StoreDiscovery:
             self.fault = fault
         else:
             self.fault = None
-            self._last = StoreReading(
-                {name: _kept(self._last.nodes.get(name), node) for name, node in found.nodes.items()},
-                found.silent,
-                found.broken,
-                found.notices,
-            )
+            last = self._last.nodes
+            nodes = {name: _kept(last.get(name), node) for name, node in found.nodes.items()}
+            self._last = replace(found, nodes=nodes)
         names = sorted({*self._last.nodes, *self._last.silent, *self._last.broken})
         targets = (NodeTarget(PART, (self._url,), name) for name in names)
         return Discovered(tuple(targets), (self._part(time.monotonic() - began),))
@@ -254,14 +247,12 @@ class StoreDiscovery:
 
     def _part(self, seconds: float) -> PartStatus:
         """A store that says that something may be missing works, and says so."""
-        fault = None
-        if self.fault is not None:
-            fault = Fault(reason=self.fault.reason, detail=self.fault.detail)
-        elif not self._last.nodes and not self._last.silent:
-            fault = Fault(reason=EMPTY, detail=NOTHING)
-        elif self._last.notices:
-            first = self._last.notices[0]
-            fault = Fault(reason=first.reason, detail=first.detail)
+        wrong: StoreFault | Notice | None = self.fault
+        if wrong is None and not self._last.nodes and not self._last.silent:
+            wrong = Notice(EMPTY, NOTHING)
+        elif wrong is None and self._last.notices:
+            wrong = self._last.notices[0]
+        fault = Fault(reason=wrong.reason, detail=wrong.detail) if wrong else None
         return PartStatus(name=PART, up=self.fault is None, fault=fault, duration_seconds=seconds)
 
 
@@ -269,23 +260,23 @@ class StoreReader:
     origin = PART
     written = None
 
-    def __init__(self, survey: StoreDiscovery, node: str) -> None:
-        self._survey = survey
+    def __init__(self, discovery: StoreDiscovery, node: str) -> None:
+        self._discovery = discovery
         self._node = node
 
     async def read(self) -> Snapshot:
-        return self._survey.node(self._node)
+        return self._discovery.node(self._node)
 
     async def full(self) -> Snapshot:
         """A store has no evidence: there is nothing more than this."""
-        return self._survey.node(self._node)
+        return self._discovery.node(self._node)
 
     async def close(self) -> None:
-        """The survey closes the store."""
+        """The discovery closes the store."""
 
 
 def _kept(before: NodeReading | None, now: NodeReading) -> NodeReading:
-    """Hand out the same snapshot until there is another scrape: nobody need render it again."""
+    """Hand out the same snapshot until there is another scrape, so that it is not rendered again."""
     if before is None or before.scraped_at != now.scraped_at:
         return now
-    return NodeReading(before.snapshot, now.scraped_at, now.seconds, now.scrape_seconds)
+    return replace(now, snapshot=before.snapshot)

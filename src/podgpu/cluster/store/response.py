@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import msgspec
 from msgspec import Struct
 
+from podgpu.errors import ReasonedError
 from podgpu.model.document import is_moment, is_sound
 
 Sample = tuple[float, float]  # when, and the value
@@ -33,13 +34,8 @@ _HALF = re.compile(r"code = Unavailable|vmstorage")
 _HARMLESS = ("PromQL ", "No StoreAPIs matched")
 
 
-class StoreFault(Exception):
+class StoreFault(ReasonedError):
     """The store gave no answer that can be used. `reason` is one of those in docs/report.md."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
 
 
 class Notice(Struct, frozen=True, order=True):

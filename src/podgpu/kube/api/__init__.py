@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 from msgspec import Struct, field
 
-from podgpu.errors import UserError
+from podgpu.errors import ReasonedError, UserError
 from podgpu.net.client import HttpAnswer, HttpClient, HttpStream
 from podgpu.net.connection import HttpFault
 from podgpu.net.login import Login
@@ -53,13 +53,11 @@ _REASONS = {
 T = TypeVar("T")
 
 
-class ApiFault(Exception):
+class ApiFault(ReasonedError):
     """Why the API server gave nothing. `reason` is in REASONS; `status` is the HTTP status, or 0 without an answer."""
 
     def __init__(self, reason: str, detail: str = "", *, status: int = 0, retry_after: float = 0.0) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail[:DETAIL_LENGTH]
+        super().__init__(reason, detail[:DETAIL_LENGTH])
         self.status = status
         self.retry_after = retry_after
 

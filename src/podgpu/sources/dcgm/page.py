@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from podgpu.errors import ReasonedError
 from podgpu.net.client import HttpAnswer, HttpClient
 from podgpu.net.connection import HttpFault
 
@@ -17,13 +18,8 @@ _REASONS = {
 }
 
 
-class PageFault(Exception):
+class PageFault(ReasonedError):
     """`reason` is page_unreachable, page_late, page_refused, page_garbage or page_too_large."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
 
 
 class PageClient:
