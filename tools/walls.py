@@ -22,7 +22,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     for room, others in {
         "errors": "",
         "log": "",
-        "feed": "",
+        "feed": "model",
         "numbers": "",
         "supervise": "log model",
         "option": "",

@@ -3,11 +3,13 @@
 import asyncio
 from typing import Generic, TypeVar
 
+from podgpu.model import Snapshot
+
 T = TypeVar("T")
 
 
 class Feed(Generic[T]):
-    """A loop publishes; whoever shows something reads `newest`, or waits for `changed`."""
+    """A loop publishes; readers take `newest`, or wait for `changed`."""
 
     def __init__(self, first: T) -> None:
         self.newest = first
@@ -22,4 +24,11 @@ class Feed(Generic[T]):
         """Return the newest once it is another than `seen`. A slow waiter misses those in between."""
         while self.newest is seen:
             await self._news.wait()
+        return self.newest
+
+
+class SnapshotFeed(Feed[Snapshot]):
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest one, the same object until there is a newer one."""
         return self.newest

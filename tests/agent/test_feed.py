@@ -3,8 +3,8 @@
 import asyncio
 
 from podgpu.agent.attribution import Attribution
-from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.loop import STALE_INTERVALS, Agent
+from podgpu.feed import SnapshotFeed
 from podgpu.model import Device, Fault, Gpu, PartStatus, Report, Snapshot
 from tests.agent.stage import StillPods
 from tests.tree import SETTINGS

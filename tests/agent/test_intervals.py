@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.agent.intervals import IntervalMeter
+from podgpu.agent.counters import IntervalMeter
 from podgpu.ledger.cycle import Interval
 from podgpu.model import Device, Gpu, Reading
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.loop import Agent
+from podgpu.feed import SnapshotFeed
 from podgpu.model import Card, Gpu, Reading, Report, Snapshot
 from podgpu.push.environment import Destination
 from podgpu.push.loop import CollectorClient, Push

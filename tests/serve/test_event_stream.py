@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from podgpu.agent.feed import SnapshotFeed
-from podgpu.feed import Feed
+from podgpu.feed import Feed, SnapshotFeed
 from podgpu.model import Snapshot
 from podgpu.serve import event_stream
 from podgpu.serve.event_stream import EventBroadcaster

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from podgpu import sharing
 from podgpu.agent.books import NodeBooks
 from podgpu.agent.claims import Disambiguation, NodeClaims, RememberedClaims
-from podgpu.agent.intervals import IntervalMeter
+from podgpu.agent.counters import IntervalMeter
 from podgpu.agent.inventory import InventoryCollector
 from podgpu.agent.join import Join
 from podgpu.agent.owners import Owners

@@ -12,8 +12,8 @@ import msgspec
 from podgpu import __version__, log
 from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import MOST_CARDS, Counters, SeenCards
-from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.join import unattributed
+from podgpu.feed import SnapshotFeed
 from podgpu.insight import InsightSettings, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
 from podgpu.sources import Source

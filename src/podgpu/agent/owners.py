@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import is_not
 
-import msgspec
 from msgspec.structs import replace
 
 from podgpu.host.kubepods import QOS, CgroupStyle, style_of
@@ -19,14 +18,15 @@ OUTSIDE = ("host", "container")
 class ContainerNames:
     """Pods by UID. A static pod's cgroup carries a hash; the API server knows the pod by another UID.
 
-    `others` are lists that may be ahead of the best: whoever they name is named, and no id is ever another container's.
+    `others` are lists that may be ahead of the best: containers that only they list are named too.
+    The id of a container never becomes another container's.
     """
 
     def __init__(self, pods: Iterable[Pod], others: Iterable[Iterable[Pod]] = ()) -> None:
         pods = tuple(pods)
         further = [pod for listed in others for pod in listed]
         self._pods = {pod.static_hash: pod for pod in pods if pod.static_hash}
-        # Whoever may make a pod may write a static pod's hash on it: what two claim is neither's.
+        # A user who may create a pod may write a static pod's hash on it: what two claim is neither's.
         for claimed, count in Counter(pod.static_hash for pod in pods).items():
             if count > 1:
                 self._pods.pop(claimed, None)
@@ -51,8 +51,8 @@ class ContainerNames:
             return holder
         name = _container(pod, owner, self._ids[pod.uid])
         if name is None:
-            return msgspec.structs.replace(holder, reason="not_in_pod")
-        return msgspec.structs.replace(holder, container=ContainerRef(pod.namespace, pod.name, name, pod.uid))
+            return replace(holder, reason="not_in_pod")
+        return replace(holder, container=ContainerRef(pod.namespace, pod.name, name, pod.uid))
 
     def knows(self, holder: Holder) -> bool:
         """Whether a list has the id of the holder's container. A process that is in no container has none."""
@@ -64,7 +64,7 @@ class ContainerNames:
 
 
 class Owners:
-    """Remembers the last cycle: a process that has just ended is still whose it was."""
+    """Finds the owner of each process. It remembers the last cycle: a process that has just ended keeps its owner."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Owners:
         self._last: dict[int, Holder] = {}
         self._style: CgroupStyle | None = None
         self._lists: tuple[tuple[Pod, ...], ...] = ()
-        self._directory = ContainerNames(())
+        self._names = ContainerNames(())
 
     @property
     def status(self) -> PartStatus | None:
@@ -105,14 +105,14 @@ class Owners:
                 listed[process.pid] = bool(process.kinds) or listed.get(process.pid, False)
                 seen_at[process.pid] = max(device.at + device.seconds, seen_at.get(process.pid, 0.0))
         found = self._processes.holders(listed, seen_at) if self._processes else {}
-        directory = self._directory_of(pods, others)
+        names = self._names_of(pods, others)
         if self._recent:
             found = {
                 pid: self._remembered(self._recent, holder, seen_at[pid], is_listed=listed[pid])
                 for pid, holder in found.items()
             }
         self._last = {
-            pid: self._titled(self._named(pid, holder, directory, is_listed=listed[pid]))
+            pid: self._titled(self._named(pid, holder, names, is_listed=listed[pid]))
             for pid, holder in found.items()
         }
         for device in devices:
@@ -122,7 +122,7 @@ class Owners:
 
     def is_listed(self, holder: Holder) -> bool:
         """Whether a pod's process is in a container that a list has by its id."""
-        return holder.kind != "pod" or self._directory.knows(holder)
+        return holder.kind != "pod" or self._names.knows(holder)
 
     def placed(self, pod: Pod) -> Pod:
         """Add the cgroups of the pod's containers, once it is known how the kubelet names them."""
@@ -149,16 +149,16 @@ class Owners:
             if pid in self._last:
                 self._last[pid] = replace(self._last[pid], mps=self._processes.mps(pid))
 
-    def _directory_of(self, pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...]) -> ContainerNames:
+    def _names_of(self, pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...]) -> ContainerNames:
         lists = (pods, *others)
         if len(lists) != len(self._lists) or any(map(is_not, lists, self._lists)):
-            self._lists, self._directory = lists, ContainerNames(pods, others)
-        return self._directory
+            self._lists, self._names = lists, ContainerNames(pods, others)
+        return self._names
 
     def _remembered(
         self, recent: EndedProcessSource, holder: Holder, seen_at: float, *, is_listed: bool
     ) -> Holder:
-        """Return whose it was, if it came after the last reading and has ended since."""
+        """Return its owner, if it started after the last reading and has ended since."""
         if not is_listed and recent.is_disputed(holder.pid):
             self._last.pop(holder.pid, None)
             return Holder(pid=holder.pid, kind="unknown", reason="exited")
@@ -167,17 +167,17 @@ class Owners:
         recent.expect()
         return recent.holder(holder.pid, seen_at) or holder
 
-    def _named(self, pid: int, holder: Holder, directory: ContainerNames, *, is_listed: bool) -> Holder:
-        """A process that has just ended is still whose it was a cycle ago, whoever has its PID by now.
+    def _named(self, pid: int, holder: Holder, names: ContainerNames, *, is_listed: bool) -> Holder:
+        """A process that has just ended keeps its owner of a cycle ago, even if its PID is reused by now.
 
-        One that lives keeps its name when its pod is no longer listed: it may outlive a pod deleted by force.
+        A running process keeps its name when its pod is no longer listed: it may outlive a pod deleted by force.
         """
         before = self._last.get(pid)
         if before is None:
-            return directory.named(holder)
+            return names.named(holder)
         if holder.reason == "exited" or not (is_listed or holder.start_time == before.start_time):
-            return directory.named(before)
-        named = directory.named(holder)
+            return names.named(before)
+        named = names.named(holder)
         if named.container is None and (holder.start_time, holder.owner) == (before.start_time, before.owner):
             return replace(named, container=before.container)
         return named
@@ -191,7 +191,7 @@ class Owners:
 
 
 def _style(holders: Iterable[Holder]) -> CgroupStyle | None:
-    """A pod counts only if its status lists the container: anybody may name cgroups after a pod."""
+    """A pod counts only if its status lists the container: any user may name cgroups after a pod."""
     lines = (
         style_of(holder.cgroup, holder.owner)
         for holder in holders

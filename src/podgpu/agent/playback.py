@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from podgpu import log
-from podgpu.agent.feed import SnapshotFeed
 from podgpu.errors import UserError
+from podgpu.feed import SnapshotFeed
 from podgpu.model import Snapshot
 from podgpu.sources import Playing
 from podgpu.supervise import Supervisor

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from podgpu.catalog.agent_parts import PODRESOURCES
-from podgpu.insight.problems.kind import WARNING, ProblemKind
+from podgpu.insight.problems.kind import WARNING, ProblemKind, on_card
 from podgpu.insight.sums import grouped
 from podgpu.insight.tenants import (
     EVIDENCE,
@@ -23,6 +23,7 @@ from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
 from podgpu.model.quantity import total
 from podgpu.numbers import duration, gpus, money, percent
 
+EVADES = "It is booked by the log of context switches. Ask its owner why it works between the samples."
 NOT_GIVEN = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a device mounted from the host."
 
 
@@ -35,21 +36,12 @@ def _not_given(on: NodeCard) -> Iterator[Problem]:
         if _serves(tenant) or _is_init(tenant.container, on.snapshot):
             continue
         name = pod_name(tenant.container)
-        yield Problem(
-            kind="not_given",
-            severity=WARNING,
-            title="Not given",
-            text=f"{name} uses GPU {on.card.gpu.index}, which it was not given.",
-            next_step=NOT_GIVEN,
-            node=on.node_name,
-            gpu=on.card.gpu.index,
-            uuid=on.card.gpu.uuid,
-            pod=name,
-        )
+        text = f"{name} uses GPU {on.card.gpu.index}, which it was not given."
+        yield on_card(on, "not_given", WARNING, "Not given", text, next_step=NOT_GIVEN, pod=name)
 
 
 def _lists_given(snapshot: Snapshot) -> bool:
-    """Without the kubelet's list nobody can say that somebody was given nothing."""
+    """Without the kubelet's list it is unknown what a pod was given."""
     return any(part.up for part in snapshot.parts if part.name == PODRESOURCES.name)
 
 
@@ -142,19 +134,10 @@ def _evades(on: NodeCard) -> Iterator[Problem]:
         sampling = tenant.booking.sampling
         if sampling is None or not sampling.evades:
             continue
-        name, gpu = pod_name(tenant.container), on.card.gpu
-        yield Problem(
-            kind="evades_sampling",
-            severity=WARNING,
-            title="Evades",
-            text=f"{name} has {percent(sampling.resident_ratio)} of the busy time of GPU {gpu.index}, and the driver's "
-            f"samples name it {percent(sampling.named_ratio)}.",
-            next_step="It is booked by the log of context switches. Ask its owner why it works between the samples.",
-            node=on.node_name,
-            gpu=gpu.index,
-            uuid=gpu.uuid,
-            pod=name,
-        )
+        name = pod_name(tenant.container)
+        busy = f"{percent(sampling.resident_ratio)} of the busy time of GPU {on.card.gpu.index}"
+        text = f"{name} has {busy}, and the driver's samples name it {percent(sampling.named_ratio)}."
+        yield on_card(on, "evades_sampling", WARNING, "Evades", text, next_step=EVADES, pod=name)
 
 
 KINDS = (

@@ -24,20 +24,17 @@ class ProblemKind(Struct, frozen=True):
     of_cluster: Callable[[Cluster], Iterator[Problem]] | None = None
 
 
+def on_card(on: NodeCard, kind: str, severity: str, title: str, text: str, **more: Any) -> Problem:
+    gpu = on.card.gpu
+    where: dict[str, Any] = {"node": on.node_name, "gpu": gpu.index, "uuid": gpu.uuid}
+    return Problem(kind=kind, severity=severity, title=title, text=text, **where, **more)
+
+
 def about_card(on: NodeCard, kind: str, severity: str, title: str, what: str, **more: Any) -> Problem:
     """`what` is the rest of a sentence that begins with the card."""
     gpu = on.card.gpu
     name = f"GPU {gpu.index}" if gpu.index >= 0 else f"GPU {gpu.uuid}"
-    return Problem(
-        kind=kind,
-        severity=severity,
-        title=title,
-        text=f"{name} {what}",
-        node=on.node_name,
-        gpu=gpu.index,
-        uuid=gpu.uuid,
-        **more,
-    )
+    return on_card(on, kind, severity, title, f"{name} {what}", **more)
 
 
 def fault_words(fault: Fault) -> str:
