@@ -9,7 +9,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable
 
-import msgspec
+from msgspec.structs import replace
 
 from podgpu.catalog import profiling
 from podgpu.model import Device, Fault, Instance, MigInstance, PartStatus, Reading, Report
@@ -48,9 +48,7 @@ class Merged:
         errors, self._errors = self._errors, Counter()
         other = self._fresh()
         part_errors = {self._second.name: dict(errors)} if errors else {}
-        return msgspec.structs.replace(
-            _merged(report, other), parts=(self._status(other),), part_errors=part_errors
-        )
+        return replace(_merged(report, other), parts=(self._status(other),), part_errors=part_errors)
 
     async def release(self, seconds: float) -> bool:
         released = [await source.release(seconds) for source in (self._first, self._second)]
@@ -76,7 +74,7 @@ class Merged:
         if self._answer.fault is not None:
             return self._answer
         devices = tuple(device for device in self._answer.devices if device.at >= self._began[0])
-        return msgspec.structs.replace(self._answer, devices=devices) if devices else LATE
+        return replace(self._answer, devices=devices) if devices else LATE
 
     def _status(self, other: Report) -> PartStatus:
         return PartStatus(
@@ -97,7 +95,7 @@ def _answer(asked: asyncio.Task[Report]) -> Report:
 
 def _merged(report: Report, other: Report) -> Report:
     others = {device.gpu.uuid: device for device in other.devices}
-    return msgspec.structs.replace(
+    return replace(
         report,
         devices=tuple(_filled(device, others.get(device.gpu.uuid)) for device in report.devices),
         allocations=other.allocations,
@@ -108,7 +106,7 @@ def _filled(device: Device, other: Device | None) -> Device:
     if device.fault is not None or other is None:
         return device
     others = {_name(instance.mig): instance for instance in other.instances}
-    return msgspec.structs.replace(
+    return replace(
         device,
         readings=_with_profiling(device.readings, other.readings),
         instances=tuple(_filled_instance(instance, others) for instance in device.instances),
@@ -121,7 +119,7 @@ def _filled_instance(instance: Instance, others: dict[tuple[int, str], Instance]
     if other is None:
         return instance
     readings = _with_profiling(instance.readings, other.readings)
-    return msgspec.structs.replace(instance, readings=readings)
+    return replace(instance, readings=readings)
 
 
 def _name(mig: MigInstance) -> tuple[int, str]:

@@ -109,10 +109,12 @@ def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> PageContents:
     errors = Counter(
         {f"{reason}_sample": count for reason, count in parsed.skipped.items() if reason != "blank"}
     )
-    drafts = _drafts(parsed.rows, errors)
-    minors = _minors(drafts)
-    cards = [draft.card(order, minors.get(draft.uuid), at, seconds) for order, draft in enumerate(drafts)]
-    facts = [labels for draft in drafts for labels in (*draft.labels, *draft.links)]
+    builders = _card_builders(parsed.rows, errors)
+    minors = _minors(builders)
+    cards = [
+        builder.card(order, minors.get(builder.uuid), at, seconds) for order, builder in enumerate(builders)
+    ]
+    facts = [labels for builder in builders for labels in (*builder.labels, *builder.links)]
     return PageContents(
         cards=tuple(sorted(cards, key=lambda card: card.device.gpu.index)),
         node=_first(facts, "Hostname", "hostname"),
@@ -122,35 +124,35 @@ def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> PageContents:
     )
 
 
-def _drafts(rows: Iterable[PageRow], errors: Counter[str]) -> "list[_Draft]":
+def _card_builders(rows: Iterable[PageRow], errors: Counter[str]) -> "list[_CardBuilder]":
     rows = list(rows)
     relabelled = row_labels.is_relabelled(row.labels for row in rows)
-    drafts: dict[str, _Draft] = {}
+    builders: dict[str, _CardBuilder] = {}
     left_out: set[str] = set()
     for row in rows:
         place = row_labels.place(row.labels, row.last, relabelled=relabelled)
         if place is None:
             continue
-        if place.uuid not in drafts and len(drafts) >= MOST_CARDS:
+        if place.uuid not in builders and len(builders) >= MOST_CARDS:
             left_out.add(place.uuid)
         else:
-            drafts.setdefault(place.uuid, _Draft(place.uuid, errors)).add(place, row)
+            builders.setdefault(place.uuid, _CardBuilder(place.uuid, errors)).add(place, row)
     errors["too_many_cards"] += len(left_out)
-    return list(drafts.values())
+    return list(builders.values())
 
 
-def _minors(drafts: "list[_Draft]") -> dict[str, int]:
+def _minors(builders: "list[_CardBuilder]") -> dict[str, int]:
     """Return the minor numbers, unless they may come from a pod's label of that name.
 
     The exporter puts the label on every row, and no two cards share a number.
     """
     minors: dict[str, int] = {}
-    for draft in drafts:
-        numbers = {row_labels.minor(labels) for labels in draft.labels}
+    for builder in builders:
+        numbers = {row_labels.minor(labels) for labels in builder.labels}
         number = numbers.pop() if len(numbers) == 1 else None
         if number is None:
             return {}
-        minors[draft.uuid] = number
+        minors[builder.uuid] = number
     return minors if len(set(minors.values())) == len(minors) else {}
 
 
@@ -198,8 +200,8 @@ class _Tiers:
         return self.own.contradictions + self.shared.contradictions
 
 
-class _Draft:
-    """A card whose rows are still being read."""
+class _CardBuilder:
+    """Collects the rows of a card."""
 
     def __init__(self, uuid: str, errors: Counter[str]) -> None:
         self.uuid = uuid

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count, zip_longest
 from typing import Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm import NAME
@@ -56,7 +56,7 @@ class DcgmSource:
             return Report(fault=next(iter(faults), fault), seconds=seconds)
         report = self._report(found, faults, time.monotonic() - began)
         is_named = all(pages.values())
-        return report if is_named else msgspec.structs.replace(report, node=found[0].node)
+        return report if is_named else replace(report, node=found[0].node)
 
     async def release(self, seconds: float) -> bool:
         """Return True at once: this source does not use the driver."""
@@ -96,12 +96,6 @@ class DcgmSource:
         )
 
 
-def _with(card: PageCard, **facts: str | int) -> PageCard:
-    """Return the card with some facts about its GPU replaced."""
-    gpu = msgspec.structs.replace(card.device.gpu, **facts)
-    return msgspec.structs.replace(card, device=msgspec.structs.replace(card.device, gpu=gpu))
-
-
 def _each_once(found: Iterable[PageContents]) -> list[PageCard]:
     """List each card once. While an exporter is replaced, two may show the same card: the first counts.
 
@@ -131,5 +125,13 @@ def _numbered(cards: list[PageCard], before: Mapping[str, int]) -> tuple[list[Pa
             fresh = next(number for number in count(max(own) + 1) if number not in not_free)
             others[gpu.uuid] = fresh if kept in own | used else kept
         used.add(others.get(gpu.uuid, gpu.index))
-    numbered = [_with(card, index=others.get(card.device.gpu.uuid, card.device.gpu.index)) for card in cards]
+    numbered = [
+        _with_index(card, others[card.device.gpu.uuid]) if card.device.gpu.uuid in others else card
+        for card in cards
+    ]
     return sorted(numbered, key=lambda card: card.device.gpu.index), others
+
+
+def _with_index(card: PageCard, index: int) -> PageCard:
+    gpu = replace(card.device.gpu, index=index)
+    return replace(card, device=replace(card.device, gpu=gpu))

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import msgspec
 import pynvml
+from msgspec.structs import replace
 
 from podgpu.model import BusyWindow, Process
 from podgpu.sources.nvml import failure
@@ -77,9 +77,7 @@ def _process(entry: Any, kind: str) -> Process:
 
 def _merged(first: Process, second: Process) -> Process:
     known = [process.memory_bytes for process in (first, second) if process.memory_bytes is not None]
-    return msgspec.structs.replace(
-        first, kinds=(*first.kinds, *second.kinds), memory_bytes=max(known, default=None)
-    )
+    return replace(first, kinds=(*first.kinds, *second.kinds), memory_bytes=max(known, default=None))
 
 
 class NodeClock:
@@ -107,7 +105,7 @@ class Utilization:
         self._last_stamp = _now() - NEWEST_WINDOW
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
-        """Fill in the utilization, and add processes that worked but have ended. It is None if the device has none."""
+        """Fill in the utilization, and add processes that worked but have ended. Without an answer, change nothing."""
         before, now = self._last_stamp, _now()
         if self._clock.was_set_back() or before > now:  # so the length of the window is unknown
             self._last_stamp = now
@@ -210,7 +208,7 @@ class DriverWindows:
 def _with_use(process: Process, sample: Any | None, window: int) -> Process:
     """A sample is the mean over the window. A process without a sample did nothing in it."""
     sm_ratio = _ratio(sample.smUtil) if sample else 0.0
-    return msgspec.structs.replace(
+    return replace(
         process,
         sm_busy_us=None if sm_ratio is None else round(sm_ratio * window),
         sm_ratio=sm_ratio,

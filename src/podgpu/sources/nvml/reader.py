@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
-import msgspec
 import pynvml
+from msgspec.structs import replace
 
 from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading, Refused
 from podgpu.sources.child import sees_node
@@ -21,7 +21,7 @@ from podgpu.sources.nvml.window_split import WindowSplitter
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
 MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
 
-SEES_SOME = msgspec.structs.replace(SEES_ALL, sees_all=False)
+SEES_SOME = replace(SEES_ALL, sees_all=False)
 
 # Facts that are asked for again while a card refuses them, and what every card should answer unless it is in MIG mode.
 FACTS = ("nvmlDeviceGetName", "nvmlDeviceGetMinorNumber", "nvmlDeviceGetPciInfo", "nvmlDeviceGetNumGpuCores")
@@ -74,7 +74,7 @@ class GpuReader:
 
     def reopen(self, raw: Any, index: int) -> None:
         """Start over with a fresh handle at the next read. After a fault, what was remembered may be wrong."""
-        self.gpu = msgspec.structs.replace(self.gpu, index=index)
+        self.gpu = replace(self.gpu, index=index)
         self._fresh = raw
 
     def sample_busy(self) -> None:
@@ -111,7 +111,7 @@ class GpuReader:
             self.fault = failure.unforeseen(error)
         if self.fault:
             device = Device(gpu=self.gpu, fault=self.fault)
-        return msgspec.structs.replace(device, at=began, seconds=time.monotonic() - began)
+        return replace(device, at=began, seconds=time.monotonic() - began)
 
     def _read(self, *, windows: bool) -> Device:
         self._refresh_facts()
@@ -187,7 +187,7 @@ class GpuReader:
             if mig_enabled != self.gpu.mig_enabled:
                 self._close()
                 self._adopt(self._handle.raw)
-            self.gpu = msgspec.structs.replace(self.gpu, mig_enabled=mig_enabled)
+            self.gpu = replace(self.gpu, mig_enabled=mig_enabled)
             self._mig_mode_due = now + MIG_MODE_SECONDS
         if now < self._facts_due:
             return
