@@ -15,7 +15,7 @@ MANY_CLAIMS = 4096
 ANNOTATION = "annotation"
 WRITTEN_BY_TENANTS = (ANNOTATION, "cache")  # sources that anyone who may edit the pod can write
 MOST_OPTIONS = 128
-UNDECIDED = "the notes of {count} name no card; it counts as soon as a process runs on one"
+UNDECIDED = "the annotations of {count} name no card; it counts as soon as a process runs on one"
 
 
 def ambiguous_claims(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[AmbiguousClaims, ...]:
