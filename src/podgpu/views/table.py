@@ -86,15 +86,13 @@ def _few(texts: list[str]) -> list[str]:
 
 
 def _title(snapshot: Snapshot) -> str:
-    replay = f"REPLAY {moment(snapshot.taken_at)}" if snapshot.replayed else ""
-    words = [
-        replay,
+    words = (
+        f"REPLAY {moment(snapshot.taken_at)}" if snapshot.replayed else "",
         "DEMO" if snapshot.demo else "",
         line(snapshot.node),
         count(len(snapshot.cards), "GPU"),
-    ]
-    if snapshot.driver_version:
-        words.append(f"driver {line(snapshot.driver_version)}")
+        f"driver {line(snapshot.driver_version)}" if snapshot.driver_version else "",
+    )
     return "  ".join(filter(None, words))
 
 

@@ -32,9 +32,7 @@ def printable(value: str) -> str:
     """Make it one line that no terminal takes for a command. It keeps its length."""
     if value.isascii() and value.isprintable():
         return value
-    return (
-        _UNPRINTABLE.sub(_REPLACEMENT, value).replace("\n", " ").replace("\u2028", " ").replace("\u2029", " ")
-    )
+    return re.sub("[\n\u2028\u2029]", " ", _UNPRINTABLE.sub(_REPLACEMENT, value))
 
 
 def line(value: str | bytes) -> str:

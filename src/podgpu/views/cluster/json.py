@@ -4,7 +4,6 @@ A row is encoded when its node changes; the document is joined from ready rows.
 """
 
 import zlib
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -19,8 +18,6 @@ from podgpu.model import (
     Insight,
     PartStatus,
     PendingPod,
-    Snapshot,
-    Written,
 )
 from podgpu.model.document import Numbers
 from podgpu.views import json
@@ -67,32 +64,24 @@ _check_numbers = Numbers().checker(_Document)
 
 
 def encode(cluster: Cluster) -> bytes:
-    return join(cluster, map(row, cluster.nodes))
+    before, after = frame(cluster)
+    return b"".join((before, b",".join(map(row, cluster.nodes)), after))
 
 
 def row(node: ClusterNode) -> bytes:
     """Encode one node. Joined with others, it makes the document."""
-    plain = json.plain(msgspec.structs.replace(node, snapshot=None))
-    if node.snapshot is not None:
-        plain["snapshot"] = msgspec.Raw(_document(node.snapshot, node.written))
+    plain, written = json.plain(replace(node, snapshot=None)), node.written
+    if written is not None and written.snapshot is node.snapshot:
+        # The agent wrote this document: that is much faster than to write it again.
+        plain["snapshot"] = msgspec.Raw(zlib.decompress(written.document, _GZIP_CONTAINER))
+    elif node.snapshot is not None:
+        plain["snapshot"] = msgspec.Raw(json.encode(node.snapshot))
     return msgspec.json.encode(plain)
-
-
-def _document(snapshot: Snapshot, written: Written | None) -> bytes:
-    """Take the one that the agent wrote: that is much faster than to write it again."""
-    if written is not None and written.snapshot is snapshot:
-        return zlib.decompress(written.document, _GZIP_CONTAINER)
-    return json.encode(snapshot)
-
-
-def join(cluster: Cluster, rows: Iterable[bytes]) -> bytes:
-    before, after = frame(cluster)
-    return b"".join((before, b",".join(rows), after))
 
 
 def frame(cluster: Cluster) -> tuple[bytes, bytes]:
     """Return what stands before the rows of the nodes, and after them."""
-    head: dict[str, Any] = json.plain(msgspec.structs.replace(cluster, nodes=()))
+    head: dict[str, Any] = json.plain(replace(cluster, nodes=()))
     whole = msgspec.json.encode({"schema": CLUSTER_SCHEMA, **head})
     # No text of the frame can contain the place: its quotes would be escaped.
     before, place, after = whole.partition(_PLACE)
@@ -111,8 +100,6 @@ def decode(data: bytes) -> Cluster:
         _check_numbers(data)
         frame = {name: getattr(document, name) for name in Cluster.__struct_fields__ if name != "nodes"}
         return Cluster(**frame, nodes=tuple([_node(row) for row in document.nodes]))
-    except UserError:
-        raise
     except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
         raise UserError(
             f"This is not a document of a podgpu cluster ({error}): check the address."

@@ -1,5 +1,6 @@
 """The cluster's page without scripts: a line of text for each node, and the list of problems."""
 
+from collections import Counter
 from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Sums
@@ -12,21 +13,13 @@ REFRESH_SECONDS = 15
 MAX_PENDING = 12
 _LINKS = ("/api/v1/cluster", "/metrics", "/metrics/pod-gpu-map", "/metrics/nodes", "/container/metrics")
 _NAME = 40
-_COLUMNS = (
-    ("STATE", 11),
-    ("GPUS", 5),
-    ("HELD", 7),
-    ("BUSY", 7),
-    ("UNUSED", 7),
-    ("MEMORY GiB", 16),
-    ("POWER", 9),
-)
+_COLUMNS = {"STATE": 11, "GPUS": 5, "HELD": 7, "BUSY": 7, "UNUSED": 7, "MEMORY GiB": 16, "POWER": 9}
 
 
 def row(node: ClusterNode) -> bytes:
     """Write one node. Numbers are in whole GPUs."""
     insight = node.concluded
-    cells = _cells(insight.sums) if insight else ["", "", "", "", "", ""]
+    cells = _cells(insight.sums) if insight else [""] * (len(_COLUMNS) - 1)
     return _line(line(node.name), [node.state, *cells]).encode()
 
 
@@ -37,7 +30,7 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
     body = (
         f"<header><h1>{title}</h1><span>{_counts(cluster)}, taken {moment(cluster.taken_at)}</span></header>"
         f"{_banner(cluster)}{_problems(cluster)}{_pending(cluster)}"
-        f'<pre tabindex="0">{_line("NODE", [title for title, _ in _COLUMNS])}{sums}'
+        f'<pre tabindex="0">{_line("NODE", [*_COLUMNS])}{sums}'
     )
     footer = "".join(f'<a href="{path}">{path}</a>' for path in _LINKS)
     before, after = html_parts(title, body, refresh_seconds=REFRESH_SECONDS)
@@ -56,20 +49,14 @@ def _cells(sums: Sums) -> list[str]:
 
 
 def _line(name: str, cells: list[str]) -> str:
-    sizes = (_NAME, *(size for _, size in _COLUMNS))
+    sizes = (_NAME, *_COLUMNS.values())
     return f"{escape(table_row((name, *cells), sizes, range(1, len(sizes))).rstrip())}\n"
 
 
 def _counts(cluster: Cluster) -> str:
-    states: dict[str, int] = {}
-    for node in cluster.nodes:
-        states[node.state] = states.get(node.state, 0) + 1
-    return ", ".join(
-        [
-            count(len(cluster.nodes), "node"),
-            *(f"{integer(number)} {state}" for state, number in states.items()),
-        ]
-    )
+    states = Counter(node.state for node in cluster.nodes)
+    by_state = [f"{integer(number)} {state}" for state, number in states.items()]
+    return ", ".join([count(len(cluster.nodes), "node"), *by_state])
 
 
 def _banner(cluster: Cluster) -> str:
@@ -89,10 +76,7 @@ def _pending(cluster: Cluster) -> str:
     if not cluster.pending:
         return ""
     names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in cluster.pending[:MAX_PENDING])
-    more = (
-        f" and {integer(len(cluster.pending) - MAX_PENDING)} more"
-        if len(cluster.pending) > MAX_PENDING
-        else ""
-    )
+    left_out = len(cluster.pending) - MAX_PENDING
+    more = f" and {integer(left_out)} more" if left_out > 0 else ""
     waits = "wait" if len(cluster.pending) != 1 else "waits"
     return f"<p>{count(len(cluster.pending), 'pod')} {waits} for a GPU: {escape(line(names))}{more}</p>"
