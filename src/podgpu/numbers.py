@@ -136,7 +136,7 @@ POINT = "."
 MINUS = "-"
 RANGE = "–"
 
-# A time of the past. A terminal, and the page without scripts, may be read by anybody: UTC, with the date. The page
+# A time of the past. A terminal, and the page without scripts, may be read anywhere: UTC, with the date. The page
 # knows its reader's clock: the date only where it is not today. Hours run to 24 everywhere, as in logs.
 MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 TIME_ON_PAGE = {"hour": "2-digit", "minute": "2-digit", "hourCycle": "h23"}

@@ -1,4 +1,4 @@
-"""What each container was given on this node: found anew only when something about it changes."""
+"""What each container was given on this node: found again only when something about it changes."""
 
 import asyncio
 import time
@@ -186,7 +186,7 @@ class RememberedClaims:
             await asyncio.to_thread(_write, self._path, msgspec.json.encode(self._claims))
         except OSError as error:
             if not self._is_failing:
-                log.warning("what notes gave pods is not kept", path=self._path, reason=error.strerror)
+                log.warning("claims by annotations are not saved", path=self._path, reason=error.strerror)
             self._is_failing = True
         else:
             self._is_failing = False
@@ -214,6 +214,6 @@ def _read(path: Path) -> tuple[Claim, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, RecursionError) as error:
-        log.warning("what notes gave pods cannot be read", path=path, reason=str(error)[:200])
+        log.warning("saved claims by annotations cannot be read", path=path, reason=str(error)[:200])
         return ()
     return tuple(claim for claim in found if 0.0 <= claim.share <= 1.0)[:MAX_CLAIMS]

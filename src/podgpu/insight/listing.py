@@ -9,7 +9,7 @@ _STATES = {
     WORKING: "it used what it holds within the time of --idle.after",
     IDLE: "it has not used what it holds for that time, or longer",
     WAITING: "it was given something not long ago, and has not used it yet",
-    UNKNOWN: "nobody can say",
+    UNKNOWN: "it cannot be known",
 }
 _PAGE = """\
 # States and problems
@@ -21,8 +21,8 @@ and the page, `podgpu top`, `idle`, `snapshot`, `why`, `doctor` and the alerts s
 
 ## States
 
-Whoever holds a share of a card is in one of these states. `--idle.after` is the only threshold; it is 30 minutes unless
-you choose another.
+A tenant that holds a share of a card is in one of these states. `--idle.after` is the only threshold; it is 30 minutes
+unless you choose another.
 
 | state | meaning |
 |---|---|

@@ -40,7 +40,7 @@ class PodSelection(Struct, frozen=True):
         return all(test(labels) for test in self.tests)
 
     def takes_card(self, on: NodeCard) -> bool:
-        """Whether somebody on the card is meant, or the card's whole node."""
+        """Whether a tenant of the card is selected, or the card's whole node."""
         if self.is_everything or (self.node == on.node_name and not self.namespace and not self.tests):
             return True
         return any(self.takes(place) for place in placements([on]))

@@ -27,7 +27,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def of_cards(cards: Iterable[NodeCard]) -> Sums:
-    """Sum up cards, with everybody on them."""
+    """Sum up cards, with all tenants on them."""
     all_cards = list(cards)
     up = [on for on in all_cards if on.card.fault is None]
     fresh = [on for on in up if on.is_fresh]
@@ -133,7 +133,7 @@ def _held(places: Iterable[Placement]) -> Sums:
 
 
 def _free(card: Card) -> Fraction:
-    """What nobody holds of a card, as far as shares are known."""
+    """The free part of a card, as far as shares are known."""
     shares = [held_share(tenant, card) or NOTHING for tenant in card.tenants]
     return max(NOTHING, WHOLE - sum(shares, NOTHING))
 

@@ -32,7 +32,7 @@ LONGEST_NS = 300_000_000
 PROOF = log(1e6)  # a chance of one in a million
 DOUBT = log(1e2)  # below this nothing is left of the proof
 LEAST_DIFFERENCE = 0.05  # of the card's busy time; less would not be worth an accusation
-MOST_CERTAIN = 0.98  # 1.3 % of the samples on an H200 named somebody else than the log
+MOST_CERTAIN = 0.98  # 1.3 % of the samples on an H200 named another process than the log
 
 
 class Stay(Struct, gc=False):
@@ -209,7 +209,7 @@ class SampleCounts(Struct):
 
 
 def tallies(comparisons: Iterable[Mapping[Party, Comparison]]) -> dict[Party, SampleCounts]:
-    """Add up cycles. Whoever was not there in one was neither named nor resident."""
+    """Add up cycles. A party that is missing in a cycle was neither named nor resident."""
     found: dict[Party, SampleCounts] = {}
     total = 0.0
     for cycle in comparisons:

@@ -1,4 +1,4 @@
-"""A card with everybody on it: the join of readings, claims, processes and books, made once per cycle."""
+"""A card with all its tenants: the join of readings, claims, processes and books, made once per cycle."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from podgpu.model.device import Ability, Fault, Gpu, Instance, Process, Reading,
 from podgpu.model.insight import CardUse, Holding, Use
 from podgpu.model.pod import Claim, ContainerRef, VirtualGpu, Workload
 
-# Why something is booked to no container. `idle`: energy of capacity that nobody reserved. `overhead`: memory in use
-# that no process accounts for. `host`, `container`: processes outside Kubernetes. `unknown`: nobody can say.
+# Why something is booked to no container. `idle`: energy of capacity that is not reserved. `overhead`: memory in use
+# that no process accounts for. `host`, `container`: processes outside Kubernetes. `unknown`: it cannot be known.
 UNATTRIBUTED = ("idle", "overhead", "host", "container", "unknown")
 # Booked to containers that ended and are no longer listed.
 ENDED = "ended"
@@ -123,7 +123,7 @@ class Rest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Excused(Struct, frozen=True, kw_only=True, gc=False):
-    """Whoever has a card for others and pays for none of it, with what proves that: nothing that a tenant can write."""
+    """A container that has a card for others and pays for none of it, and the proof, which no tenant can forge."""
 
     role: str  # `reservation`: its pod holds the card for others; `mps-server`: its time is its clients'
     proof: str  # in words

@@ -9,8 +9,8 @@ from podgpu.model.snapshot import ErrorCount, PartStatus, Snapshot
 
 CLUSTER_SCHEMA = 1
 
-# How a node stands. `fresh`: read in time. `stale`: what is shown is older than three intervals. `allocation`: nobody
-# reads its GPUs, so only what Kubernetes gave away is known. `failed`: whoever reads its GPUs gave nothing usable.
+# The state of a node. `fresh`: read in time. `stale`: what is shown is older than three intervals. `allocation`: its
+# GPUs are not read, so only what Kubernetes allocated is known. `failed`: reading its GPUs gave nothing usable.
 NODE_STATES = ("fresh", "stale", "allocation", "failed")
 # Who reported the use of a node's GPUs.
 ORIGINS = ("agent", "dcgm", "store", "api")
@@ -31,7 +31,7 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
 
     name: str  # as Kubernetes knows it
     state: str  # one of NODE_STATES
-    origin: str = ""  # one of ORIGINS; empty if nobody reported anything
+    origin: str = ""  # one of ORIGINS; empty if nothing was reported
     reason: str = ""  # why it is not fresh, a closed set; empty if it is
     detail: str = ""  # the same in words, and what to do next
     snapshot: Snapshot | None = None  # the newest, slim; with `allocation` no books, and only sizes are read

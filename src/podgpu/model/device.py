@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from podgpu.model.pod import Holder
 
-UNKNOWN = -1  # a number that nobody reports
+UNKNOWN = -1  # a number that is not reported
 HIDDEN_PID = 0  # a process of another user, which the agent may not see
 ENDED_PID = -1  # a process that had ended before the driver could look it up
 
@@ -90,7 +90,7 @@ class Process(Struct, frozen=True, kw_only=True, gc=False):
     encoder_ratio: float | None = None  # 0 to 1; absent if not measured
     decoder_ratio: float | None = None  # 0 to 1; absent if not measured
     mig: str = ""  # UUID of the MIG instance it is on; empty if on none, or not clear
-    holder: Holder | None = None  # whose it is; absent if nobody looked
+    holder: Holder | None = None  # its owner; absent if it was not looked up
 
 
 class Fault(Struct, frozen=True, kw_only=True, gc=False):
@@ -125,7 +125,7 @@ class Slice(Struct, frozen=True, array_like=True, gc=False):
 
 
 class BusyWindow(Struct, frozen=True, array_like=True, gc=False):
-    """How long the card was busy in a stretch of time, whoever caused it."""
+    """How long the card was busy in a stretch of time, whatever process caused it."""
 
     begin_ns: int
     end_ns: int
@@ -140,8 +140,8 @@ class Span(Struct, frozen=True, array_like=True, gc=False):
 class SwitchLog(Struct, frozen=True, kw_only=True, gc=False):
     """The log of one card since the previous reading: complete from `begin_ns` to `end_ns`, except for `lost`.
 
-    `slices` follow each other; whoever is still on the card at the end has a slice up to there. `switching_ns` is the
-    time between one context and the next.
+    `slices` follow each other; a context that is still on the card at the end has a slice up to there. `switching_ns`
+    is the time between one context and the next.
     """
 
     begin_ns: int
@@ -156,7 +156,7 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of one card, as a source reports it. With a fault there is nothing else.
 
     `at` is the monotonic time of the reading, comparable between processes of one machine. `windows` are stretches of
-    the time since the previous reading, each with its busy time, where somebody asked for them. `log` is the log of
+    the time since the previous reading, each with its busy time, where they were asked for. `log` is the log of
     context switches, where the source has one itself.
     """
 

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 # `working`: used within the time of --idle.after. `idle`: not used for that long, or longer. `waiting`: given not long
-# ago, and not used yet. `unknown`: nobody can say.
+# ago, and not used yet. `unknown`: it cannot be known.
 HOLDING_STATES = ("working", "idle", "waiting", "unknown")
 # Worst first.
 SEVERITIES = ("critical", "warning")
@@ -21,7 +21,7 @@ class Use(Struct, frozen=True, gc=False):
 
 
 class CardUse(Struct, frozen=True, kw_only=True, gc=False):
-    """How busy a card was, and of which time its numbers and those of everybody on it are."""
+    """How busy a card was, and of which time its numbers and those of all its tenants are."""
 
     period: str  # `minute`: the last full minute. `reading`: since the previous reading
     ratio: float | None = None  # 0 to 1, of the card's time; absent if not known
@@ -29,7 +29,7 @@ class CardUse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Holding(Struct, frozen=True, kw_only=True, gc=False):
-    """Whether somebody uses what it holds, and how that is known."""
+    """Whether a tenant uses what it holds, and how that is known."""
 
     state: str  # one of HOLDING_STATES
     evidence: str  # why; one of those in problems.md
@@ -38,7 +38,7 @@ class Holding(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FreeInstances(Struct, frozen=True, gc=False):
-    """MIG instances of one profile that nobody holds."""
+    """Free MIG instances of one profile."""
 
     profile: str  # such as `1g.18gb`
     count: int  # how many
@@ -60,11 +60,11 @@ class Sums(Struct, frozen=True, kw_only=True, gc=False):
     unknown_busy: int = 0  # cards, or places of a group, whose busy time is not known
     unused_gpus: float = 0.0  # held, and idle
     unused_pods: int = 0  # pods that hold something idle
-    unknown_pods: int = 0  # pods of which nobody knows whether they use what they hold
-    free_gpus: float | None = None  # shares that nobody holds; absent for a group
-    fragmented_gpus: float | None = None  # the part of that on cards that somebody is on; absent for a group
-    free_whole_gpus: int | None = None  # cards that nobody is on, undivided; absent for a group
-    free_instances: tuple[FreeInstances, ...] = ()  # MIG instances that nobody holds
+    unknown_pods: int = 0  # pods for which it is unknown whether they use what they hold
+    free_gpus: float | None = None  # shares that no tenant holds; absent for a group
+    fragmented_gpus: float | None = None  # the part of that on cards with tenants; absent for a group
+    free_whole_gpus: int | None = None  # cards without tenants or MIG instances; absent for a group
+    free_instances: tuple[FreeInstances, ...] = ()  # MIG instances that no tenant holds
     memory_used_bytes: int | None = None  # absent where nothing is known
     unknown_memory: int = 0  # cards, or places of a group, whose memory in use is not known
     memory_total_bytes: int | None = None  # of the cards; for a group, what it may have
@@ -94,7 +94,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     node: str = ""  # where; empty if it is about the whole cluster
     gpu: int | None = None  # index of the card; absent if it is about no single card
     uuid: str = ""  # of the card
-    pod: str = ""  # `namespace/pod`, or the name of somebody outside Kubernetes
+    pod: str = ""  # `namespace/pod`, or a name outside Kubernetes
     since: float | None = None  # seconds since 1970; absent if not known
     more: int = 0  # how many others like it are not listed
 

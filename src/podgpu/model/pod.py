@@ -157,7 +157,7 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
 class VirtualGpu(Struct, frozen=True, kw_only=True):
     """What one container's own library says of its part of one card.
 
-    A tenant can write all of it, so it is shown and compared, and nobody else is ever booked by it.
+    A tenant can write all of it, so it is shown and compared, and no other tenant is ever booked by it.
     """
 
     pod_uid: str  # of the pod

@@ -42,7 +42,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything a view may show, joined."""
 
     node: str  # name of the node
-    address: str = ""  # of the machine, by its network interfaces; empty in a pod, where Kubernetes tells
+    address: str = ""  # of the machine, by its network interfaces; empty in a pod, where Kubernetes knows it
     taken_at: float  # seconds since 1970
     interval_seconds: float  # between two snapshots
     watched_since: float | None = None  # seconds since 1970, when the agent began to watch; absent if unknown
@@ -54,7 +54,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     nvml_version: str = ""  # empty if not known
     cards: tuple[Card, ...] = ()  # every GPU, and who is on it
     pods: tuple[Pod, ...] = ()  # those with a claim or a process on a GPU
-    unclaimed: tuple[Allocation, ...] = ()  # devices whose ids nobody understood, or that two pods have
+    unclaimed: tuple[Allocation, ...] = ()  # devices whose ids no sharing system knows, or that two pods have
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
     parts: tuple[PartStatus, ...] = ()  # what the agent reads from, and where it sends what it read
     errors: tuple[ErrorCount, ...] = ()  # counted by part and reason
@@ -79,7 +79,7 @@ class Report(Struct, frozen=True, kw_only=True):
     """Devices that could be read, and the reason when the source as a whole could not be.
 
     `allocations` are what the source itself knows about who holds what, for nodes where the kubelet does not say.
-    `node` is the name of the node as the source has it; empty if somebody else named it, or nobody did.
+    `node` is the name of the node as the source has it; empty if the source does not name it.
     `parts` are states of what the source is made of, and `part_errors` what is counted under their names.
     """
 

@@ -1,4 +1,4 @@
-"""What is wrong about who has a card: use that was not given, devices nobody understands, holders that idle."""
+"""What is wrong about who has a card: use that was not given, devices that no sharing system knows, idle holders."""
 
 from collections.abc import Iterator
 

@@ -9,7 +9,7 @@ from podgpu.model import Cluster, ClusterNode, PartStatus, Problem, Snapshot
 from podgpu.numbers import duration
 
 VIEW = "view"
-# These go away by themselves, or somebody asked for them.
+# These go away by themselves, or a user asked for them.
 PASSING = frozenset({"starting", "released", "not_synced", "not_ready", "throttled", "rate_limited"})
 
 
@@ -88,10 +88,10 @@ KINDS = (
     ProblemKind(
         "view_lost",
         1,
-        "A command no longer reaches whoever it reads from, and shows what it read last.",
+        "A command no longer reaches the server it reads from, and shows what it read last.",
         of_cluster=_view_lost,
     ),
-    ProblemKind("node_silent", 11, "A node gives no numbers, or has stopped to answer.", of_node=_silent),
+    ProblemKind("node_silent", 11, "A node gives no numbers, or has stopped answering.", of_node=_silent),
     ProblemKind(
         "part_down",
         30,
