@@ -48,7 +48,7 @@ async def test_several_sharing_systems_can_be_seen_side_by_side() -> None:
 
 
 async def test_every_pod_is_scripted_and_was_given_a_device() -> None:
-    given = {device.to for device in script().given}
+    given = {device.to for device in script().allocated}
     assert script().pods.keys() == {tenant.rpartition("/")[0] for tenant in given}
     assert given >= TENANTS
 

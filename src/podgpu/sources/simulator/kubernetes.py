@@ -63,40 +63,44 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What demo.yaml holds. `pods` goes by NAMESPACE/POD."""
 
     pods: dict[str, ScriptedPod]
-    given: tuple[ScriptedDevice, ...]
+    allocated: tuple[ScriptedDevice, ...]
     allocatable: tuple[ScriptedDevice, ...]
 
 
-class DemoKubelet:
-    name = agent_parts.PODRESOURCES.name
+class DemoPart:
+    """A part of the agent that never fails."""
+
+    name: str
 
     def __init__(self) -> None:
         self.errors: Counter[str] = Counter()
-
-    async def read(self) -> DemoAllocations:
-        return _given()
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True, age_seconds=0.0)
 
 
-class DemoPods:
+class DemoKubelet(DemoPart):
+    name = agent_parts.PODRESOURCES.name
+
+    async def read(self) -> DemoAllocations:
+        return _allocations()
+
+
+class DemoPods(DemoPart):
     name = agent_parts.PODS_API.name
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
-        self.errors: Counter[str] = Counter()
-        self._born = wall()
+        super().__init__()
+        self._started_at = wall()
 
     async def run(self) -> None:
         return
 
     def pods(self) -> tuple[Pod, ...]:
         return tuple(
-            _pod(tenant, self._born) for tenant in dict.fromkeys(device.to for device in script().given)
+            _pod(tenant, self._started_at)
+            for tenant in dict.fromkeys(device.to for device in script().allocated)
         )
-
-    def status(self) -> PartStatus:
-        return PartStatus(name=self.name, up=True, age_seconds=0.0)
 
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
         return {pod.uid: _workload(pod.namespace, pod.name) for pod in pods}
@@ -122,10 +126,10 @@ def script() -> Script:
 
 
 @cache
-def _given() -> DemoAllocations:
-    devices = (_allocation(device, id_) for device in script().given for id_ in _ids(device.id))
-    offered = ((device.resource, id_) for device in script().allocatable for id_ in _ids(device.id))
-    return DemoAllocations(tuple(devices), tuple(offered))
+def _allocations() -> DemoAllocations:
+    devices = (_allocation(device, id_) for device in script().allocated for id_ in _ids(device.id))
+    allocatable = ((device.resource, id_) for device in script().allocatable for id_ in _ids(device.id))
+    return DemoAllocations(tuple(devices), tuple(allocatable))
 
 
 def _allocation(device: ScriptedDevice, device_id: str) -> Allocation:
@@ -153,7 +157,7 @@ def _uuid(index: int, instance: str | None) -> str:
     return card.uuid if instance is None else card.instance_uuid(int(instance))
 
 
-def _pod(tenant: str, born: float) -> Pod:
+def _pod(tenant: str, demo_started_at: float) -> Pod:
     namespace, name, container = tenant.split("/")
     scripted = script().pods[f"{namespace}/{name}"]
     image = f"registry.example/{_workload(namespace, name).name}:1"
@@ -162,7 +166,7 @@ def _pod(tenant: str, born: float) -> Pod:
         name=name,
         uid=_uid(tenant),
         phase="Running",
-        started_at=born - scripted.hours * 3600,
+        started_at=demo_started_at - scripted.hours * 3600,
         labels={"app": _workload(namespace, name).name, "team": scripted.team},
         annotations={key: _named(note) for key, note in scripted.annotations.items()},
         host_ip=ADDRESS,
