@@ -130,9 +130,8 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     for pod in inventory.pods if given else ():
         for held in given.get((NUMBER, pod.uid), {}).values():
             annotated = tuple(_whole(pod, held, inventory))
-            listed = tuple(
-                inventory.claim(given, given.device_id, system=NAME) for given in held if given.device_id
-            )
+            named = (allocation for allocation in held if allocation.device_id)
+            listed = tuple(inventory.claim(each, each.device_id, system=NAME) for each in named)
             if annotated and listed and {claim.gpu for claim in annotated} != {claim.gpu for claim in listed}:
                 yield AmbiguousClaims(options=(annotated, listed), usual=0)
 
@@ -167,13 +166,11 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 
 def doubts(inventory: Inventory) -> Iterator[str]:
     vgpu, memory = inventory.once(_vgpu_unit), inventory.once(_memory_unit)
-    unlimited = [
-        claim
-        for claim in inventory.once(_claims)
-        if claim.resource != NUMBER and not claim.memory_limit_bytes
-    ]
-    if any((memory if claim.resource == MEMORY else vgpu).mib is None for claim in unlimited):
-        yield UNKNOWN_UNIT
+    for claim in inventory.once(_claims):
+        unit = memory if claim.resource == MEMORY else vgpu
+        if claim.resource != NUMBER and not claim.memory_limit_bytes and unit.mib is None:
+            yield UNKNOWN_UNIT
+            return
 
 
 def _claims(inventory: Inventory) -> tuple[Claim, ...]:
@@ -183,10 +180,8 @@ def _claims(inventory: Inventory) -> tuple[Claim, ...]:
     for pod in inventory.pods if given else ():
         found += [_claim(held, device, vgpu, inventory) for held, device in _vgpus(pod, inventory)]
         for container in given.get((MEMORY, pod.uid), {}).values():
-            found += [
-                _claim(container[0], device, memory, inventory)
-                for device in _units(pod, container, inventory)
-            ]
+            shared = _units(pod, container, inventory)
+            found += [_claim(container[0], device, memory, inventory) for device in shared]
         for container in given.get((NUMBER, pod.uid), {}).values():
             found += _whole(pod, container, inventory)
     return tuple(found)
@@ -341,10 +336,10 @@ def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
 @lru_cache(REMEMBERED)
 def _entries(text: str) -> tuple[Entry, ...]:
     listed = (filter(None, entry.split(":")) for entry in text.split(";"))
-    return tuple(entry for devices in listed if (entry := tuple(map(_slice, devices))))
+    return tuple(entry for devices in listed if (entry := tuple(map(_device, devices))))
 
 
-def _slice(text: str) -> VolcanoDevice | None:
+def _device(text: str) -> VolcanoDevice | None:
     match = _DEVICE.fullmatch(text)
     units, cores = (int(match[2]), int(match[3])) if match else (0, 0)
     if match is None or units > MOST_UNITS or cores > 100:

@@ -155,14 +155,14 @@ def _entries(text: str, of_migs: str) -> tuple[Entry, ...]:
     migs = _migs(of_migs)
     return tuple(
         tuple(
-            _slice(device, migs.get((place, index), ""))
+            _device(device, migs.get((place, index), ""))
             for index, device in enumerate(text for text in entry.split(":") if text not in NO_DEVICE)
         )
         for place, entry in enumerate(text.removesuffix(";").split(";"))
     )
 
 
-def _slice(text: str, mig: str) -> HamiDevice | None:
+def _device(text: str, mig: str) -> HamiDevice | None:
     match = _DEVICE.fullmatch(text)
     mib, cores = (int(match["mib"]), int(match["cores"])) if match else (0, 0)
     if match is None or mib > MOST_MIB or cores > 100:
