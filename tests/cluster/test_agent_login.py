@@ -92,7 +92,7 @@ async def test_a_token_of_kubernetes_opens_an_agent_and_a_new_one_is_taken_from_
             await reader.read()
         await client.close()
         assert await reason(url, ca_file=authority.cert) == "unauthorized"
-    assert [one.value.reason for one in (refused, forbidden, missing)] == [
+    assert [caught.value.reason for caught in (refused, forbidden, missing)] == [
         "unauthorized",
         "forbidden",
         "login",
@@ -148,9 +148,9 @@ async def test_the_cluster_logs_in_with_what_the_options_name(authority: Authori
 
 def own_address() -> str:
     """An address of this machine that other machines know: the pods of a cluster have no others."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        one.connect(("192.0.2.1", 9))  # sends nothing
-        return str(one.getsockname()[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        return str(probe.getsockname()[0])
 
 
 async def test_the_pod_of_an_agent_is_logged_in_to_by_the_name_in_its_certificate(

@@ -42,13 +42,13 @@ async def test_a_pod_that_goes_is_no_longer_a_tenant() -> None:
         assert snapshot is not None
         gone = next(card.tenants[0].container for card in snapshot.cards if card.tenants)
         assert {pod.name for pod in allocations.pods_of(NODE) or ()} >= {gone.pod}
-        (item,) = (one for one in fake.pods if one["metadata"]["name"] == gone.pod)
+        (item,) = (pod for pod in fake.pods if pod["metadata"]["name"] == gone.pod)
         item["metadata"]["resourceVersion"] = "9999"
         fake.event("DELETED", item)
         async with asyncio.timeout(5):
             after = (await allocations.changed(before)).nodes[NODE].snapshot
     assert after is not None
-    assert gone not in {one.container for card in after.cards for one in card.tenants}
+    assert gone not in {tenant.container for card in after.cards for tenant in card.tenants}
 
 
 async def test_a_mistake_in_working_it_out_is_a_part_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:

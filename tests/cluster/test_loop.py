@@ -53,9 +53,9 @@ class Watched:
 
 
 def closed_address() -> str:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{one.getsockname()[1]}"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def placed(urls: list[str]) -> tuple[NodeTarget, ...]:
@@ -233,7 +233,7 @@ async def test_a_round_that_fails_is_a_part_that_is_down_and_comes_back() -> Non
     running = loop.supervisor.supervise("nodes", loop.run)
     try:
         async with asyncio.timeout(20):
-            while not any(one.count >= 10 for one in loop.cluster.errors):
+            while not any(error.count >= 10 for error in loop.cluster.errors):
                 await loop.changed(loop.cluster)
             assert [(part.name, part.up) for part in loop.cluster.parts] == [("nodes", False)]
             survey.is_broken = False

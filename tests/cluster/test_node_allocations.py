@@ -63,7 +63,7 @@ def holders(node: ClusterNode) -> dict[str, list[tuple[str | int, float, int | N
 
 def left(node: ClusterNode) -> list[tuple[str, str, int]]:
     assert node.snapshot is not None
-    return [(one.pod, one.resource, one.units) for one in node.snapshot.unclaimed]
+    return [(allocation.pod, allocation.resource, allocation.units) for allocation in node.snapshot.unclaimed]
 
 
 def test_whole_cards_are_some_cards_that_nobody_names() -> None:
@@ -191,15 +191,15 @@ def test_a_fraction_by_kai_is_on_the_card_of_its_reservation() -> None:
 )
 def test_googles_ids_name_numbers(device_id: str, place: tuple[int, str]) -> None:
     held = PodContainer(name="app", running=True, devices=(("nvidia.com/gpu", device_id),))
-    one = Pod(namespace="t", name="p", uid="u", phase="Running", node="n", containers=(held,))
-    seen = found(offering({"nvidia.com/gpu": 2}), one)
+    pod = Pod(namespace="t", name="p", uid="u", phase="Running", node="n", containers=(held,))
+    seen = found(offering({"nvidia.com/gpu": 2}), pod)
     assert [(card.gpu.index, tenant.mig) for card in cards(seen) for tenant in card.tenants] == [place]
 
 
 def test_amazons_parts_of_a_card_are_counted_by_the_node() -> None:
     held = PodContainer(name="app", running=True, devices=(("k8s.amazonaws.com/vgpu", f"{A}-9"),))
-    one = Pod(namespace="t", name="p", uid="u", phase="Running", node="n", containers=(held,))
-    seen = found(offering({"k8s.amazonaws.com/vgpu": 10}), one)
+    pod = Pod(namespace="t", name="p", uid="u", phase="Running", node="n", containers=(held,))
+    seen = found(offering({"k8s.amazonaws.com/vgpu": 10}), pod)
     assert holders(seen) == {"p": [(A, 0.1, None)]}
 
 
@@ -248,7 +248,7 @@ def test_a_pod_that_waits_for_a_claim_of_gpus_is_pending() -> None:
         ResourceClaim(namespace="t", name="nics", classes=("rdma.example.com",)),
     )
     seen = allocate(KubeObjects(at=1.0, pods=(waiting("cards"), waiting("nics")), claims=claims))
-    assert [(one.name, one.claims) for one in seen.pending] == [("cards", ("cards",))]
+    assert [(pending.name, pending.claims) for pending in seen.pending] == [("cards", ("cards",))]
 
 
 def test_what_init_containers_ask_for_counts_once() -> None:
@@ -256,8 +256,8 @@ def test_what_init_containers_ask_for_counts_once() -> None:
         return PodContainer(name=f"c{count}{init}", is_init=init, limits={"nvidia.com/gpu": count})
 
     both = (asking("3", init=True), asking("1"), asking("1"))
-    one = Pod(namespace="t", name="p", uid="u", phase="Pending", containers=both)
-    assert allocate(KubeObjects(at=1.0, pods=(one,))).pending[0].asks == {"nvidia.com/gpu": "3"}
+    pod = Pod(namespace="t", name="p", uid="u", phase="Pending", containers=both)
+    assert allocate(KubeObjects(at=1.0, pods=(pod,))).pending[0].asks == {"nvidia.com/gpu": "3"}
 
 
 def test_a_node_that_did_not_change_is_the_same_object() -> None:

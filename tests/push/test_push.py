@@ -231,7 +231,7 @@ async def test_a_collector_that_is_down_and_comes_back_is_a_part_of_the_snapshot
         seen = agent.snapshot
         async with asyncio.timeout(1.0):
             assert await agent.changed(seen) is not seen
-        counted = {(one.source, one.reason): one.count for one in agent.snapshot.errors}
+        counted = {(error.source, error.reason): error.count for error in agent.snapshot.errors}
         assert counted["otlp", "unreachable"] >= 1
         async with FakeCollector(port=port) as second:
             await until(lambda: state() == (True, ""))

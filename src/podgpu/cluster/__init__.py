@@ -1,1 +1,1 @@
-"""Many nodes: who reads each of them, what came of it, and how each stands."""
+"""Many nodes: how they are found and read, and the state of each."""

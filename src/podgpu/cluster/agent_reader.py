@@ -58,7 +58,7 @@ class DirectClient:
             )
         except HttpFault as fault:
             raise _read_fault(fault) from None
-        # A server that refuses says in its answer what would let in the account.
+        # A server that refuses says in its answer which right the account lacks.
         return document_of(answer, "" if answer.encoding else _line(answer.body))
 
     def forget(self, url: str) -> None:
@@ -69,14 +69,14 @@ class DirectClient:
 
 
 class AgentReader:
-    """`node` is the one that Kubernetes runs the agent on; empty if only its address is known."""
+    """`node` is where Kubernetes runs the agent; empty if only its address is known."""
 
     origin = "agent"
 
     def __init__(
         self, client: AgentClient, url: str, node: str = "", *, turn: asyncio.Lock | None = None
     ) -> None:
-        """With a `turn` that agents share, documents are decoded one by one: sixty at once would hold up others."""
+        """With a `turn` that agents share, documents are decoded in turn: sixty at once would hold up other work."""
         self._client = client
         self._turn = turn or asyncio.Lock()
         self._url = url.rstrip("/")
@@ -115,7 +115,7 @@ class AgentReader:
             raise ReadFault("newer_schema" if error.is_newer else "older_schema", str(error)) from None
         except UserError as error:
             raise ReadFault("garbage", str(error)) from None
-        # A snapshot of another node would be booked to this one.
+        # The snapshot of another node would be booked to this node.
         if self._node and snapshot.node != self._node:
             raise ReadFault("wrong_node", f"it reports node {snapshot.node!r}, but runs on {self._node!r}")
         if not snapshot.node:
@@ -172,7 +172,7 @@ def _line(body: bytes) -> str:
 
 
 def _can_be_embedded(document: bytes) -> bool:
-    """Whether it is in one line, and UTF-8 also in what the decoder skips because it does not know it."""
+    """Whether a document is a single line of UTF-8, also in the fields that the decoder skips as unknown."""
     if b"\n" in document or b"\r" in document:
         return False
     try:

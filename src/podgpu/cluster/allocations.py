@@ -1,8 +1,8 @@
-"""Who was given which GPU in the whole cluster, by the API server alone.
+"""Which container was allocated which GPU in the whole cluster, by the API server alone.
 
 Device ids are in the status of pods since Kubernetes 1.36; sharing systems note cards on pods and nodes; drivers write
-resource claims and slices. What none of them says stays unknown: a card without a UUID has none here, one without a
-number has -1.
+resource claims and slices. What none of them says stays unknown: a UUID is empty then, and
+a number is -1.
 """
 
 from collections import defaultdict

@@ -20,7 +20,7 @@ class NodeTarget(Struct, frozen=True):
     origin: str  # one of ORIGINS
     urls: tuple[str, ...]  # several only for dcgm-exporters
     node: str = ""
-    is_fallback: bool = False  # shown only where nobody before it has fresh numbers of the node
+    is_fallback: bool = False  # shown only where no agent has fresh numbers of the node
 
 
 class Discovered(Struct, frozen=True):
@@ -48,7 +48,7 @@ class StaticDiscovery:
 
 
 class PodDiscovery:
-    """Agents by their pods, and dcgm-exporters on the nodes without one."""
+    """Agents by their pods, and dcgm-exporters on the nodes without an agent."""
 
     def __init__(self, agents: PageFinder, exporters: PageFinder) -> None:
         self._agents = agents
@@ -92,7 +92,7 @@ class BackedDiscovery:
             target for target in found.targets if target.origin != "agent" and target.node not in known
         ]
         others = [replace(target, is_fallback=True) for target in stored.targets]
-        parts = (*map(_without_lack, found.parts), *stored.parts)
+        parts = (*map(_without_none_found, found.parts), *stored.parts)
         return Discovered((*agents, *others, *exporters), parts)
 
     async def close(self) -> None:
@@ -100,13 +100,13 @@ class BackedDiscovery:
         await self._store.close()
 
 
-def _without_lack(part: PartStatus) -> PartStatus:
-    """Beside a store, nothing is missing where there is none of them."""
-    is_lack = part.fault is not None and part.fault.reason == NONE_FOUND
-    return replace(part, fault=None) if is_lack else part
+def _without_none_found(part: PartStatus) -> PartStatus:
+    """Beside a store, it is no fault that there are no agents or no exporters."""
+    is_none_found = part.fault is not None and part.fault.reason == NONE_FOUND
+    return replace(part, fault=None) if is_none_found else part
 
 
 def _part(name: str, fault: Fault | None) -> PartStatus:
-    """Having none of them is no failure: nobody needs both."""
+    """A cluster without agents or without exporters is no failure: it needs only the others."""
     is_up = fault is None or fault.reason == NONE_FOUND
     return PartStatus(name=name, up=is_up, fault=fault)

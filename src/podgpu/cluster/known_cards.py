@@ -21,7 +21,7 @@ MIB = 1 << 20
 NUMBERED, NAMELESS = "GPU", "GPU?"  # what names of cards without a UUID begin with
 
 
-def is_stand_in(uuid: str) -> bool:
+def is_made_up(uuid: str) -> bool:
     return bool(uuid) and not uuid.startswith("GPU-")
 
 
@@ -44,7 +44,7 @@ def known_cards(inventory: Inventory, systems: Sequence[sharing.SharingSystem]) 
 
 
 class _Cards:
-    """Puts together what several systems say of one card."""
+    """Joins what several systems say of a card."""
 
     def __init__(self) -> None:
         self._cards: list[Device] = []
@@ -57,7 +57,7 @@ class _Cards:
         self._cards.append(new)
 
     def named(self) -> list[Device]:
-        """By number, and those without one behind."""
+        """Return the cards by number, then those without a number."""
         ordered = sorted(
             self._cards, key=lambda card: (card.gpu.index == UNKNOWN, card.gpu.index, card.gpu.uuid)
         )
@@ -113,7 +113,7 @@ def _described(device: Device, node: KubeNode) -> Device:
 def _missing(inventory: Inventory, known: list[Device], registers: Collection[str]) -> int:
     """How many cards there are besides those that are known. The cards of nameless MIG instances are not known."""
     node = inventory.node
-    if any(card.instances and is_stand_in(card.gpu.uuid) for card in known) and COUNT in node.labels:
+    if any(card.instances and is_made_up(card.gpu.uuid) for card in known) and COUNT in node.labels:
         return 0
     is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
     if labelled := kube_cards.offered(node.labels, COUNT) if is_of_cards else 0:

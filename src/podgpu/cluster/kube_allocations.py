@@ -1,4 +1,4 @@
-"""What Kubernetes gave to whom, from the watches of the API server."""
+"""The allocations of the whole cluster, kept up to date by the watches of the API server."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from podgpu.supervise import Supervisor
 
 PART = "allocations"
 FIRST_SECONDS = 10.0  # for the first lists; what is there by then is shown
-PAUSE_SECONDS = 0.5  # between two looks, however often objects change
+PAUSE_SECONDS = 0.5  # between two calculations, however often objects change
 
 
 class KubeAllocations:
@@ -47,7 +47,7 @@ class KubeAllocations:
         return self._reader.objects().workloads
 
     async def complete(self) -> None:
-        """Wait until everything was read once, or cannot be."""
+        """Wait for the first allocations."""
         await self._first.wait()
 
     async def changed(self, seen: ClusterAllocations) -> ClusterAllocations:
@@ -67,12 +67,12 @@ class KubeAllocations:
                 await self._reader.complete()
         while True:
             objects = self._reader.objects()
-            await self._look(objects)
+            await self._update(objects)
             self._first.set()
             await asyncio.sleep(PAUSE_SECONDS)
             await self._reader.changed(objects)
 
-    async def _look(self, objects: KubeObjects) -> None:
+    async def _update(self, objects: KubeObjects) -> None:
         # In a thread: ten thousand pods take half a second.
         try:
             found = await asyncio.to_thread(self._allocate, objects, self._feed.newest)

@@ -67,7 +67,7 @@ class ClusterLoop:
 
     @property
     def cluster(self) -> Cluster:
-        """The newest one, the same object until there is a newer one."""
+        """The newest cluster: the same object until there is a newer one."""
         return self._feed.newest
 
     @property
@@ -108,7 +108,7 @@ class ClusterLoop:
         await self.supervisor.run(works)
 
     async def round(self) -> None:
-        """Read every node once. What is there already is published while the slow ones are waited for."""
+        """Read every node once. What has been read is published while slow nodes are still being read."""
         found = await self._while_publishing(self._discovery.find())
         self._parts = found.parts
         await self._keep(found.targets)
@@ -148,7 +148,7 @@ class ClusterLoop:
             self._publish()
 
     async def _while_publishing(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do the work, and show meanwhile what there is already."""
+        """Do the work, and publish meanwhile what has been read."""
         task = brief(work)
         try:
             while not (await asyncio.wait({task}, timeout=PUBLISH_SECONDS))[0]:
@@ -204,7 +204,7 @@ class ClusterLoop:
         self._feed.publish(conclude_cluster(cluster, self._settings))
 
     def _shown(self, agent: ReadState | None, fallback: ReadState) -> ReadState:
-        """Choose what is shown of a node that the store knows too. A conflict stays one."""
+        """Choose what is shown of a node that the store knows too. A conflict is always shown."""
         if agent is None:
             return fallback
         is_conflict = agent.fault is not None and agent.fault.reason == "conflict"

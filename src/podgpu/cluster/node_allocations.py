@@ -1,4 +1,4 @@
-"""One node by Kubernetes alone: its cards, and who was given them."""
+"""A node as Kubernetes alone knows it: its cards, and which containers they were allocated to."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -35,7 +35,7 @@ NO_AGENT = "no_agent"
 
 
 class NodeObjects(Struct, frozen=True, kw_only=True):
-    """All that is known of one node: while it is equal, so is what follows from it."""
+    """All objects that concern a node. While they are equal, so are its allocations."""
 
     node: KubeNode
     pods: tuple[Pod, ...] = ()
@@ -113,7 +113,7 @@ def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocat
         if (container.is_init and not container.running) or container.is_ephemeral or not pod.node:
             continue
         listed = {name for name, _ in status}
-        # Of a node that could not be read nobody knows what the kubelet hands out.
+        # If the node itself could not be read, it is not known what its kubelet hands out.
         offered = node.capacity or container.limits
         for resource in sorted(container.limits.keys() & offered.keys() - listed):
             units = kube_cards.count(container.limits[resource])
@@ -134,9 +134,9 @@ def _allocation(pod: Pod, container: PodContainer, resource: str, device_id: str
 def _by_count(
     inventory: Inventory, claims: Iterable[Claim], systems: Sequence[sharing.SharingSystem]
 ) -> tuple[list[Claim], tuple[Allocation, ...]]:
-    """Give whole cards to those of whom only the number of cards is known: each some card that has no name.
+    """Place containers of which only the number of cards is known: each gets some card that has no name.
 
-    Return the claims, and what is left that nobody can place.
+    Return the claims, and the allocations that cannot be placed.
     """
     held = {claim.gpu for claim in claims}
     free = [card.gpu.uuid for card in inventory.devices if _is_placeable(card) and card.gpu.uuid not in held]
@@ -161,12 +161,12 @@ def _by_count(
 
 
 def _is_placeable(device: Device) -> bool:
-    """A card with a number is a certain one. It can be meant only if somebody named it."""
+    """Whether only the count of such cards is known. A card with a number is a certain card, so it must be named."""
     return device.gpu.uuid.startswith(known_cards.NAMELESS) and not device.instances
 
 
 def _card(device: Device, claims: Iterable[Claim], found: NodeObjects) -> Card:
-    uuid = "" if known_cards.is_stand_in(device.gpu.uuid) else device.gpu.uuid
+    uuid = "" if known_cards.is_made_up(device.gpu.uuid) else device.gpu.uuid
     started = {pod.uid: pod.started_at for pod in found.pods}
     held: dict[tuple[ContainerRef, str], list[Claim]] = {}
     for claim in claims:

@@ -44,7 +44,7 @@ class ReadFault(ReasonedError):
 
 
 class SnapshotReader(Protocol):
-    """Reads one node, again and again."""
+    """Reads the snapshots of a node."""
 
     @property
     def origin(self) -> str:
@@ -64,7 +64,7 @@ class SnapshotReader(Protocol):
 
 
 class ReadState(Struct, frozen=True, kw_only=True):
-    """What the readings of a node came to so far. `seconds` is how long ago the snapshot was new."""
+    """What has been read of a node so far. `seconds` is how long ago the snapshot was new."""
 
     origin: str = ""
     snapshot: Snapshot | None = None

@@ -69,7 +69,7 @@ class HttpAnswer(Struct, frozen=True):
 
 
 class HttpStream:
-    """An answer that comes piece by piece. `silence` seconds without one make a stall."""
+    """An answer that comes piece by piece. `silence` seconds without a piece make a stall."""
 
     def __init__(self, head: ResponseHead, connection: Connection, silence: float) -> None:
         self.status = head.status
@@ -235,7 +235,7 @@ class HttpClient:
 
 @contextmanager
 def faults() -> Iterator[None]:
-    """Turn what a connection raises into an HttpFault. A TimeoutError of a deadline stays one."""
+    """Turn what a connection raises into an HttpFault. A TimeoutError of a deadline passes."""
     try:
         yield
     except TimeoutError as error:

@@ -64,7 +64,7 @@ class Login:
         return self.has_secret or self.client is not None
 
     def check(self, url: str, *, has_secret: bool = False) -> None:
-        """Refuse to send a secret where anybody on the way could read it. On loopback it stays on the machine."""
+        """Refuse to send a secret in plain text over a network. On loopback it stays on the machine."""
         address = urlsplit(url)
         if address.scheme == "https":
             return

@@ -1,4 +1,4 @@
-"""Pushes the newest snapshot once per interval. At most one request waits: a newer snapshot says all that it says."""
+"""Pushes the newest snapshot once per interval. Counters are cumulative, so an older snapshot need not be sent."""
 
 import asyncio
 import gzip
@@ -37,7 +37,7 @@ Encode = Callable[[Snapshot], bytes]
 Complaint = Callable[[bytes], str]
 
 
-class SnapshotFeed(Protocol):
+class PushedFeed(Protocol):
     @property
     def snapshot(self) -> Snapshot: ...
     async def changed(self, seen: Snapshot) -> Snapshot: ...
@@ -97,7 +97,7 @@ class Push:
 
     def __init__(
         self,
-        feed: SnapshotFeed,
+        feed: PushedFeed,
         destination: Destination,
         encode: Encode,
         collector: CollectorClient,

@@ -1,4 +1,4 @@
-"""Asks one server for documents, again and again, over one connection."""
+"""Fetches documents from a server, over one connection."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from podgpu.net.client import HttpAnswer, HttpClient
 from podgpu.net.connection import ConnectionRefused, HttpFault
 from podgpu.numbers import duration
 
-PATIENCE_SECONDS = 10.0
+TIMEOUT_SECONDS = 10.0
 LARGEST_BYTES = 512 * 2**20
 _ADVICE = "is `podgpu agent` or `podgpu cluster` running there? give another address with --url"
 
@@ -19,12 +19,12 @@ class NothingListens(UserError):
 
 
 class DocumentClient:
-    """Every question has one deadline, even if the answer comes in small pieces."""
+    """Each request has one deadline, even if the answer comes in small pieces."""
 
-    def __init__(self, url: str, chosen: LoginOptions, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, url: str, chosen: LoginOptions, timeout: float = TIMEOUT_SECONDS) -> None:
         self.url = url
         self._login = open_login(chosen, [url])
-        self._patience = patience
+        self._timeout = timeout
         self._client = HttpClient(self._login)
         self._runner = asyncio.Runner()
 
@@ -49,7 +49,7 @@ class DocumentClient:
     async def _asked(self, path: str, etag: str) -> HttpAnswer:
         headers = {"Accept-Encoding": "gzip", **({"If-None-Match": etag} if etag else {})}
         url = self.url.rstrip("/") + path
-        return await self._client.request("GET", url, headers, seconds=self._patience, limit=LARGEST_BYTES)
+        return await self._client.request("GET", url, headers, seconds=self._timeout, limit=LARGEST_BYTES)
 
     def _check(self, status: int) -> None:
         if status in (200, 304, 404):
@@ -65,7 +65,7 @@ class DocumentClient:
 
     def _problem(self, fault: HttpFault) -> str:
         if fault.reason == "timeout":
-            return f"does not answer within {duration(self._patience)}; {_ADVICE}"
+            return f"does not answer within {duration(self._timeout)}; {_ADVICE}"
         if fault.reason == "tls":
             return f"and podgpu do not agree on TLS ({fault.detail}); give its authority with --login.ca-file"
         if fault.reason in ("credential", "certificates"):

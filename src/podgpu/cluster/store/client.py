@@ -1,4 +1,4 @@
-"""Asks a store over HTTP. All questions are instant queries in plain PromQL: every store answers them alike."""
+"""Queries a store over HTTP. All are instant queries in plain PromQL: every store answers them alike."""
 
 import asyncio
 import re
@@ -38,10 +38,10 @@ _REASONS = {
 }
 _HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*:\s*(\S(?:.*\S)?)")
 _SECRET = re.compile(r"auth|cookie|token|key|secret|password", re.IGNORECASE)
-# Each is for one kind of store, and the others ignore it. VictoriaMetrics must not move the time to an earlier one.
-# Thanos must leave out copies of samples, and take none that stand for several.
+# Each is for one kind of store, and the others ignore it. VictoriaMetrics must not move the time to an earlier time.
+# Thanos must leave out copies of samples, and use no downsampled ones.
 _MANNER = {"nocache": "1", "dedup": "true", "max_source_resolution": "0s"}
-# How Thanos and a cluster of VictoriaMetrics are told to answer with all or nothing.
+# Thanos and a cluster of VictoriaMetrics then answer with all or nothing.
 _WHOLE = {"partial_response": "false", "deny_partial_response": "1"}
 
 
@@ -49,7 +49,7 @@ class Store:
     """`notices` gathers what the store said beside its answers."""
 
     def __init__(self, options: StoreOptions, *, whole: bool = False) -> None:
-        """With `whole`, an answer from half of the store's data is a fault: differences of counters would be wrong."""
+        """With `whole`, an answer from a part of the store's data is a fault: counters would differ by too little."""
         if options.url is None:
             raise UserError("no store is given; write --prometheus.url=http://HOST:9090")
         self._url = f"{options.url}/api/v1/query"
@@ -81,7 +81,7 @@ class Store:
     async def _ask(self, query: str, at: float, read: Read[T]) -> list[T]:
         async with self._turns:
             answer = await self._answer({"query": query, "time": f"{at:.3f}", **self._manner})
-        # It takes long for a large answer, and nothing else may wait for it.
+        # In a thread: a large answer takes long to decode.
         found, notices = await asyncio.to_thread(self._read, answer, read)
         if self._whole and (missing := [notice for notice in notices if notice.reason == PARTIAL]):
             raise StoreFault(PARTIAL, missing[0].detail)
@@ -89,7 +89,7 @@ class Store:
         return found
 
     async def _answer(self, form: dict[str, str]) -> HttpAnswer:
-        if self._is_closed:  # one of several questions failed, and the others went on
+        if self._is_closed:  # another of several queries failed
             raise StoreFault("store_unreachable", f"{self._where} is not asked any more")
         try:
             answer = await self._client.request(
@@ -117,7 +117,7 @@ class Store:
 
 
 def _login(options: StoreOptions) -> Login:
-    """Refuse at once to send a secret where anybody on the way could read it. Raises UserError."""
+    """Refuse at once to send a secret in plain text over a network. Raises UserError."""
     if options.token_file and options.password_file:
         raise UserError("give either --prometheus.token-file or --prometheus.password-file, not both")
     login = Login(token_file=options.token_file, password_file=options.password_file, ca_file=options.ca_file)

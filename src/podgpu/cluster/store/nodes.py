@@ -60,8 +60,8 @@ class NodeReading(Struct, frozen=True):
 class StoreReading(Struct, frozen=True):
     """Nodes by name, and what the store said beside its answers.
 
-    `silent` are those that were scraped within the last minutes and are no longer, and for how many seconds. `broken`
-    are those of whose numbers no snapshot can be made, and why.
+    `silent` are nodes that were scraped within the last minutes and are no longer, and for how many seconds. `broken`
+    are nodes whose numbers make no snapshot, and why.
     """
 
     nodes: dict[str, NodeReading]
@@ -71,7 +71,7 @@ class StoreReading(Struct, frozen=True):
 
 
 class _Scrape(Struct, frozen=True):
-    """The last scrape of a node: by whom, when, and what it says about its own time."""
+    """The last scrape of a node: the scraper's labels, its time, and the time of the snapshot."""
 
     by: dict[str, str]
     at: float
@@ -101,7 +101,7 @@ async def read_nodes(store: Store, now: float) -> StoreReading:
     for node, own_rows in rows.items():
         try:
             nodes[node] = _node(own_rows, scrapes[node], now)
-        except Exception as error:  # whatever a store has of one node, the others are shown
+        except Exception as error:  # whatever the store holds of a node, the others are shown
             broken[node] = str(error) or repr(error)
     silent = {node: max(now - scrape.at, 0.0) for node, scrape in scrapes.items() if node not in rows}
     return StoreReading(nodes, silent, broken, tuple(sorted({*store.notices, *doubtful})))
@@ -116,7 +116,7 @@ def _node(rows: NodeRows, scrape: _Scrape, now: float) -> NodeReading:
 def _last_scrapes(clocks: Iterable[Series]) -> tuple[dict[str, _Scrape], list[Notice]]:
     """Find the last scrape of each node. Where two servers scrape it, or its agent moved, the newest counts alone.
 
-    Two nodes of one name in two clusters cannot be told apart: neither is shown.
+    Two nodes of one name in two clusters cannot be distinguished: neither is shown.
     """
     found: dict[str, list[_Scrape]] = {}
     for clock in clocks:
@@ -163,7 +163,7 @@ def _holder(labels: Mapping[str, str]) -> _Holder:
 def _gone(scrapes: Mapping[str, _Scrape], seen_at: Iterable[Point]) -> set[_Holder]:
     """Return cards and containers that the last scrape did not have.
 
-    A store that scrapes knows this by itself. One that is written to may show them for five minutes more.
+    A store that scrapes knows this by itself. A store with remote write may show them for five minutes more.
     """
     last: dict[_Holder, float] = {}
     for point in seen_at:
@@ -192,7 +192,7 @@ def _sorted(
 
 
 def _is_of(labels: Mapping[str, str], scrape: _Scrape) -> bool:
-    """Whether it comes from this scrape. Labels of podgpu's own may hide those of whoever scraped it."""
+    """Whether the series comes from this scrape. podgpu's own labels may hide those of the scraper."""
     return all(labels.get(name) == value for name, value in scrape.by.items() if name not in _OWN)
 
 

@@ -18,19 +18,19 @@ EMPTY = "store_empty"
 NOTHING = (
     "the store has no samples of podgpu: see whether agents are scraped, and check --prometheus.selector"
 )
-# The same question about less may well be answered.
+# The same query about less time or fewer nodes may be answered.
 ANSWERABLE_IN_PARTS = frozenset({"store_late", "store_limited", "store_too_large"})
 
 LONGEST_TEXT = 300
-# How stores say that a question touches more than they are willing to read.
+# How stores say that a query is beyond their limits.
 _LIMIT = re.compile(
     r"too many (samples|chunks|series|bytes|points)|max[- _]?(samples|series|points|chunks|bytes|unique|query)|"
     r"limit|exceed|-search\.|cannot select more than",
     re.IGNORECASE,
 )
-# How stores say that one of several that they are made of is down, when they must not answer without it.
+# How stores say that one of their own parts is down, when they must not answer without it.
 _HALF = re.compile(r"code = Unavailable|vmstorage")
-# Notes on the question itself, and Thanos' word for a time of which there is no data.
+# Notes on the query itself, and what Thanos says of a time without data.
 _HARMLESS = ("PromQL ", "No StoreAPIs matched")
 
 
@@ -82,7 +82,7 @@ _decode = msgspec.json.Decoder(_QueryResponse).decode
 
 
 def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
-    """Take apart the answer to a question for one value of each series."""
+    """Decode the response to a query for a value of each series."""
     with _sound(status, body):
         rows, notices = _read(status, body, "vector")
         known = ((row.metric, float(row.value[1])) for row in rows if row.value)
@@ -90,7 +90,7 @@ def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
 
 
 def series(status: int, body: bytes) -> tuple[list[Series], list[Notice]]:
-    """Take apart the answer to a question for samples.
+    """Decode the response to a query for samples.
 
     A store may hand out the marks that say that a series has ended: they are no samples.
     """

@@ -226,7 +226,7 @@ def _tenants(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]
     for place, values in sorted(rows.containers.items()):
         if not values["info"]:
             continue
-        # Two pods of one name, of which one has just ended, share their numbers: neither can be told apart.
+        # Two pods of one name, of which one has just ended, share their numbers: they cannot be distinguished.
         uids = {labels.get("pod_uid", "") for labels, _ in values["info"]}
         method = values["info"][-1][0].get("method", "")
         ref = ContainerRef(place.namespace, place.pod, place.container, uids.pop() if len(uids) == 1 else "")

@@ -39,7 +39,7 @@ _BY_STATUS = {401: "unauthorized", 403: "forbidden", 410: "gone", 429: "throttle
 CONNECTIONS = 8
 MOST_COMMAS = 1 << 20  # sixteen MiB of pods have half as many
 JSON = "application/json"
-# The API server cuts everything else off. One that cannot answers with the whole object.
+# The API server leaves out everything else. A server that cannot do so answers with the whole object.
 METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1, {JSON}"
 _PLAIN = {"Accept": JSON, "Accept-Encoding": "identity"}
 # Reasons of HTTP, in words of the API server's. The others are the same.
@@ -92,7 +92,7 @@ class ApiAccount(Struct, frozen=True):
 
 
 def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> ApiAccount | None:
-    """Return the service account that this process has in the cluster it runs in, if it has one."""
+    """Return the service account that this process has in the cluster it runs in, if there is one."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
     folder = root / "var/run/secrets/kubernetes.io/serviceaccount"
     if not host or not (folder / "token").exists():
@@ -103,7 +103,7 @@ def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> ApiAccount
 
 
 def checked_account(account: ApiAccount) -> ApiAccount:
-    """Refuse an address that is not valid, or where anybody on the way could read the login."""
+    """Refuse an address that is not valid, or a login in plain text over a network."""
     try:
         parts = urlsplit(account.url)
         _ = parts.port  # urlsplit checks the port only when it is read

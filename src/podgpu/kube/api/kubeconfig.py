@@ -123,20 +123,20 @@ def _client(login: Entry, who: ConfigPart) -> ClientCertificate | None:
 
 
 def _named(path: Path, document: Entry, kind: str, name: str) -> Entry:
-    for one in _entries(document, kind):
-        if one.get("name") == name and isinstance(one.get(kind), dict):
-            found: Entry = one[kind]
+    for entry in _entries(document, kind):
+        if entry.get("name") == name and isinstance(entry.get(kind), dict):
+            found: Entry = entry[kind]
             return found
     raise UserError(f"{path} has no {kind} {name!r}; it has {_names(document, kind)}")
 
 
 def _names(document: Entry, kind: str = "context") -> str:
-    return ", ".join(str(one.get("name")) for one in _entries(document, kind)) or "none"
+    return ", ".join(str(entry.get("name")) for entry in _entries(document, kind)) or "none"
 
 
 def _entries(document: Entry, kind: str) -> list[Entry]:
     listed = document.get(f"{kind}s")
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def _document(path: Path) -> Entry:
