@@ -35,8 +35,8 @@ def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool =
     """Return the snapshot with what follows from it. `has_books`: whether everything that was booked is in it."""
     used = replace(snapshot, cards=tuple([judged(card, snapshot, settings) for card in snapshot.cards]))
     found = problems.all_of_snapshot(used, settings, has_books=has_books)
-    titled = replace(used, cards=_with_titles(used.cards, found))
-    return replace(titled, insight=_insight(cards_of_snapshot(titled), found, settings))
+    insight = _insight(cards_of_snapshot(used), found, settings)
+    return replace(used, cards=_with_titles(used.cards, found), insight=insight)
 
 
 def concluded(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = False) -> Snapshot:
@@ -56,8 +56,8 @@ def conclude_node(node: ClusterNode, settings: InsightSettings) -> ClusterNode:
     snapshot = concluded(node.snapshot, settings)
     if node.state == "fresh":
         return node if snapshot is node.snapshot else replace(node, snapshot=snapshot, insight=None)
-    judged = replace(node, snapshot=snapshot)
-    return replace(judged, insight=_insight(cards_of_node(judged), (), settings))
+    node = replace(node, snapshot=snapshot)
+    return replace(node, insight=_insight(cards_of_node(node), (), settings))
 
 
 def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:

@@ -79,7 +79,7 @@ def is_moment(at: float) -> bool:
     return 0.0 <= at <= LAST_MOMENT
 
 
-class Numbers:
+class BoundsChecker:
     """Makes types that hold nothing but the numbers of a document, each with its bounds: to decode is to check."""
 
     def __init__(self, stands_for: dict[type[Struct], type[Struct]] | None = None) -> None:
@@ -152,7 +152,7 @@ _Snapshot = _as_written(Snapshot, cards=tuple[_Card, ...])  # type: ignore[valid
 _DOCUMENT: Decoder[Any] = Decoder(defstruct("_Document", [("schema", int)], bases=(_Snapshot,), kw_only=True))
 _SCHEMA: Decoder[Any] = Decoder(defstruct("_Schema", [("schema", object, None)]))
 # How a document writes what the model has as plain rows.
-NUMBERS = Numbers({Reading: _WrittenReading})
+NUMBERS = BoundsChecker({Reading: _WrittenReading})
 _check_numbers = NUMBERS.checker(Snapshot)
 
 

@@ -19,7 +19,7 @@ from podgpu.model import (
     PartStatus,
     PendingPod,
 )
-from podgpu.model.document import Numbers
+from podgpu.model.document import BoundsChecker
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'
@@ -60,7 +60,7 @@ class _Document(msgspec.Struct):
     errors: tuple[ErrorCount, ...] = ()
 
 
-_check_numbers = Numbers().checker(_Document)
+_check_numbers = BoundsChecker().checker(_Document)
 
 
 def encode(cluster: Cluster) -> bytes:
