@@ -1,4 +1,9 @@
-"""The server: several addresses, one set of pages, one set of caps; and an address for probes with its own."""
+"""The server: several addresses, one set of pages, one set of caps; and an address for probes with its own.
+
+podgpu has an HTTP server of its own, since probes and scrapes must succeed whatever other clients do. That takes
+deadlines, evictions by client network and bounds of memory below the request handler: see `http/`.
+docs/architecture.md compares it with aiohttp.web and uvicorn.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,4 @@
-"""One client's connection: reads its requests one after the other, and keeps it to its deadlines.
-
-podgpu has an HTTP server of its own because a scrape and a probe must succeed whatever other clients do: no other
-server has these deadlines, evictions and bounds of memory. docs/architecture.md compares it with two of them.
-"""
+"""One client's connection: reads its requests one after the other, and keeps it to its deadlines."""
 
 import asyncio
 import ssl
