@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from podgpu.assembly.cluster import OpenCluster, open_cluster, wanted_objects
+from podgpu.assembly.cluster import OpenCluster, open_cluster
 from podgpu.assembly.exporter import open_exporter
 from podgpu.cluster.discovery import NodeTarget
-from podgpu.cluster.kube_allocations import KubeAllocations
+from podgpu.cluster.kube_allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.node_state import ReadFault
 from podgpu.config import Config
 from podgpu.config.precedence import load

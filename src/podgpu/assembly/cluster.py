@@ -1,17 +1,14 @@
 """Opens what reads a whole cluster."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
-from msgspec.structs import replace
-
-from podgpu import sharing
 from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
 from podgpu.assembly.exporter import open_exporter
 from podgpu.cluster.agent_reader import AgentReader, DirectClient, open_login
 from podgpu.cluster.discovery import BackedDiscovery, Discovery, NodeTarget, PodDiscovery, StaticDiscovery
-from podgpu.cluster.kube_allocations import KubeAllocations
+from podgpu.cluster.kube_allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.node_state import SnapshotReader
@@ -23,18 +20,14 @@ from podgpu.cluster.store.pod_history import StoreHistory
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiServer
-from podgpu.kube.cluster_watch import ClusterWatch, ObjectFilter
+from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.kube.endpoints import Endpoints
-from podgpu.model import Pod
 from podgpu.model.ports import Closable
 from podgpu.net.login import Login
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import DcgmOptions
 from podgpu.supervise import end
-
-NODE_LABELS = "nvidia.com/"  # NVIDIA's discovery describes a node's GPUs by these
-HASHES = ("pod-template-hash", "rollouts-pod-template-hash")  # stand in for an owner that cannot be read
 
 
 class OpenCluster:
@@ -186,34 +179,14 @@ def _discovery(config: Config, chosen: ClusterOptions, api: ApiServer, *, proxie
 
 
 def _allocations(config: Config, api: ApiServer) -> KubeAllocations:
-    return KubeAllocations(open_object_reader(config, api), config.kube_pod_labels, config.sharing_namespaces)
+    return KubeAllocations(open_watch(config, api), config.kube_pod_labels, config.sharing_namespaces)
 
 
-def open_object_reader(config: Config, api: ApiServer) -> ClusterWatch:
+def open_watch(config: Config, api: ApiServer) -> ClusterWatch:
     labels = config.kube_workload_labels
     return ClusterWatch(
         api,
         wanted_objects((*config.kube_pod_labels, *labels)),
         workload_labels=labels,
         nearest_owner=config.kube_workload_owner == "nearest",
-    )
-
-
-def wanted_objects(pod_labels: Collection[str] = ()) -> ObjectFilter:
-    """`pod_labels` are kept besides those that sharing systems look at."""
-    systems = sharing.systems()
-    signs, shown = sharing.signs_of(systems), {*pod_labels, *HASHES}
-    of_nodes = (NODE_LABELS, *sharing.node_labels_of(systems))
-
-    def trimmed(pod: Pod) -> Pod | None:
-        if pod.finished or not sharing.concerns(pod, signs):
-            return None
-        labels = {key: value for key, value in pod.labels.items() if key in shown or key.startswith(signs)}
-        return replace(pod, labels=labels)
-
-    return ObjectFilter(
-        pod=trimmed,
-        pod_annotations=sharing.annotations_of(systems),
-        node_annotations=sharing.node_annotations_of(systems),
-        node_label=lambda name: name.startswith(of_nodes),
     )

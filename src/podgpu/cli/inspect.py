@@ -70,13 +70,13 @@ async def _allocations(config: Config) -> Cluster:
 
     from podgpu import __version__
     from podgpu.assembly.api_server import check_access, open_cluster_api
-    from podgpu.assembly.cluster import open_object_reader
+    from podgpu.assembly.cluster import open_watch
     from podgpu.cluster.allocations import allocate
     from podgpu.numbers import duration
     from podgpu.supervise import Supervisor, end
 
     api = open_cluster_api(config)
-    reader = open_object_reader(config, api)
+    reader = open_watch(config, api)
     supervisor, running = Supervisor(), None
     try:
         await check_access(api)

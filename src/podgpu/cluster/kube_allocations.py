@@ -5,16 +5,20 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from podgpu import log
+from msgspec.structs import replace
+
+from podgpu import log, sharing
 from podgpu.cluster.allocations import ClusterAllocations, allocate
 from podgpu.feed import Feed
-from podgpu.kube.cluster_watch import ClusterWatch
+from podgpu.kube.cluster_watch import ClusterWatch, ObjectFilter
 from podgpu.model import Fault, KubeObjects, PartStatus, Pod, Workload
 from podgpu.supervise import Supervisor
 
 PART = "allocations"
 FIRST_SECONDS = 10.0  # for the first lists; what is there by then is shown
 PAUSE_SECONDS = 0.5  # between two calculations, however often objects change
+NODE_LABELS = "nvidia.com/"  # NVIDIA's discovery describes a node's GPUs by these
+HASHES = ("pod-template-hash", "rollouts-pod-template-hash")  # stand in for an owner that cannot be read
 
 
 class KubeAllocations:
@@ -85,3 +89,26 @@ class KubeAllocations:
         for pod in objects.pods:
             self._pods.setdefault(pod.node, []).append(pod)
         self._feed.publish(found)
+
+
+def wanted_objects(pod_labels: Collection[str] = ()) -> ObjectFilter:
+    """Choose what is needed to say which pod was given which GPU.
+
+    `pod_labels` are kept besides those that sharing systems look at.
+    """
+    systems = sharing.systems()
+    signs, shown = sharing.signs_of(systems), {*pod_labels, *HASHES}
+    of_nodes = (NODE_LABELS, *sharing.node_labels_of(systems))
+
+    def trimmed(pod: Pod) -> Pod | None:
+        if pod.finished or not sharing.concerns(pod, signs):
+            return None
+        labels = {key: value for key, value in pod.labels.items() if key in shown or key.startswith(signs)}
+        return replace(pod, labels=labels)
+
+    return ObjectFilter(
+        pod=trimmed,
+        pod_annotations=sharing.annotations_of(systems),
+        node_annotations=sharing.node_annotations_of(systems),
+        node_label=lambda name: name.startswith(of_nodes),
+    )
