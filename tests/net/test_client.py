@@ -95,6 +95,37 @@ async def test_the_body_of_an_error_is_cut_instead_of_refused() -> None:
     assert (found.status, len(found.body)) == (500, ERROR_BYTES)
 
 
+@pytest.mark.parametrize("answer", [b"Content-Length: 9\r\n\r\nhalf", b"\r\nhalf"])
+async def test_the_status_of_an_error_counts_even_if_its_body_breaks_off(answer: bytes) -> None:
+    async with serving(b"HTTP/1.1 403 Forbidden\r\n" + answer, hangs_up=True) as server, client() as made:
+        found = await get(made, server.url)
+        assert (found.status, found.body) == (403, b"half")
+        async with made.stream(server.url, silence=1.0) as stream:
+            assert (await stream.error()).body == b"half"
+
+
+async def test_an_error_in_place_of_a_stream_has_a_deadline() -> None:
+    answer = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nhalf"
+    async with serving(answer) as server, client() as made, made.stream(server.url, silence=0.1) as stream:
+        assert (await stream.error()).status == 403
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1",
+        "http://h:x/",
+        "http://h:99999/",
+        "ftp://h/",
+        "/path",
+        "http:///x",
+        f"http://{'x' * 64}.y/",
+    ],
+)
+async def test_an_address_that_is_none_has_a_reason(url: str) -> None:
+    assert (await fault_of(url)).reason == "garbage"
+
+
 async def test_a_redirect_is_an_answer_like_any_other() -> None:
     async with (
         serving(b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n") as server,

@@ -8,7 +8,7 @@ import ssl
 import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -82,8 +82,11 @@ class HttpStream:
             yield piece
 
     async def error(self) -> HttpAnswer:
-        """Read what the server says instead of the stream. Raises HttpFault."""
-        body = await _body(self._connection, ERROR_BYTES, is_cut=True)
+        """Return what the server says instead of the stream, as far as it comes in time."""
+        body = b""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._silence):
+                body = await _start(self._connection)
         return HttpAnswer(self.status, self._head.headers, body)
 
     async def _piece(self) -> bytes:
@@ -131,14 +134,14 @@ class HttpClient:
         limit: int,
     ) -> HttpAnswer:
         """Raises HttpFault. `limit` is for the bytes of the body as it comes."""
-        address = urlsplit(url)
+        address = _address(url)
         try:
             with faults():
                 async with asyncio.timeout(seconds), self._slots:
                     connection, head = await self._sent(method, address, headers, body)
                     try:
                         is_error = head.status >= 300
-                        found = await _body(connection, ERROR_BYTES if is_error else limit, is_cut=is_error)
+                        found = await (_start(connection) if is_error else _body(connection, limit))
                     finally:
                         self._release(connection, address)
         except TimeoutError:
@@ -150,7 +153,7 @@ class HttpClient:
         self, url: str, headers: Headers | None = None, *, silence: float
     ) -> AsyncIterator[HttpStream]:
         """GET an answer that may have no end. Raises HttpFault."""
-        address = urlsplit(url)
+        address = _address(url)
         async with self._slots:
             try:
                 with faults():
@@ -249,6 +252,8 @@ def faults() -> Iterator[None]:
     except OSError as error:
         kind = ConnectionRefused if isinstance(error, ConnectionRefusedError) else HttpFault
         raise kind("unreachable", _words(error)) from None
+    except UnicodeError:
+        raise HttpFault("garbage", "the host name is not valid") from None
     except ConnectionGone:
         raise HttpFault("unreachable", "the connection was closed without an answer") from None
 
@@ -276,15 +281,33 @@ async def _socket(host: str, port: int) -> socket.socket:
     raise errors[0] if errors else OSError(f"{host} has no address")
 
 
-async def _body(connection: Connection, limit: int, *, is_cut: bool) -> bytes:
+async def _body(connection: Connection, limit: int) -> bytes:
     body = bytearray()
     while piece := await connection.read():
         body += piece
         if len(body) > limit:
-            if is_cut:
-                return bytes(body[:limit])
             raise _too_large(limit)
     return bytes(body)
+
+
+async def _start(connection: Connection) -> bytes:
+    """Return the start of an error's body, as far as it comes."""
+    body = bytearray()
+    with suppress(HttpFault, ConnectionGone, OSError):
+        while len(body) < ERROR_BYTES and (piece := await connection.read()):
+            body += piece
+    return bytes(body[:ERROR_BYTES])
+
+
+def _address(url: str) -> SplitResult:
+    try:
+        address = urlsplit(url)
+        _ = address.port  # urlsplit checks the port only when it is read
+    except ValueError:
+        raise HttpFault("garbage", "the URL is not valid") from None
+    if address.scheme not in _PORTS or not address.hostname:
+        raise HttpFault("garbage", "the URL is not one of HTTP")
+    return address
 
 
 def _request(method: str, address: SplitResult, headers: Headers, body: bytes) -> bytes:
