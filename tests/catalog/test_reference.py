@@ -14,7 +14,7 @@ FAMILIES = {row.family for row in CATALOG}
 
 
 def row(family: str, *labels: str) -> Metric:
-    (found,) = [one for one in families()[family] if one.label_values == labels]
+    (found,) = [row for row in families()[family] if row.label_values == labels]
     return found
 
 
@@ -24,7 +24,7 @@ def test_the_page_in_the_docs_is_fresh() -> None:
 
 def test_the_page_has_one_line_per_family_and_per_row_with_other_names() -> None:
     lines = [line for line in markdown().splitlines() if line.startswith("| `podgpu_")]
-    assert len(lines) == len(FAMILIES) + sum(bool(aliases(one)) for one in CATALOG)
+    assert len(lines) == len(FAMILIES) + sum(bool(aliases(row)) for row in CATALOG)
     assert {line.split("`")[1] for line in lines[: len(FAMILIES)]} == FAMILIES
 
 
@@ -50,13 +50,13 @@ def test_every_group_can_be_read_off() -> None:
 
 def test_the_json_has_one_object_per_row() -> None:
     listed = json.loads(rows_as_json())
-    assert [(one["name"], tuple(one["labels"].values())) for one in listed] == [
-        (one.family, one.label_values) for one in CATALOG
+    assert [(row["name"], tuple(row["labels"].values())) for row in listed] == [
+        (row.family, row.label_values) for row in CATALOG
     ]
 
 
 def test_the_json_has_everything_about_a_row() -> None:
-    (told,) = [one for one in json.loads(rows_as_json()) if one["name"] == "podgpu_gpu_memory_used_bytes"]
+    (told,) = [row for row in json.loads(rows_as_json()) if row["name"] == "podgpu_gpu_memory_used_bytes"]
     assert told["mig_name"] == "podgpu_mig_memory_used_bytes"
     assert (told["type"], told["unit"], told["cadence"]) == ("gauge", "bytes", "every cycle")
     assert (told["topic"], told["group"]) == ("Memory", "memory")
@@ -86,8 +86,8 @@ def test_units_are_read_off_the_name() -> None:
 
 
 def test_only_rows_with_twins_name_them() -> None:
-    named = {one["name"] for one in json.loads(rows_as_json()) if one["mig_name"]}
-    assert named == {Scope.GPU.prefix + one.name for one in CATALOG if one.mig}
+    named = {row["name"] for row in json.loads(rows_as_json()) if row["mig_name"]}
+    assert named == {Scope.GPU.prefix + claim.name for claim in CATALOG if claim.mig}
 
 
 def test_the_listing_says_what_the_page_has_by_default() -> None:

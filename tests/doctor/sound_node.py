@@ -115,13 +115,13 @@ def without(*names: str) -> Snapshot:
 
 
 def with_readings(card: Card, **values: float) -> Card:
-    kept = tuple(one for one in card.readings if one.metric not in values)
+    kept = tuple(reading for reading in card.readings if reading.metric not in values)
     return replace(card, readings=(*kept, *(Reading(name, value) for name, value in values.items())))
 
 
 def held_by(*holders: Holder) -> tuple[Card, ...]:
     """The cards, with processes of these owners and of nobody else."""
-    processes = tuple(Process(pid=one.pid, kinds=("compute",), holder=one) for one in holders)
+    processes = tuple(Process(pid=holder.pid, kinds=("compute",), holder=holder) for holder in holders)
     tenant = replace(TENANT, processes=())
     return replace(WHOLE, tenants=(tenant,), rest=(replace(REST, processes=processes),)), SPLIT
 
@@ -133,5 +133,7 @@ def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check] = CHEC
 
 def found(check: str, snapshot: Snapshot = SOUND, machine: Machine = HERE, **changes: Any) -> Finding:
     """Return the one finding of that check, on the snapshot with these fields changed."""
-    (finding,) = (one for one in examine(replace(snapshot, **changes), machine) if one.id == check)
+    (finding,) = (
+        finding for finding in examine(replace(snapshot, **changes), machine) if finding.id == check
+    )
     return finding

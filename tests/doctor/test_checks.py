@@ -55,15 +55,15 @@ ELSEWHERE = Machine(now=NOW + 1, is_remote=True)
 
 def test_on_a_sound_node_every_check_passes_and_gives_no_advice() -> None:
     findings = examine(SOUND, HERE)
-    assert {one.status for one in findings} == {Status.PASS}
-    assert not any(one.advice for one in findings)
+    assert {finding.status for finding in findings} == {Status.PASS}
+    assert not any(finding.advice for finding in findings)
 
 
 def test_ids_are_unique_dotted_and_stand_by_area() -> None:
     ids = [check.id for check in CHECKS]
     assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch(r"[a-z]+\.([a-z]+(-[a-z]+)*|\*)", one) for one in ids)
-    areas = [one.partition(".")[0] for one in ids]
+    assert all(re.fullmatch(r"[a-z]+\.([a-z]+(-[a-z]+)*|\*)", device_id) for device_id in ids)
+    areas = [device_id.partition(".")[0] for device_id in ids]
     assert len([area for area, _ in groupby(areas)]) == len(set(areas))
 
 
@@ -93,7 +93,7 @@ def test_a_part_that_is_down_fails_its_check_with_its_reason_and_advice(
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_no_part_that_is_down_goes_untold(part: str, reason: str) -> None:
     findings = examine(with_down(part, reason), HERE)
-    assert any(one.status in (Status.WARN, Status.FAIL) and one.advice for one in findings)
+    assert any(finding.status in (Status.WARN, Status.FAIL) and finding.advice for finding in findings)
 
 
 def test_what_passes_by_itself_is_a_warning() -> None:
@@ -102,7 +102,7 @@ def test_what_passes_by_itself_is_a_warning() -> None:
 
 def test_without_a_driver_the_cards_are_not_judged() -> None:
     snapshot = replace(with_down("nvml", "driver_not_loaded"), cards=())
-    judged = {one.id: one.status for one in examine(snapshot, HERE)}
+    judged = {finding.id: finding.status for finding in examine(snapshot, HERE)}
     assert judged["nvml.gpus"] is Status.SKIP
     assert {status for check, status in judged.items() if check.startswith(("gpu.", "mig."))} == {Status.SKIP}
 
@@ -215,7 +215,7 @@ def test_a_machine_without_kubernetes_has_nothing_to_answer_for() -> None:
         parts=tuple(part for part in SOUND.parts if part.name in ("nvml", "procfs")),
         cards=held_by(Holder(pid=42, kind="host")),
     )
-    judged = {one.id: one.status for one in examine(bare, replace(HERE, in_pod=False))}
+    judged = {finding.id: finding.status for finding in examine(bare, replace(HERE, in_pod=False))}
     about = [status for check, status in judged.items() if check.startswith(("kubelet.", "api.", "pods."))]
     assert set(about) == {Status.SKIP}
 
@@ -330,8 +330,10 @@ def test_names_from_pods_never_steer_the_terminal(pod: str, resource: str, reaso
             ),
         ),
     )
-    for one in examine(snapshot, HERE):
-        assert not re.search("[\x00-\x1f\x7f-\x9f\ud800-\udfff]", one.id + one.detail + one.advice)
+    for finding in examine(snapshot, HERE):
+        assert not re.search(
+            "[\x00-\x1f\x7f-\x9f\ud800-\udfff]", finding.id + finding.detail + finding.advice
+        )
 
 
 def test_an_empty_snapshot_is_judged_without_a_crash() -> None:
@@ -356,9 +358,9 @@ def test_a_process_on_two_cards_has_one_owner() -> None:
 )
 def test_counters_that_cannot_be_had_are_named(missing: tuple[str, ...] | None, status: str) -> None:
     (finding,) = (
-        one
-        for one in examine(SOUND, replace(HERE, missing_fields=missing))
-        if one.id == "dialect.dcgm-fields"
+        finding
+        for finding in examine(SOUND, replace(HERE, missing_fields=missing))
+        if finding.id == "dialect.dcgm-fields"
     )
     assert finding.status == status
     assert all(field in finding.detail for field in missing or ())
@@ -366,13 +368,15 @@ def test_counters_that_cannot_be_had_are_named(missing: tuple[str, ...] | None, 
 
 def test_a_page_of_metrics_is_not_asked_for_what_only_the_driver_knows() -> None:
     page = replace(without("nvml"), cards=PAGE)
-    judged = {one.id: one.status for one in examine(page, HERE)}
+    judged = {finding.id: finding.status for finding in examine(page, HERE)}
     assert {judged[f"nvml.{check}"] for check in ("library", "processes", "profiling")} == {Status.SKIP}
 
 
 def test_pages_of_all_nodes_are_judged_by_what_pages_can_tell() -> None:
     parts = (PartStatus(name="dcgm", up=True), PartStatus(name="apiserver", up=True))
-    judged = {one.id: one.status for one in examine(replace(SOUND, parts=parts, cards=PAGE), HERE)}
+    judged = {
+        finding.id: finding.status for finding in examine(replace(SOUND, parts=parts, cards=PAGE), HERE)
+    }
     assert judged["kubelet.socket"] is Status.SKIP
     assert judged["mig.profiling"] is Status.SKIP
     assert Status.FAIL not in judged.values()
@@ -381,6 +385,6 @@ def test_pages_of_all_nodes_are_judged_by_what_pages_can_tell() -> None:
 def test_a_page_that_cannot_be_had_is_the_cause_and_not_the_driver() -> None:
     broken = PartStatus(name="dcgm", up=False, fault=Fault(reason="page_unreachable"))
     snapshot = replace(SOUND, parts=(broken,), cards=())
-    judged = {one.id: one.status for one in examine(snapshot, HERE)}
+    judged = {finding.id: finding.status for finding in examine(snapshot, HERE)}
     assert (judged["nvml.gpus"], judged["part.dcgm"]) == (Status.SKIP, Status.FAIL)
     assert judged["kubelet.socket"] is Status.SKIP

@@ -12,7 +12,7 @@ FRESH = ClusterNode(name="gpu-node-1", state="fresh", origin="agent", snapshot=S
 
 def judged(*nodes: ClusterNode, parts: tuple[PartStatus, ...] = ()) -> dict[str, tuple[Status, str]]:
     cluster = reconclude(Cluster(taken_at=NOW, version="1", nodes=nodes, parts=parts), SETTINGS)
-    return {one.id: (one.status, one.detail) for one in examine_cluster(cluster)}
+    return {finding.id: (finding.status, finding.detail) for finding in examine_cluster(cluster)}
 
 
 def test_a_sound_cluster_passes() -> None:

@@ -19,21 +19,23 @@ def test_a_check_that_breaks_fails_by_itself_and_the_others_go_on(name: str) -> 
     before, after = CHECKS[:5], CHECKS[5:]
     broken = Check(name, "It never works.", "Nothing helps.", breaks)
     findings = examine(SOUND, HERE, (*before, broken, *after))
-    (finding,) = (one for one in findings if one.id == name)
+    (finding,) = (finding for finding in findings if finding.id == name)
     assert finding.status is Status.FAIL
     assert (
         finding.detail
         == "this check broke, which is a bug in podgpu: ZeroDivisionError: nine\ufffd[31m lives "
     )
     assert "report" in finding.advice
-    assert [one for one in findings if one.id != name] == list(examine(SOUND, HERE))
+    assert [finding for finding in findings if finding.id != name] == list(examine(SOUND, HERE))
 
 
 def test_one_that_breaks_halfway_through_its_names_is_one_failure() -> None:
     nonsense = Check(
         "part.*", "It never works.", "Nothing helps.", lambda *_: {"a": passed("fine"), "b": None}
     )
-    assert [(one.id, one.status) for one in examine(SOUND, HERE, [nonsense])] == [("part.*", Status.FAIL)]
+    assert [(finding.id, finding.status) for finding in examine(SOUND, HERE, [nonsense])] == [
+        ("part.*", Status.FAIL)
+    ]
 
 
 def heat(snapshot: Snapshot, _: Machine) -> CheckResult:

@@ -24,7 +24,9 @@ def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
         tenants=(idle, Tenant(container=ContainerRef("ml", "sly-0", "c"), processes=(PROCESS,)), hider),
         balance=replace(WHOLE.balance, switching_ratio=0.3),
     )
-    sick = replace(sick, readings=tuple(one for one in sick.readings if one != Reading("recovery_action", 0)))
+    sick = replace(
+        sick, readings=tuple(reading for reading in sick.readings if reading != Reading("recovery_action", 0))
+    )
     lost = replace(SPLIT, fault=Fault(reason="lost"))
     late = PartStatus(name="workloads", up=True, fault=Fault(reason="too_many"))
     unknown = Allocation(namespace="ml", pod="p", container="c", resource="example.com/gpu", device_id="X")
@@ -41,10 +43,10 @@ def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
     told = examine(snapshot, HERE)
     for problem in snapshot.insight.problems:
         words = problem.text.removeprefix("workloads: ").rstrip(".")
-        statuses = {one.status for one in told if words in one.detail}
+        statuses = {finding.status for finding in told if words in finding.detail}
         assert statuses == {Status.FAIL if problem.severity == "critical" else Status.WARN}, problem
 
 
 def test_a_snapshot_without_conclusions_is_not_called_sound() -> None:
     findings = doctor.examine(SOUND, HERE)
-    assert Status.FAIL in {one.status for one in findings if one.id == "gpu.xid"}
+    assert Status.FAIL in {finding.status for finding in findings if finding.id == "gpu.xid"}

@@ -37,9 +37,9 @@ def test_json_has_the_same_findings_and_their_counts(golden: Golden) -> None:
     text = rendering.json(SOUND, FINDINGS)
     golden("doctor.json", text)
     document = json.loads(text)
-    assert [one["id"] for one in document["checks"]] == [one.id for one in FINDINGS]
+    assert [finding["id"] for finding in document["checks"]] == [finding.id for finding in FINDINGS]
     assert sum(document["counts"].values()) == len(FINDINGS)
-    assert all(set(one) == {"id", "status", "detail", "advice"} for one in document["checks"])
+    assert all(set(finding) == {"id", "status", "detail", "advice"} for finding in document["checks"])
 
 
 def test_every_check_is_documented_with_its_meaning_and_cure() -> None:

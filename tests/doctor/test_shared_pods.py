@@ -23,11 +23,13 @@ def test_rows_of_their_own_are_suggested_where_pods_share_a_card(
     second = Tenant(container=other, claims=(replace(TENANT.claims[0], container=other),))
     shared = replace(SOUND, cards=(replace(WHOLE, tenants=(TENANT, second)),))
     (finding,) = (
-        one for one in examine(shared, replace(HERE, splits_shared=splits)) if one.id == "dialect.shared-pods"
+        finding
+        for finding in examine(shared, replace(HERE, splits_shared=splits))
+        if finding.id == "dialect.shared-pods"
     )
     assert (finding.status, finding.detail) == (status, detail)
 
 
 def test_a_card_of_one_pod_needs_no_rows_of_their_own() -> None:
-    (finding,) = (one for one in examine(SOUND, HERE) if one.id == "dialect.shared-pods")
+    (finding,) = (finding for finding in examine(SOUND, HERE) if finding.id == "dialect.shared-pods")
     assert finding.detail == "no GPU is shared by several pods now"

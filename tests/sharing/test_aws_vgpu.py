@@ -17,14 +17,15 @@ OFFERED = [f"{card}-{part}" for card in (ONE, TWO) for part in range(10)]
 
 def held(*ids: str, pod: str = "p", resource: str = aws_vgpu.RESOURCE) -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
+        for device_id in ids
     ]
 
 
 def inventory(
     allocations: Sequence[Allocation], offered: Sequence[str] = OFFERED, pods: Sequence[Pod] = ()
 ) -> Inventory:
-    return Inventory(DEVICES, allocations, [(aws_vgpu.RESOURCE, one) for one in offered], pods)
+    return Inventory(DEVICES, allocations, [(aws_vgpu.RESOURCE, device_id) for device_id in offered], pods)
 
 
 def found(allocations: Sequence[Allocation], offered: Sequence[str] = OFFERED) -> list[Claim]:
@@ -46,15 +47,15 @@ def test_while_nothing_is_offered_a_share_is_not_known() -> None:
     "device_id", [ONE, f"{ONE}-", f"{ONE}-x", f"{ONE}-٣", f"{ONE}-1-1", "GPU-9-1", "-1", ""]
 )
 def test_what_is_no_part_of_a_card_here_stays_visible(device_id: str) -> None:
-    (one,) = held(device_id)
-    assert found([one]) == []
-    assert not aws_vgpu.explains(one, inventory([one]))
+    (allocation,) = held(device_id)
+    assert found([allocation]) == []
+    assert not aws_vgpu.explains(allocation, inventory([allocation]))
 
 
 def test_the_same_id_of_another_resource_is_another_system() -> None:
-    (one,) = held(f"{ONE}-1", resource="nvidia.com/gpu")
-    assert found([one]) == []
-    assert not aws_vgpu.explains(one, inventory([one]))
+    (allocation,) = held(f"{ONE}-1", resource="nvidia.com/gpu")
+    assert found([allocation]) == []
+    assert not aws_vgpu.explains(allocation, inventory([allocation]))
 
 
 def test_a_pod_that_has_ended_holds_nothing() -> None:
@@ -70,7 +71,7 @@ def test_no_id_brings_more_than_there_is(ids: list[str], offered: list[str]) -> 
     allocations = held(*ids)
     node = inventory(allocations, offered)
     claims = list(aws_vgpu.claims(node))
-    explained = [one.device_id for one in allocations if aws_vgpu.explains(one, node)]
+    explained = [allocation.device_id for allocation in allocations if aws_vgpu.explains(allocation, node)]
     assert explained == [claim.device_id for claim in claims]
     for card in (ONE, TWO):
         assert sum(claim.share for claim in claims if claim.gpu == card) < 1 + 1e-9

@@ -39,7 +39,7 @@ def files(spec: str, holders: str, folders: str, phase: str = "Running") -> dict
         for number, name in enumerate(folders)
     ]
     node = Inventory([Device(gpu=Gpu(uuid=CARD, index=0))], [*given, network], (), [pod], vgpus=written)
-    return {folders[one.index]: one.container for one in node.vgpus}
+    return {folders[vgpu.index]: vgpu.container for vgpu in node.vgpus}
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,13 @@ DEVICES = (
 
 def held(*ids: str, pod: str = "p", resource: str = gke.RESOURCE) -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
+        for device_id in ids
     ]
 
 
 def inventory(allocations: Sequence[Allocation], *offered: str, pods: Sequence[Pod] = ()) -> Inventory:
-    return Inventory(DEVICES, allocations, [(gke.RESOURCE, one) for one in offered], pods)
+    return Inventory(DEVICES, allocations, [(gke.RESOURCE, device_id) for device_id in offered], pods)
 
 
 def found(allocations: Sequence[Allocation], *offered: str, pods: Sequence[Pod] = ()) -> list[Claim]:
@@ -76,15 +77,15 @@ def test_an_id_names_a_card_by_its_minor_and_an_instance_by_its_gpu_instance(
     ],
 )
 def test_what_this_node_lacks_is_no_claim_and_stays_visible(device_id: str) -> None:
-    (one,) = held(device_id)
-    assert found([one]) == []
-    assert not gke.explains(one, inventory([one]))
+    (allocation,) = held(device_id)
+    assert found([allocation]) == []
+    assert not gke.explains(allocation, inventory([allocation]))
 
 
 def test_another_resource_is_another_system() -> None:
-    (one,) = held("nvidia4", resource="example.com/gpu")
-    assert found([one]) == []
-    assert not gke.explains(one, inventory([one]))
+    (allocation,) = held("nvidia4", resource="example.com/gpu")
+    assert found([allocation]) == []
+    assert not gke.explains(allocation, inventory([allocation]))
 
 
 def test_a_share_is_what_is_held_of_all_replicas_of_that_device() -> None:
@@ -123,14 +124,16 @@ def test_no_id_brings_more_than_there_is(ids: list[str], offered: list[str]) -> 
     allocations = held(*ids)
     node = inventory(allocations, *offered)
     claims = list(gke.claims(node))
-    explained = [one.device_id for one in allocations if gke.explains(one, node)]
-    assert sorted(explained) == sorted(one.device_id for one in claims)
+    explained = [allocation.device_id for allocation in allocations if gke.explains(allocation, node)]
+    assert sorted(explained) == sorted(claim.device_id for claim in claims)
     for claim in claims:
         assert claim.gpu in (PLAIN, CUT)
         shared = [
-            one for one in claims if "vgpu" in one.device_id and (one.gpu, one.mig) == (claim.gpu, claim.mig)
+            claim
+            for claim in claims
+            if "vgpu" in claim.device_id and (claim.gpu, claim.mig) == (claim.gpu, claim.mig)
         ]
-        assert sum(one.share for one in shared) < 1 + 1e-9
+        assert sum(claim.share for claim in shared) < 1 + 1e-9
 
 
 # --- MPS ---
@@ -142,7 +145,7 @@ CLIENT, SERVER, OTHER = ("mps",), ("compute",), ("compute",)
 def shared_card(*kinds: tuple[str, ...], mode: float | None = None) -> Device:
     readings = [Reading("memory_total_bytes", 1000.5 * MIB)]
     readings += [] if mode is None else [Reading("compute_mode", mode)]
-    processes = tuple(Process(pid=pid, kinds=one) for pid, one in enumerate(kinds, 1))
+    processes = tuple(Process(pid=pid, kinds=found) for pid, found in enumerate(kinds, 1))
     return Device(gpu=Gpu(uuid=PLAIN, index=0, minor=4), readings=tuple(readings), processes=processes)
 
 
@@ -161,7 +164,7 @@ def test_mps_limits_a_container_to_all_its_parts_in_whole_mib_and_per_cent(devic
 @pytest.mark.parametrize("device", [shared_card(OTHER, OTHER), shared_card(mode=0.0), shared_card()])
 def test_time_sharing_limits_nothing(device: Device) -> None:
     claims = list(gke.claims(of_three("nvidia4/vgpu0", "nvidia4/vgpu2", device=device)))
-    assert [(one.memory_limit_bytes, one.core_limit_ratio) for one in claims] == [(None, None)] * 2
+    assert [(claim.memory_limit_bytes, claim.core_limit_ratio) for claim in claims] == [(None, None)] * 2
 
 
 def test_while_nobody_runs_it_is_not_known_whether_there_are_limits() -> None:

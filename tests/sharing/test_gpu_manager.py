@@ -59,7 +59,7 @@ def found(allocations: Sequence[Allocation], *pods: Pod) -> list[Claim]:
 
 def unexplained(allocations: Sequence[Allocation], *pods: Pod) -> list[Allocation]:
     node = inventory(allocations, *pods)
-    return [one for one in allocations if not gpu_manager.explains(one, node)]
+    return [allocation for allocation in allocations if not gpu_manager.explains(allocation, node)]
 
 
 def test_a_part_of_a_card_is_found_by_the_minor_in_the_note() -> None:
@@ -82,7 +82,7 @@ def test_a_part_is_limited_to_its_cores_or_to_what_the_pod_says(
         pod = msgspec.structs.replace(pod, annotations={**pod.annotations, gpu_manager.CORE_LIMIT: note})
     (claim,) = found(held(30, 16), pod)
     assert (claim.share, claim.core_limit_ratio) == (0.3, limit)
-    assert [one.core_limit_ratio for one in found(held(100, 1), pod)] == [None]
+    assert [allocation.core_limit_ratio for allocation in found(held(100, 1), pod)] == [None]
 
 
 def test_whole_cards_have_all_of_their_memory() -> None:
@@ -236,16 +236,16 @@ def test_no_note_claims_more_than_is_held_or_a_card_that_is_not_here(
     notes: list[str], sizes: list[tuple[int, int]], spec: list[str]
 ) -> None:
     allocations = [
-        one
+        allocation
         for place, (cores, blocks) in enumerate(sizes)
-        for one in held(cores, blocks, container=f"c{place}")
+        for allocation in held(cores, blocks, container=f"c{place}")
     ]
     pod = noted(*notes, spec=spec)
     claims = found(allocations, pod)
     assert {claim.gpu for claim in claims} <= {ZERO, ONE, TWO}
     placed = {claim.container.container for claim in claims}
-    assert {one.container for one in allocations} - placed == {
-        one.container for one in unexplained(allocations, pod)
+    assert {allocation.container for allocation in allocations} - placed == {
+        allocation.container for allocation in unexplained(allocations, pod)
     }
     for place, (cores, _) in enumerate(sizes):
         shares = [claim.share for claim in claims if claim.container.container == f"c{place}"]

@@ -68,7 +68,9 @@ def found(
 
 def units(claims: Sequence[Claim]) -> dict[tuple[str, str], int]:
     """Container and card -> whole GiB."""
-    return {(one.container.container, one.gpu): (one.memory_limit_bytes or 0) // GIB for one in claims}
+    return {
+        (claim.container.container, claim.gpu): (claim.memory_limit_bytes or 0) // GIB for claim in claims
+    }
 
 
 def offers(of_card: int) -> list[tuple[str, str]]:
@@ -87,7 +89,7 @@ def test_where_index_and_number_in_dev_are_two_cards_it_is_not_decided() -> None
     assert list(gpushare.claims(node)) == []
     (either,) = ambiguous_claims(node, [gpushare.SYSTEM])
     assert either.usual is None
-    assert [[(one.gpu, one.share) for one in reading] for reading in either.options] == [
+    assert [[(claim.gpu, claim.share) for claim in reading] for reading in either.options] == [
         [(TWO, 0.25)],
         [(ONE, 0.25)],
     ]
@@ -263,7 +265,7 @@ def test_no_note_claims_more_than_the_kubelet_gave(
     note: str, minor: str, of_card: str, counts: dict[str, int], phase: str
 ) -> None:
     notes = {gpushare.SPREAD: note, gpushare.NUMBER: minor, gpushare.UNITS_OF_CARD: of_card}
-    allocations = [one for name, count in counts.items() for one in given(count, name)]
+    allocations = [allocation for name, count in counts.items() for allocation in given(count, name)]
     seen = node(allocations, noted(notes, "a", "b", phase=phase), offered=offers(140))
     claims = list(gpushare.claims(seen))
     for name, count in counts.items():
@@ -271,5 +273,7 @@ def test_no_note_claims_more_than_the_kubelet_gave(
         assert sum(shares) <= count / 140 + 1e-9
     assert all(claim.gpu in (ONE, TWO) for claim in claims)
     placed = {claim.container.container for claim in claims}
-    placed |= {one.container.container for one in gpushare.ambiguous_claims(seen)}
-    assert {one.container for one in allocations if gpushare.explains(one, seen)} == placed
+    placed |= {claim.container.container for claim in gpushare.ambiguous_claims(seen)}
+    assert {
+        allocation.container for allocation in allocations if gpushare.explains(allocation, seen)
+    } == placed

@@ -82,7 +82,7 @@ def test_a_pod_may_have_fractions_of_several_cards() -> None:
     reserved = reservation("a"), reservation("b", "gpu-reservation-n-b")
     listed = holds(ZERO), holds(ONE, "gpu-reservation-n-b")
     both = tenant("a", "b", gpu_fraction="0.5", gpu_fraction_num_devices="2")
-    claims = [(one.gpu, one.share) for one in found(*reserved, both, listed=listed)]
+    claims = [(claim.gpu, claim.share) for claim in found(*reserved, both, listed=listed)]
     assert claims == [(ZERO, 0.5), (ONE, 0.5)]
 
 

@@ -203,7 +203,9 @@ def test_two_pods_of_one_name_have_each_their_own() -> None:
     first = noted(note({"minor": 1, "resources": HALF}), "log", "work", uid="a")
     second = noted(note({"minor": 0, "resources": HALF}), "only", uid="b")
     node = Inventory(DEVICES, [listed("1", "nvidia.com/gpu", "work")], (), [first, second])
-    claims = [(one.gpu, one.container.pod_uid, one.container.container) for one in koordinator.claims(node)]
+    claims = [
+        (claim.gpu, claim.container.pod_uid, claim.container.container) for claim in koordinator.claims(node)
+    ]
     assert claims == [(ONE, "a", ""), (ZERO, "b", "only")]
 
 

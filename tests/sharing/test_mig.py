@@ -29,7 +29,8 @@ DEVICES = (card(ONE, 0, (SMALL, 7, 0), (LEFT, 1, 0), (RIGHT, 1, 1)), card(TWO, 1
 
 def held(*ids: str, resource: str = "nvidia.com/gpu", pod: str = "p") -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
+        for device_id in ids
     ]
 
 
@@ -87,14 +88,14 @@ def test_a_replica_of_an_old_id_is_a_share_of_that_instance() -> None:
     ],
 )
 def test_what_this_node_lacks_is_no_claim_and_is_named(device_id: str) -> None:
-    (one,) = held(device_id)
-    assert found(one) == []
-    assert unclaimed(Inventory(DEVICES, [one]), SYSTEMS) == (one,)
+    (allocation,) = held(device_id)
+    assert found(allocation) == []
+    assert unclaimed(Inventory(DEVICES, [allocation]), SYSTEMS) == (allocation,)
 
 
 @given(st.text() | st.from_regex(rf"MIG-({ONE}|{TWO})/[0-9]{{0,2}}/[0-9]{{0,2}}", fullmatch=True))
 def test_an_id_is_one_instance_or_none(device_id: str) -> None:
-    (one,) = held(device_id)
-    made = list(mig.claims(Inventory(DEVICES, [one])))
-    assert len(made) == mig.explains(one, Inventory(DEVICES, [one]))
+    (allocation,) = held(device_id)
+    made = list(mig.claims(Inventory(DEVICES, [allocation])))
+    assert len(made) == mig.explains(allocation, Inventory(DEVICES, [allocation]))
     assert {claim.mig for claim in made} <= {SMALL, LEFT, RIGHT, OTHER}

@@ -25,7 +25,8 @@ def cards(*uuids: str) -> list[Device]:
 
 def given(resource: str, *ids: str) -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod="p", container="c", resource=resource, device_id=one) for one in ids
+        Allocation(namespace="ns", pod="p", container="c", resource=resource, device_id=device_id)
+        for device_id in ids
     ]
 
 
@@ -105,7 +106,7 @@ def test_a_spread_of_fewer_units_than_there_are_ids_is_stretched() -> None:
     held = given("aliyun.com/gpu-mem", *(f"{TWO}-_-{n}" for n in range(40)))
     offered = [("aliyun.com/gpu-mem", f"{uuid}-_-{n}") for uuid in (ONE, TWO) for n in range(80)]
     note = json.dumps({"0": {"0": 1, "1": 1}})
-    assert [one.share for one in found(pod({SPREAD: note}, {}), held, offered)] == [0.25, 0.25]
+    assert [claim.share for claim in found(pod({SPREAD: note}, {}), held, offered)] == [0.25, 0.25]
 
 
 def test_a_card_of_a_million_units_is_not_believed() -> None:
@@ -203,7 +204,7 @@ def test_who_strikes_his_note_out_keeps_the_card_that_it_named(
         return claims(Inventory(cards(ONE, TWO), ids, (), pods), systems(), before=before)
 
     first = claimed([pod(notes, limits)], held, ())
-    assert [(one.gpu, one.share) for one in first] == [(ONE, 0.5)]
+    assert [(claim.gpu, claim.share) for claim in first] == [(ONE, 0.5)]
     struck = pod(later, limits)
     assert claimed([struck], held, claimed([struck], held, first)) == first
     assert claimed([], held, first) == claimed([pod(later, limits, "Succeeded")], held, first) == ()

@@ -20,7 +20,8 @@ SYSTEMS = systems()
 
 def given(*ids: str, pod: str = "p", resource: str = "nvidia.com/gpu") -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
+        for device_id in ids
     ]
 
 
@@ -66,7 +67,7 @@ def test_a_card_without_a_number_is_whole_and_nobodys_in_parts() -> None:
     three = [*DEVICES, Device(gpu=Gpu(uuid="GPU-2", index=2))]
     node = Inventory(three, given("GPU-2") + given("GPU-2-0", pod="q"), ratios=[2, 2])
     assert told(list(claims(node, SYSTEMS))) == [("GPU-2", "exclusive", 1.0)]
-    assert [one.device_id for one in unclaimed(node, SYSTEMS)] == ["GPU-2-0"]
+    assert [allocation.device_id for allocation in unclaimed(node, SYSTEMS)] == ["GPU-2-0"]
 
 
 def test_a_ratio_of_one_leaves_a_card_whole() -> None:

@@ -18,7 +18,7 @@ PLAIN, CLIENT = ("compute",), ("compute", "mps")
 
 
 def card(*kinds: tuple[str, ...], readings: tuple[Reading, ...] = TOTAL) -> Device:
-    processes = tuple(Process(pid=pid, kinds=one) for pid, one in enumerate(kinds, 1))
+    processes = tuple(Process(pid=pid, kinds=found) for pid, found in enumerate(kinds, 1))
     return Device(gpu=Gpu(uuid=ONE, index=0), readings=readings, processes=processes)
 
 
@@ -34,7 +34,8 @@ INSTANCE = Device(
 
 def held(*ids: str, pod: str = "p", resource: str = SHARED) -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
+        for device_id in ids
     ]
 
 
@@ -117,9 +118,9 @@ def test_a_pod_that_has_ended_holds_nothing() -> None:
     ],
 )
 def test_what_is_no_replica_of_a_device_here_stays_visible(device_id: str) -> None:
-    (one,) = held(device_id)
-    assert found([one]) == []
-    assert not replicas.explains(one, Inventory([SLICED, INSTANCE], [one]))
+    (allocation,) = held(device_id)
+    assert found([allocation]) == []
+    assert not replicas.explains(allocation, Inventory([SLICED, INSTANCE], [allocation]))
 
 
 IDS = st.text() | st.builds(
@@ -132,9 +133,9 @@ IDS = st.text() | st.builds(
 @example([f"{ONE}::0", f"{ONE}::00"], [])
 def test_no_id_brings_more_than_there_is(ids: list[str], allocatable: list[str]) -> None:
     allocations = held(*ids)
-    node = Inventory([SERVED, INSTANCE], allocations, [(SHARED, one) for one in allocatable])
+    node = Inventory([SERVED, INSTANCE], allocations, [(SHARED, device_id) for device_id in allocatable])
     claims = list(replicas.claims(node))
-    explained = [one.device_id for one in allocations if replicas.explains(one, node)]
+    explained = [allocation.device_id for allocation in allocations if replicas.explains(allocation, node)]
     assert explained == [claim.device_id for claim in claims]
     for device in (ONE, SLICE):
         mine = [claim for claim in claims if device in (claim.gpu, claim.mig)]
@@ -199,7 +200,7 @@ def test_a_card_that_is_not_offered_since_it_is_unhealthy_is_cut_like_the_others
     held_ = held(f"{ONE}::0")
     both = Inventory([SLICED, other], held_, [*offered(), *offered("GPU-9")])
     sick = Inventory([SLICED, other], held_, offered("GPU-9"))
-    assert [one.share for stock in (both, sick) for one in replicas.claims(stock)] == [0.25, 0.25]
+    assert [claim.share for stock in (both, sick) for claim in replicas.claims(stock)] == [0.25, 0.25]
 
 
 def test_a_tenants_own_mps_on_a_card_that_is_open_to_all_limits_nobody() -> None:

@@ -23,7 +23,8 @@ SYSTEMS = systems()
 
 def given(*ids: str, resource: str = "nvidia.com/gpu", pod: str = "p") -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
+        for device_id in ids
     ]
 
 
@@ -82,14 +83,16 @@ def test_of_two_pods_with_one_id_the_one_that_is_known_to_live_has_it() -> None:
     node = inventory(given(ONE, pod="gone") + given(ONE, pod="runs"), pod("runs", "2"))
     (claim,) = claims(node, SYSTEMS)
     assert claim.container.pod == "runs"
-    assert [(one.pod, one.disputed) for one in unclaimed(node, SYSTEMS)] == [("gone", True)]
+    assert [(allocation.pod, allocation.disputed) for allocation in unclaimed(node, SYSTEMS)] == [
+        ("gone", True)
+    ]
 
 
 def test_if_nobody_knows_which_of_them_lives_neither_has_it() -> None:
     node = inventory(given(ONE, TWO, pod="one") + given(ONE, pod="other"))
     (claim,) = claims(node, SYSTEMS)
     assert (claim.container.pod, claim.gpu) == ("one", TWO), "the other card is not in doubt"
-    assert sorted(one.pod for one in unclaimed(node, SYSTEMS)) == ["one", "other"]
+    assert sorted(allocation.pod for allocation in unclaimed(node, SYSTEMS)) == ["one", "other"]
 
 
 def test_a_pod_made_again_is_the_one_that_lives() -> None:

@@ -25,8 +25,8 @@ UNITS = {index: [f"{index}-{n}" for n in range(100)] for index in range(3)}  # o
 
 def allocated(*ids: str, resource: str, container: str = "c") -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod="p", container=container, resource=resource, device_id=one)
-        for one in ids
+        Allocation(namespace="ns", pod="p", container=container, resource=resource, device_id=device_id)
+        for device_id in ids
     ]
 
 
@@ -37,16 +37,16 @@ def inventory(
     phase: str = "Running",
     spec: Sequence[str] = (),
 ) -> Inventory:
-    names = spec or sorted({one.container for one in allocations})
+    names = spec or sorted({allocation.container for allocation in allocations})
     containers = tuple(PodContainer(name=name, is_init=name == "init") for name in names)
     pod = Pod(
         namespace="ns", name="p", uid="uid", phase=phase, annotations=annotations, containers=containers
     )
     units = [
-        (resource, one)
+        (resource, device_id)
         for resource in (volcano.VGPU_MEMORY, volcano.MEMORY)
         for ids in UNITS.values()
-        for one in ids
+        for device_id in ids
     ]
     return Inventory(DEVICES, allocations, units if offered is None else offered, [pod])
 
@@ -352,4 +352,4 @@ def test_no_note_breaks_anything(note: str, index: str, given: int, units: int, 
     assert all(0.0 <= claim.share <= 1.0 and claim.gpu in seen.gpus for claim in claims)
     held = places(claims)
     assert len(held.get("c", [])) <= given
-    assert {one.container for one in ids if volcano.explains(one, seen)} == set(held)
+    assert {allocation.container for allocation in ids if volcano.explains(allocation, seen)} == set(held)

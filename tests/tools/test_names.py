@@ -55,7 +55,7 @@ def test_a_rename_leads_somewhere_and_away_from_something() -> None:
 
 
 def test_no_rename_is_of_a_version_to_come() -> None:
-    assert [one for one in RENAMES if minor_version(one.since) > minor_version(__version__)] == []
+    assert [rename for rename in RENAMES if minor_version(rename.since) > minor_version(__version__)] == []
 
 
 def test_a_release_writes_the_list_but_not_over_a_broken_promise(

@@ -21,8 +21,8 @@ def test_the_page_in_the_docs_is_fresh() -> None:
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_every_struct_and_every_field_is_described(table: Table) -> None:
     assert table.description.endswith((".", ":"))
-    assert [one.name for one in table.fields if not one.comment] == []
-    assert [one.name for one in table.fields] == list(getattr(model, table.name).__struct_fields__)
+    assert [field.name for field in table.fields if not field.comment] == []
+    assert [field.name for field in table.fields] == list(getattr(model, table.name).__struct_fields__)
 
 
 def test_every_struct_of_the_tree_has_a_table() -> None:
@@ -32,15 +32,15 @@ def test_every_struct_of_the_tree_has_a_table() -> None:
 
 
 def test_a_field_that_may_be_absent_says_so() -> None:
-    idle = next(one for one in TABLES["Tenant"].fields if one.name == "idle")
+    idle = next(field for field in TABLES["Tenant"].fields if field.name == "idle")
     assert idle.kind == "boolean, may be absent"
     assert (
-        next(one for one in TABLES["Card"].fields if one.name == "tenants").kind
+        next(field for field in TABLES["Card"].fields if field.name == "tenants").kind
         == "list of [Tenant](#tenant)"
     )
 
 
 def test_the_document_has_the_fields_of_the_page() -> None:
     document = msgspec.json.decode(json.encode(SNAPSHOT))
-    assert set(document) - {"schema"} == {one.name for one in TABLES["Snapshot"].fields}
-    assert set(document["cards"][0]) <= {one.name for one in TABLES["Card"].fields}
+    assert set(document) - {"schema"} == {field.name for field in TABLES["Snapshot"].fields}
+    assert set(document["cards"][0]) <= {field.name for field in TABLES["Card"].fields}

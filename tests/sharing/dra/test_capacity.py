@@ -31,12 +31,12 @@ def capacity(driver: str = DRIVER, device: str = "gpu-5", **capacity: str) -> Po
 
 def parts(claims: Iterable[Claim]) -> dict[str, tuple[float, int | None, float | None]]:
     return {
-        f"{one.container.pod}/{one.container.container}": (
-            round(one.share, 6),
-            one.memory_limit_bytes,
-            one.core_limit_ratio,
+        f"{claim.container.pod}/{claim.container.container}": (
+            round(claim.share, 6),
+            claim.memory_limit_bytes,
+            claim.core_limit_ratio,
         )
-        for one in claims
+        for claim in claims
     }
 
 
@@ -65,10 +65,10 @@ def test_two_parts_of_a_card_in_one_claim_are_for_two_requests() -> None:
 def test_only_parts_that_the_kubelet_lists_are_held(listed: tuple[str, ...], shares: list[float]) -> None:
     """Older kubelets list a device without its parts."""
     claim = shared(share("1", {"memory": "100Mi"}), share("2", {"memory": "200Mi"}))
-    rows = [replace(row("gpu-5"), share_id=one) for one in listed]
+    rows = [replace(row("gpu-5"), share_id=share_id) for share_id in listed]
     node = pod(container("main", "own"))
     found = held(*rows, pods=[node], claims=[claim], pools=[capacity(memory="1000Mi")])
-    assert [round(one.share, 6) for one in found] == shares
+    assert [round(claim.share, 6) for claim in found] == shares
 
 
 def test_a_part_whose_claim_cannot_be_read_is_of_unknown_size() -> None:

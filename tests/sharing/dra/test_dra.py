@@ -103,8 +103,8 @@ def held(
 
 def shown(claims: Iterable[Claim]) -> set[tuple[str, str, str, float]]:
     return {
-        (one.container.pod, one.container.container, one.mig or one.gpu, round(one.share, 3))
-        for one in claims
+        (claim.container.pod, claim.container.container, claim.mig or claim.gpu, round(claim.share, 3))
+        for claim in claims
     }
 
 
@@ -234,8 +234,8 @@ def test_the_status_of_the_pod_tells_exactly(own: str, claims: list[ResourceClai
     )
     found = held(*TWO_ROWS, pods=[told], claims=claims)
     assert shown(found) == EACH_ITS_OWN
-    assert {one.source for one in found} == {"pod status"}
-    assert {one.device_id for one in found} == {f"{POOL}/{LEFT}", f"{POOL}/{RIGHT}"}
+    assert {claim.source for claim in found} == {"pod status"}
+    assert {claim.device_id for claim in found} == {f"{POOL}/{LEFT}", f"{POOL}/{RIGHT}"}
 
 
 def test_a_status_that_lists_too_much_is_cut_down_too() -> None:
@@ -282,7 +282,7 @@ def test_the_status_of_one_claim_leaves_the_others_to_the_kubelet() -> None:
 def test_where_the_kubelet_lists_nothing_the_reserved_claim_tells() -> None:
     found = held(pods=[pod(*TWO)], claims=[TWO_CLAIM])
     assert shown(found) == EACH_ITS_OWN
-    assert {one.source for one in found} == {"resourceclaim"}
+    assert {claim.source for claim in found} == {"resourceclaim"}
 
 
 def test_a_claim_that_nobody_reserved_gives_nothing_by_itself() -> None:
@@ -386,7 +386,7 @@ def test_a_claim_made_from_a_template_names_itself_where_the_pod_does_not() -> N
         row(device, name, claim=made.name) for name in ("a", "b") for device in ("gpu-5", "gpu-0", "gpu-7")
     ]
     stock = Inventory(DEVICES, (), (), [pod], dynamic=rows, resource_claims=[made])
-    assert {(one.container.container, one.gpu, one.share) for one in dra.claims(stock)} == {
+    assert {(claim.container.container, claim.gpu, claim.share) for claim in dra.claims(stock)} == {
         ("a", "GPU-5", 1.0),
         ("b", "GPU-0", 1.0),
     }

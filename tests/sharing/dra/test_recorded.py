@@ -105,9 +105,10 @@ async def test_every_container_is_on_the_device_of_its_request(
                 await asyncio.gather(running, return_exceptions=True)
                 await attribution.close()
     tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
-    claims = [one for tenant in tenants for one in tenant.claims if one.system == "dra"]
+    claims = [claim for tenant in tenants for claim in tenant.claims if claim.system == "dra"]
     assert {
-        (one.container.pod, one.container.container, one.mig or one.gpu, one.share) for one in claims
+        (claim.container.pod, claim.container.container, claim.mig or claim.gpu, claim.share)
+        for claim in claims
     } == {
         ("dra-shared-1", "a", uuid(5), 0.5),
         ("dra-shared-2", "a", uuid(5), 0.5),
@@ -117,7 +118,7 @@ async def test_every_container_is_on_the_device_of_its_request(
         ("dra-mig", "right", NAMELESS_MIG, 1.0),
     }
     told_by = "pod status" if with_devices else "podresources" if lists else "resourceclaim"
-    assert {one.source for one in claims} == {told_by}
+    assert {claim.source for claim in claims} == {told_by}
     uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
-    assert all(one.container.pod_uid == uids[one.container.pod] for one in claims)
+    assert all(claim.container.pod_uid == uids[claim.container.pod] for claim in claims)
     assert snapshot.unclaimed == ()

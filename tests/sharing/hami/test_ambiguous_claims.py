@@ -24,8 +24,8 @@ def node(note: str, *ids: str, migs: str = "[]") -> Inventory:
         for index, (uuid, size) in enumerate(sizes.items())
     ]
     held = [
-        Allocation(namespace="ns", pod="p", container="c", resource="nvidia.com/gpu", device_id=one)
-        for one in ids
+        Allocation(namespace="ns", pod="p", container="c", resource="nvidia.com/gpu", device_id=device_id)
+        for device_id in ids
     ]
     pod = Pod(
         namespace="ns",

@@ -149,7 +149,7 @@ def test_what_cannot_be_told_apart_is_no_claim_and_not_explained() -> None:
     held = {"a": 1, "b": 1, "c": 2}
     assert places(found(note, held)) == {"c": [TWO, THREE]}
     seen = inventory(note, held)
-    assert [hami.explains(one, seen) for one in seen.allocations] == [False, False, True, True]
+    assert [hami.explains(allocation, seen) for allocation in seen.allocations] == [False, False, True, True]
 
 
 def test_entries_are_in_the_order_of_the_spec() -> None:
@@ -320,4 +320,6 @@ def test_no_note_breaks_anything(
     assert all(0.0 <= claim.share <= 1.0 and claim.gpu in seen.gpus for claim in claims)
     held = places(claims)
     assert all(len(cards) <= given[container] for container, cards in held.items())
-    assert {one.container for one in seen.allocations if hami.explains(one, seen)} == set(held)
+    assert {
+        allocation.container for allocation in seen.allocations if hami.explains(allocation, seen)
+    } == set(held)

@@ -94,7 +94,7 @@ def test_each_card_of_each_container_is_one(tmp_path: Path) -> None:
     write(tmp_path, file.new(), container="a")
     write(tmp_path, CacheFile().old(), pod=OTHER_POD, container="a")
     seen = look(tmp_path).vgpus
-    assert [(one.pod_uid, one.gpu, one.index, one.memory_used_bytes) for one in seen] == [
+    assert [(vgpu.pod_uid, vgpu.gpu, vgpu.index, vgpu.memory_used_bytes) for vgpu in seen] == [
         (POD, ONE, 0, 5),
         (POD, TWO, 1, 7),
         (OTHER_POD, ONE, 0, 0),
@@ -282,4 +282,4 @@ def test_no_file_breaks_the_reader(
     if size is not None:
         os.truncate(path, size)
     seen = look(tmp_path)
-    assert all(one.pod_uid == POD and set(one.pids) <= {70, 71} for one in seen.vgpus)
+    assert all(vgpu.pod_uid == POD and set(vgpu.pids) <= {70, 71} for vgpu in seen.vgpus)

@@ -191,7 +191,7 @@ def test_a_file_takes_only_what_notes_leave() -> None:
 
 def test_files_that_fit_have_what_they_say() -> None:
     files = [vgpu("a", cores=0.7), vgpu("b", cores=0.2), vgpu("c", cores=0.1)]
-    given = [one for name in "abc" for one in held(name)]
+    given = [allocation for name in "abc" for allocation in held(name)]
     assert shares(found(files, given, [pod(name) for name in "abc"])) == {"a": 0.7, "b": 0.2, "c": 0.1}
 
 
@@ -217,7 +217,7 @@ def test_a_greedy_file_leaves_others_what_they_have_up_to_an_equal_part() -> Non
 )
 def test_no_file_changes_what_a_note_says(files: list[VirtualGpu], percent: int) -> None:
     noted = pod("noted", f"{ONE},NVIDIA,1024,{percent}:;", "Running")
-    given = [one for name in ("noted", *"abc") for one in held(name, 2 if name == "a" else 1)]
+    given = [allocation for name in ("noted", *"abc") for allocation in held(name, 2 if name == "a" else 1)]
     pods = [noted, *map(pod, "abc")]
     alone = list(hami.claims(seen([], given, pods)))
     claims = list(hami.claims(seen(files, given, pods)))
