@@ -87,7 +87,7 @@ def test_units_are_read_off_the_name() -> None:
 
 def test_only_rows_with_twins_name_them() -> None:
     named = {row["name"] for row in json.loads(rows_as_json()) if row["mig_name"]}
-    assert named == {Scope.GPU.prefix + claim.name for claim in CATALOG if claim.mig}
+    assert named == {Scope.GPU.prefix + row.name for row in CATALOG if row.mig}
 
 
 def test_the_listing_says_what_the_page_has_by_default() -> None:

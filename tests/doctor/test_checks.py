@@ -62,8 +62,8 @@ def test_on_a_sound_node_every_check_passes_and_gives_no_advice() -> None:
 def test_ids_are_unique_dotted_and_stand_by_area() -> None:
     ids = [check.id for check in CHECKS]
     assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch(r"[a-z]+\.([a-z]+(-[a-z]+)*|\*)", device_id) for device_id in ids)
-    areas = [device_id.partition(".")[0] for device_id in ids]
+    assert all(re.fullmatch(r"[a-z]+\.([a-z]+(-[a-z]+)*|\*)", check_id) for check_id in ids)
+    areas = [check_id.partition(".")[0] for check_id in ids]
     assert len([area for area, _ in groupby(areas)]) == len(set(areas))
 
 

@@ -129,11 +129,11 @@ def test_no_id_brings_more_than_there_is(ids: list[str], offered: list[str]) -> 
     for claim in claims:
         assert claim.gpu in (PLAIN, CUT)
         shared = [
-            claim
-            for claim in claims
-            if "vgpu" in claim.device_id and (claim.gpu, claim.mig) == (claim.gpu, claim.mig)
+            other
+            for other in claims
+            if "vgpu" in other.device_id and (other.gpu, other.mig) == (claim.gpu, claim.mig)
         ]
-        assert sum(claim.share for claim in shared) < 1 + 1e-9
+        assert sum(other.share for other in shared) < 1 + 1e-9
 
 
 # --- MPS ---

@@ -82,7 +82,7 @@ def test_a_part_is_limited_to_its_cores_or_to_what_the_pod_says(
         pod = msgspec.structs.replace(pod, annotations={**pod.annotations, gpu_manager.CORE_LIMIT: note})
     (claim,) = found(held(30, 16), pod)
     assert (claim.share, claim.core_limit_ratio) == (0.3, limit)
-    assert [allocation.core_limit_ratio for allocation in found(held(100, 1), pod)] == [None]
+    assert [claim.core_limit_ratio for claim in found(held(100, 1), pod)] == [None]
 
 
 def test_whole_cards_have_all_of_their_memory() -> None:
