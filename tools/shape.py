@@ -1,4 +1,4 @@
-"""Checks the house rules on size and names: short modules and functions, names that say something."""
+"""Checks the house rules: short modules and functions, names that say something, no name for two classes."""
 
 import ast
 import sys
@@ -13,6 +13,7 @@ FUNCTION_LINES = 60
 EMPTY_NAMES = frozenset({"utils", "helpers", "common", "base", "manager", "misc"})
 SUFFIXES = frozenset({".py", ".c", ".h"})
 GENERATED = "_gen"
+SOURCE = "src"
 
 
 def violations(root: Path) -> Iterator[str]:
@@ -22,6 +23,7 @@ def violations(root: Path) -> Iterator[str]:
     for path in files:
         yield from _file(path, path.relative_to(root))
     yield from _folders(path.relative_to(root) for path in files)
+    yield from _homonyms(root, [path for path in files if root / SOURCE in path.parents])
 
 
 def _counts(path: Path) -> bool:
@@ -54,6 +56,22 @@ def _folders(files: Iterable[Path]) -> Iterator[str]:
     for folder in sorted({path.parent for path in files}):
         if folder.name in EMPTY_NAMES:
             yield f"{folder}:1: the name {folder.name} says nothing: name what it holds"
+
+
+def _homonyms(root: Path, files: Iterable[Path]) -> Iterator[str]:
+    """Find names of classes that stand for two things. A leading underscore makes no other name."""
+    first: dict[str, str] = {}
+    for path in files:
+        if path.suffix != ".py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                name = node.name.lstrip("_")
+                place = f"{path.relative_to(root)}:{node.lineno}"
+                if name in first:
+                    yield f"{place}: homonym: {first[name]} has a class {name} too: name one of them more exactly"
+                else:
+                    first[name] = place
 
 
 def main(root: Path = ROOT) -> int:

@@ -53,3 +53,12 @@ def test_generated_code_is_free(tmp_path: Path) -> None:
 def test_trees_outside_the_four_are_free(tmp_path: Path) -> None:
     put(tmp_path, "deploy/utils.py")
     assert list(violations(tmp_path)) == []
+
+
+def test_a_name_stands_for_one_class(tmp_path: Path) -> None:
+    put(tmp_path, "src/a.py", "class Card: pass\n")
+    put(tmp_path, "src/b/c.py", "def f():\n    class _Card: pass\n")
+    put(tmp_path, "tests/d.py", "class Card: pass\n")
+    assert list(violations(tmp_path)) == [
+        "src/b/c.py:2: homonym: src/a.py:1 has a class Card too: name one of them more exactly"
+    ]
