@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
+.PHONY: help demo test fuzz deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -108,6 +108,14 @@ axe: build/axe/package/axe.min.js ## fetch axe-core, which judges the page's acc
 build/axe/package/axe.min.js:
 	mkdir -p build/axe
 	cd build/axe && npm pack --silent axe-core@$(AXE) >/dev/null && tar -xzf axe-core-$(AXE).tgz package/axe.min.js package/LICENSE
+
+# Judges reports in the FinOps Foundation's form. It needs an older multimethod, so it gets an environment of its own.
+FOCUS_VALIDATOR := focus-validator==1.0.0 multimethod==1.11.2
+focus-validator: build/focus-validator/.ready ## install the validator of FOCUS, which judges podgpu report -o focus
+build/focus-validator/.ready: $(READY)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/focus-validator
+	$(BIN)/uv pip install --quiet --python build/focus-validator/bin/python $(FOCUS_VALIDATOR)
+	@touch $@
 
 shots: $(READY) ## take the pictures of the page for the docs; needs chromium
 	$(BIN)/python -m tests.browser.shots docs/images

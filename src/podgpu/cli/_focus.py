@@ -18,6 +18,16 @@ UNIT = "GPU-Hours"
 _HOUR = Decimal(3_600_000_000)
 _KWH = Decimal(3_600_000_000)
 _PRECISION = Decimal("0.000000000001")
+# Tools that know FOCUS 1.0 want these columns, of which podgpu knows nothing.
+_NOT_ABOUT_GPUS = (
+    "CommitmentDiscountCategory",
+    "CommitmentDiscountId",
+    "CommitmentDiscountName",
+    "CommitmentDiscountStatus",
+    "CommitmentDiscountType",
+    "RegionId",
+    "RegionName",
+)
 
 
 def focus_csv(statement: Statement) -> str:
@@ -65,6 +75,7 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "ChargeFrequency": "Usage-Based",
         "ChargePeriodEnd": _time(charge_period.end),
         "ChargePeriodStart": _time(charge_period.start),
+        **dict.fromkeys(_NOT_ABOUT_GPUS),
         "ConsumedQuantity": amount,
         "ConsumedUnit": UNIT,
         "ContractedCost": money,

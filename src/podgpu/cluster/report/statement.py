@@ -23,7 +23,7 @@ from podgpu.cluster.report.coverage import CardCoverage, GpuEvidence, Stretch, c
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.growth import CardGrowth, CardPresence, CounterTotals, microseconds
 from podgpu.cluster.report.history import CounterHistory, HistoryPart, PodFacts, StoreQueries
-from podgpu.cluster.report.money import apportioned, digits_of, divided
+from podgpu.cluster.report.money import apportioned, digits_of, divided, rounded
 from podgpu.model import ChargePeriod, Coverage, GpuCoverage, Prices, Statement, StatementLine, total_of
 from podgpu.model.statement import KINDS, MICROSECONDS_PER_HOUR, MILLIJOULES_PER_KWH
 
@@ -65,10 +65,10 @@ async def statement(
 
 
 class _RowTotals(Struct):
-    """The sums of a row, and its cost. `is_unpriced` if a part of it has no price."""
+    """The sums of a row, and its cost: None if it pays for nothing. `is_unpriced` if a part of it has no price."""
 
     sums: dict[Measure, int] = field(default_factory=dict)
-    cost: Fraction = Fraction(0)
+    cost: Fraction | None = None
     is_unpriced: bool = False
     cards: set[CardKey] = field(default_factory=set)
 
@@ -79,7 +79,7 @@ class _RowTotals(Struct):
         if price is None:
             self.is_unpriced |= amount != 0
         else:
-            self.cost += amount * price
+            self.cost = (self.cost or Fraction(0)) + amount * price
 
 
 Rows = dict[RowKey, _RowTotals]
@@ -248,13 +248,14 @@ class StatementBuilder:
         nothing: list[int | None] = [None] * len(shown)
         if self._terms.prices is None:
             return nothing, nothing
+        paid = [totals.cost for _, totals in shown]
         if any(totals.is_unpriced for _, totals in shown):
-            known = [None if totals.is_unpriced else apportioned([totals.cost])[0] for _, totals in shown]
-            return known, nothing
-        costs = apportioned([totals.cost for _, totals in shown])
+            priced = [None if totals.is_unpriced else totals.cost for _, totals in shown]
+            return [None if cost is None else rounded(cost) for cost in priced], nothing
+        costs = apportioned([cost or Fraction(0) for cost in paid])
         groups = [at for at, ((kind, _), _) in enumerate(shown) if kind == "group"]
         if self._terms.share == "none" or not groups:
-            return list(costs), nothing
+            return [None if cost is None else units for cost, units in zip(paid, costs, strict=True)], nothing
         given_up = [at for at, ((kind, _), _) in enumerate(shown) if kind in SHARED]
         weights = [
             shown[at][1].sums.get(Measure.HELD, 0) if self._terms.share == "held" else 1 for at in groups
@@ -342,7 +343,7 @@ def _divided_cost(units: int | None, parts: Sequence[_RowTotals]) -> Sequence[in
     """Divide the cost of a line by what each part cost, or held where it costs only what others left."""
     if units is None:
         return [None] * len(parts)
-    costs = [part.cost for part in parts]
+    costs = [part.cost or Fraction(0) for part in parts]
     if not (whole := sum(costs, Fraction(0))):
         return divided(units, [part.sums.get(Measure.HELD, 0) for part in parts])
     return apportioned([units * cost / whole for cost in costs], units)

@@ -1,0 +1,76 @@
+"""Who pays for which part of a card, in every basis."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podgpu.cluster.report.charges import Basis, CardCounts, charges
+from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
+
+CARD = CardKey("", "alpha", "GPU-1")
+HOUR = 3_600_000_000
+
+
+def counter(pod: str, measure: Measure) -> CounterKey:
+    return CounterKey(CARD, CounterScope.CONTAINER, measure, namespace="ml", pod=pod)
+
+
+def counts(seen: int, unattributed: int = 0, **pods: tuple[int, int]) -> CardCounts:
+    """Each pod has held and busy time, in a group of its own."""
+    found = CardCounts(seen_us=seen)
+    for pod, (held, busy) in pods.items():
+        found.add(counter(pod, Measure.HELD), (pod,), held)
+        found.add(counter(pod, Measure.BUSY), (pod,), busy)
+    found.add(CounterKey(CARD, CounterScope.UNATTRIBUTED, Measure.BUSY, reason="host"), None, unattributed)
+    return found
+
+
+def test_held_time_is_paid_used_or_not() -> None:
+    found = charges(counts(HOUR, a=(HOUR // 2, 0), b=(HOUR // 4, HOUR // 4)), Basis.HELD)
+    assert found == {("group", ("a",)): HOUR // 2, ("group", ("b",)): HOUR // 4, ("free", ()): HOUR // 4}
+
+
+def test_used_time_leaves_what_was_held_in_vain_to_nobody() -> None:
+    found = charges(counts(HOUR, HOUR // 10, a=(HOUR // 2, HOUR // 10)), Basis.USED)
+    assert found == {
+        ("group", ("a",)): HOUR // 10,
+        ("unattributed", ()): HOUR // 10,
+        ("idle", ()): HOUR * 4 // 10,
+        ("free", ()): HOUR * 4 // 10,
+    }
+
+
+def test_who_uses_more_than_it_holds_pays_for_what_it_used() -> None:
+    found = charges(counts(HOUR, a=(HOUR // 4, HOUR // 2), b=(HOUR // 4, 0)), Basis.GREATER)
+    assert found == {("group", ("a",)): HOUR // 2, ("group", ("b",)): HOUR // 4, ("free", ()): HOUR // 4}
+
+
+def test_no_more_than_the_whole_card_is_paid_for() -> None:
+    found = charges(counts(HOUR, a=(HOUR // 2, HOUR), b=(HOUR // 2, 0)), Basis.GREATER)
+    assert found == {("group", ("a",)): HOUR * 2 // 3, ("group", ("b",)): HOUR // 3, ("free", ()): 0}
+
+
+TIMES = st.integers(0, 2 * HOUR)
+
+
+@pytest.mark.parametrize("basis", [Basis.HELD, Basis.USED, Basis.GREATER])
+@given(
+    seen=st.integers(0, HOUR),
+    unattributed=TIMES,
+    pods=st.dictionaries(st.sampled_from("abcdef"), st.tuples(TIMES, TIMES), max_size=6),
+)
+def test_the_rows_add_up_to_the_time_that_the_card_was_seen(
+    basis: Basis, seen: int, unattributed: int, pods: dict[str, tuple[int, int]]
+) -> None:
+    found = charges(counts(seen, unattributed, **pods), basis)
+    assert sum(found.values()) == seen
+    assert all(amount >= 0 for amount in found.values())
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.integers(0, 10**9), max_size=3), st.integers(0, 10**9))
+def test_energy_adds_up_to_what_the_card_counted(pods: dict[str, int], more: int) -> None:
+    found = CardCounts(seen_us=HOUR)
+    for pod, energy in pods.items():
+        found.add(counter(pod, Measure.ENERGY), (pod,), energy)
+    found.add(CounterKey(CARD, CounterScope.METER, Measure.ENERGY), None, sum(pods.values()) + more)
+    assert sum(charges(found, Basis.ENERGY).values()) == sum(pods.values()) + more
