@@ -53,11 +53,13 @@ def entries() -> dict[str, SourceEntry]:
 
 
 def default() -> SourceEntry:
-    return next(entry for entry in entries().values() if entry.is_default)
+    (found,) = (entry for entry in entries().values() if entry.is_default)
+    return found
 
 
 def demo() -> SourceEntry:
-    return next(entry for entry in entries().values() if entry.is_demo)
+    (found,) = (entry for entry in entries().values() if entry.is_demo)
+    return found
 
 
 def listing() -> str:
