@@ -20,7 +20,6 @@ HOMES = {
         "catalog/reference.py",
         "views/dialects/dcgm.py",
         "model/cluster.py",
-        "cluster/survey.py",
         "assembly/cluster.py",
         "assembly/exporter.py",
     ),

@@ -72,10 +72,10 @@ async def test_beside_a_store_having_no_agents_is_nothing_to_tell_but_a_failure_
     nobody = Fault(reason="no_exporter", detail="no running pod")
     forbidden = Fault(reason="forbidden", detail="cannot list pods")
     broken = PartStatus(name="store", up=False, fault=Fault(reason="store_unreachable"))
-    survey = BackedDiscovery(
+    discovery = BackedDiscovery(
         PodDiscovery(Somewhere({}, nobody), Somewhere({}, forbidden)), Listed(part=broken)
     )
-    faults = {part.name: part.fault.reason if part.fault else "" for part in (await survey.find()).parts}
+    faults = {part.name: part.fault.reason if part.fault else "" for part in (await discovery.find()).parts}
     assert faults == {"agents": "", "exporters": "forbidden", "store": "store_unreachable"}
 
 

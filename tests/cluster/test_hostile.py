@@ -190,9 +190,12 @@ async def test_an_agent_that_sends_anything_and_dies_holds_up_nobody(
         urls = [await stack.enter_async_context(good_agent(name)) for name in ("good-1", "good-2")]
         client = DirectClient(timeout=2.0)
         stack.push_async_callback(client.close)
-        survey = StaticDiscovery([*urls, bad.url])
+        discovery = StaticDiscovery([*urls, bad.url])
         loop = ClusterLoop(
-            survey, lambda place: AgentReader(client, place.urls[0]), interval=INTERVAL, settings=SETTINGS
+            discovery,
+            lambda target: AgentReader(client, target.urls[0]),
+            interval=INTERVAL,
+            settings=SETTINGS,
         )
         viewer = Viewer(await stack.enter_async_context(served(loop)))
         await viewer.wait("three fresh nodes", lambda page: 'podgpu_cluster_nodes{state="fresh"} 3' in page)
@@ -262,8 +265,8 @@ def _rows(node: str, value: str) -> list[tuple[dict[str, str], str]]:
 async def test_a_store_that_answers_anything_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(Scraped()) as store:
         assert isinstance(store, Scraped)
-        survey = StoreDiscovery(Store(StoreOptions(url=store.url)), store.url)
-        loop = ClusterLoop(survey, survey.open_reader, interval=INTERVAL, settings=SETTINGS)
+        discovery = StoreDiscovery(Store(StoreOptions(url=store.url)), store.url)
+        loop = ClusterLoop(discovery, discovery.open_reader, interval=INTERVAL, settings=SETTINGS)
         async with served(loop) as server:
             viewer = Viewer(server)
             await viewer.wait("two fresh nodes", lambda page: 'podgpu_cluster_nodes{state="fresh"} 2' in page)

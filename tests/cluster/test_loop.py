@@ -35,10 +35,10 @@ class Pods:
 
 
 class Watched:
-    def __init__(self, survey: Pods | StaticDiscovery, timeout: float = 5.0) -> None:
+    def __init__(self, discovery: Pods | StaticDiscovery, timeout: float = 5.0) -> None:
         self.client, turn = DirectClient(timeout=timeout), asyncio.Lock()
         self.loop = ClusterLoop(
-            survey,
+            discovery,
             lambda target: AgentReader(self.client, target.urls[0], target.node, turn=turn),
             interval=15.0,
             settings=SETTINGS,
@@ -135,10 +135,10 @@ async def test_who_stands_in_is_shown_only_where_the_agent_cannot_be_read() -> N
 
 async def test_a_node_that_is_gone_leaves_and_its_connection_is_closed() -> None:
     async with Fleet(2, document) as fleet:
-        survey = Pods(placed(fleet.urls))
-        async with Watched(survey) as loop:
+        discovery = Pods(placed(fleet.urls))
+        async with Watched(discovery) as loop:
             await loop.round()
-            survey.targets = survey.targets[:1]
+            discovery.targets = discovery.targets[:1]
             await loop.round()
             assert [node.name for node in loop.cluster.nodes] == [node_name(0)]
             await asyncio.sleep(0.05)
@@ -213,7 +213,7 @@ async def test_a_stop_in_the_midst_of_a_round_leaves_no_task_behind() -> None:
 
 
 class Broken:
-    """A survey that fails for as long as it is told to."""
+    """A discovery that fails for as long as it is told to."""
 
     def __init__(self) -> None:
         self.is_broken = True
@@ -227,8 +227,8 @@ class Broken:
 
 
 async def test_a_round_that_fails_is_a_part_that_is_down_and_comes_back() -> None:
-    survey = Broken()
-    loop = ClusterLoop(survey, lambda _: Hanging(), interval=0.01, settings=SETTINGS)
+    discovery = Broken()
+    loop = ClusterLoop(discovery, lambda _: Hanging(), interval=0.01, settings=SETTINGS)
     loop.supervisor.first_pause, loop.supervisor.longest_pause = 0.001, 0.01
     running = loop.supervisor.supervise("nodes", loop.run)
     try:
@@ -236,7 +236,7 @@ async def test_a_round_that_fails_is_a_part_that_is_down_and_comes_back() -> Non
             while not any(error.count >= 10 for error in loop.cluster.errors):
                 await loop.changed(loop.cluster)
             assert [(part.name, part.up) for part in loop.cluster.parts] == [("nodes", False)]
-            survey.is_broken = False
+            discovery.is_broken = False
             while not loop.ready or not all(part.up for part in loop.cluster.parts):
                 await loop.changed(loop.cluster)
     finally:
