@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 BREACHES = {
     "errors": "model",
     "log": "model",
-    "feed": "model",
+    "feed": "views",
     "supervise": "views",
     "option": "config",
     "net": "model",
