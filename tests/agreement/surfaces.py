@@ -11,8 +11,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 from podgpu import numbers
+from podgpu.cli._idle_table import idle_table
 from podgpu.cli._output import print_table
-from podgpu.cli._report_tables import idle_table
 from podgpu.cli._top.keys import VIEWS, TopState, press
 from podgpu.cli._top.layout import render
 from podgpu.cli._top.rows import TopRows

@@ -8,8 +8,9 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from podgpu.cli._output import Column, RowTable, add_selection, add_table_output, print_table, selection
+from podgpu.cli._output import add_selection, add_table_output, print_table, selection
 from podgpu.errors import UserError
+from podgpu.views.row_table import Column, RowTable
 
 
 class Thing(Struct, frozen=True):

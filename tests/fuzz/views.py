@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 from podgpu.assembly.server import open_cluster_pages, open_pages
+from podgpu.cli._idle_table import idle_table
 from podgpu.cli._output import FORMATS, print_table
-from podgpu.cli._report_tables import idle_table
 from podgpu.cli._top.keys import VIEWS, TopState
 from podgpu.cli._top.layout import render
 from podgpu.cli._top.rows import TopRows

@@ -9,10 +9,10 @@ from io import StringIO
 import msgspec
 
 from podgpu import __version__
-from podgpu.cli._output import csv_cell
-from podgpu.cli._report_tables import OTHERS
 from podgpu.errors import UserError
 from podgpu.model import ChargePeriod, Statement, StatementLine
+from podgpu.views.row_table import csv_cell
+from podgpu.views.statement import OTHERS
 
 UNIT = "GPU-Hours"
 _HOUR = Decimal(3_600_000_000)

@@ -1,48 +1,20 @@
-"""Prints rows as a table, as Markdown, or as JSON, YAML or CSV for other programs.
+"""Prints rows as a table, as Markdown, or as JSON, YAML or CSV for other programs."""
 
-A row is a struct with raw values in base units. Columns say how a person reads them.
-"""
-
-import csv
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from io import StringIO
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from podgpu.cli._commands import add_output
 from podgpu.errors import UserError
 from podgpu.insight.selection import PodSelection, label_tests
+from podgpu.views.row_table import R, RowTable, as_document, csv_text, json_text
 from podgpu.views.text import printable, table_lines
 
-R = TypeVar("R", bound=msgspec.Struct)
-SCHEMA = 1
 FOR_PEOPLE = ("table", "wide", "markdown")
-
-
-@dataclass(frozen=True)
-class Column(Generic[R]):
-    """`number` columns are aligned right; `wide` columns show only with -o wide."""
-
-    title: str
-    text: Callable[[R], str]
-    number: bool = False
-    wide: bool = False
-
-
-@dataclass(frozen=True)
-class RowTable(Generic[R]):
-    """`row_type` names the fields of CSV even if there are no rows. `head` goes before the rows in JSON."""
-
-    row_type: type[R]
-    rows: Sequence[R]
-    columns: Sequence[Column[R]]
-    head: Mapping[str, Any] = field(default_factory=dict)
-    empty: str = "nothing found"
 
 
 def add_table_output(parser: ArgumentParser, *more: str) -> None:
@@ -98,19 +70,6 @@ def _text(table: RowTable[R], arguments: Namespace) -> str:
     return "\n".join(table_lines(cells, numbers, width)) + "\n"
 
 
-def as_document(table: RowTable[R]) -> dict[str, Any]:
-    """Leave out what is unknown, as everywhere."""
-    rows = [
-        {name: value for name, value in msgspec.structs.asdict(row).items() if value is not None}
-        for row in table.rows
-    ]
-    return {"schema": SCHEMA, **table.head, "rows": rows}
-
-
-def _json(table: RowTable[R], _: Namespace) -> str:
-    return msgspec.json.format(msgspec.json.encode(as_document(table))).decode() + "\n"
-
-
 def _yaml(table: RowTable[R], _: Namespace) -> str:
     import yaml
 
@@ -118,26 +77,6 @@ def _yaml(table: RowTable[R], _: Namespace) -> str:
         msgspec.to_builtins(as_document(table)), sort_keys=False, allow_unicode=True, width=10_000
     )
     return text
-
-
-def _csv(table: RowTable[R], arguments: Namespace) -> str:
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    names = table.row_type.__struct_fields__
-    if not arguments.no_headers:
-        writer.writerow(names)
-    writer.writerows([csv_cell(getattr(row, name)) for name in names] for row in table.rows)
-    return out.getvalue()
-
-
-def csv_cell(value: object) -> object:
-    """Write text so that no spreadsheet takes it for a formula, and no terminal for a command."""
-    if isinstance(value, tuple):
-        value = " ".join(map(str, value))
-    if isinstance(value, str):
-        value = printable(value)
-        return f"'{value}" if value.startswith(("=", "+", "-", "@")) else value
-    return "" if value is None else value
 
 
 def _markdown(table: RowTable[R], _: Namespace) -> str:
@@ -152,9 +91,9 @@ def _markdown(table: RowTable[R], _: Namespace) -> str:
 _WRITERS: Mapping[str, Callable[[RowTable[Any], Namespace], str]] = {
     "table": _text,
     "wide": _text,
-    "json": _json,
+    "json": lambda table, _: json_text(table),
     "yaml": _yaml,
-    "csv": _csv,
+    "csv": lambda table, arguments: csv_text(table, headers=not arguments.no_headers),
     "markdown": _markdown,
 }
 FORMATS = tuple(_WRITERS)

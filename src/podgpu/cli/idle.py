@@ -40,7 +40,7 @@ def run(config: Config, arguments: Namespace) -> int:
     from podgpu.cli._output import selection
     from podgpu.cli._target import open_target
     from podgpu.cli._terminal import print_and_watch
-    from podgpu.cli._times import seconds
+    from podgpu.option.times import seconds
 
     least = None if arguments.least is None else seconds(arguments.least)
     chosen = selection(arguments)
@@ -51,8 +51,8 @@ def run(config: Config, arguments: Namespace) -> int:
 def _show(
     config: Config, arguments: Namespace, least: float | None, chosen: "PodSelection", cluster: "Cluster"
 ) -> int:
+    from podgpu.cli._idle_table import idle_table
     from podgpu.cli._output import print_problems, print_table
-    from podgpu.cli._report_tables import idle_table
     from podgpu.insight import reconclude
     from podgpu.insight.idle import idle_pods, with_last_use
 

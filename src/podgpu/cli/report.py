@@ -13,6 +13,7 @@ WARNED, GAPS = 1, 3  # exit codes
 
 def arguments(parser: ArgumentParser) -> None:
     from podgpu.cli._output import add_table_output
+    from podgpu.cluster.report.bill import BASES, SHARES, basis_word, share_word
 
     times = "how long ago, such as 7d or 12h, or a date such as 2026-11, 2026-11-01 or 2026-11-01T08:00+01:00"
     parser.add_argument("--from", dest="start", default="24h", metavar="TIME", help=f"{times}; default 24h")
@@ -26,13 +27,15 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only pods of this namespace")
     parser.add_argument(
         "--basis",
-        choices=("held", "used", "greater", "energy"),
+        type=basis_word,
+        choices=BASES,
         default="held",
         help="what is paid for: held time, the default, used time, the greater of both in each hour, or energy",
     )
     parser.add_argument(
         "--share",
-        choices=("none", "held", "even"),
+        type=share_word,
+        choices=SHARES,
         default="none",
         help="who pays for what nobody held or used: none, the default, keeps it in rows of its own; held shares it by "
         "held hours, even shares it evenly",
@@ -58,15 +61,17 @@ def run(config: Config, arguments: Namespace) -> int:
     import time
 
     from podgpu.cli import _bill
-    from podgpu.cli._output import print_problems, print_table
-    from podgpu.cli._report_tables import heading, report_notes, report_table
+    from podgpu.cli._output import FOR_PEOPLE, print_problems, print_table
+    from podgpu.cluster.report.bill import bill_request, with_period_notice
     from podgpu.config.sections import PriceOptions
+    from podgpu.views.statement import heading, problems, report_notes, report_table
 
     now = time.time()
     if arguments.verify:
         return _verify(config, arguments, now)
-    asked = _bill.request(arguments, config.of(PriceOptions).price, now)
-    found = _bill.made(config, asked, arguments, now)
+    words = _bill.words(arguments)
+    asked = bill_request(words, config.of(PriceOptions).price, now)
+    found = with_period_notice(_bill.made(config, asked, arguments, now), words, now)
     if arguments.output == _bill.FOCUS:
         from podgpu.cli._focus import focus_csv
 
@@ -74,10 +79,16 @@ def run(config: Config, arguments: Namespace) -> int:
     else:
         if arguments.output in ("table", "wide") and not arguments.no_headers:
             print(heading(found))
-        print_table(report_table(found, asked, arguments), arguments)
+        table = report_table(
+            found,
+            asked.document,
+            has_total=arguments.output in FOR_PEOPLE,
+            describes_rows=arguments.output == "csv",
+        )
+        print_table(table, arguments)
     if arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
         print("", *report_notes(found), sep="\n")
-    print_problems(_bill.problems(found))
+    print_problems(problems(found))
     if found.coverage.unseen_us and not arguments.allow_gaps:
         return GAPS
     return WARNED if found.notices or found.unpriced else 0
@@ -86,13 +97,14 @@ def run(config: Config, arguments: Namespace) -> int:
 def _verify(config: Config, arguments: Namespace, now: float) -> int:
     """Make an older report again, by what it says of itself, and print what differs."""
     from podgpu.cli import _bill
-    from podgpu.cli._output import as_document, print_problems
-    from podgpu.cli._report_tables import report_table
+    from podgpu.cli._output import print_problems
+    from podgpu.views.row_table import as_document
+    from podgpu.views.statement import report_table
 
     arguments.output = "json"
     asked, before = _bill.again(arguments.verify)
     found = _bill.made(config, asked, arguments, now)
-    different = _bill.differences(before, as_document(report_table(found, asked, arguments)))
+    different = _bill.differences(before, as_document(report_table(found, asked.document)))
     print_problems(different)
     print(f"{arguments.verify}: {'not ' if different else ''}the same as the store says now")
     return WARNED if different else 0

@@ -62,10 +62,11 @@ def _show(target: Target, chosen: PodSelection, arguments: Namespace) -> None:
 
 def print_rows(chosen: PodSelection, arguments: Namespace, cluster: "Cluster") -> int:
     """Print the rows, for a pipe or a script."""
-    from podgpu.cli._output import Column, RowTable, print_problems, print_table
+    from podgpu.cli._output import print_problems, print_table
     from podgpu.cli._top.columns import COLUMNS, SORTED_BY
     from podgpu.cli._top.rows import TopRows, ordered
     from podgpu.insight.rows import SummaryRow
+    from podgpu.views.row_table import Column, RowTable
 
     view, rows = arguments.view, TopRows(cluster, chosen)
     first, *others = COLUMNS[view]

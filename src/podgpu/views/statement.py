@@ -1,20 +1,16 @@
-"""The rows and columns of `podgpu report` and `podgpu idle`."""
+"""A statement as rows: what `podgpu report` and the page show, and what they write as JSON and CSV."""
 
-from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from podgpu import __version__
-from podgpu.cli._bill import BillRequest, embedded
-from podgpu.cli._output import FOR_PEOPLE, Column, RowTable
-from podgpu.insight.idle import IdlePods, IdleRow
-from podgpu.model import Cluster, Statement, StatementLine
-from podgpu.model.quantity import total
+from podgpu.model import Statement, StatementLine
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
-from podgpu.numbers import UNKNOWN, age, column, gib, gpu_number, moment, money, percent
+from podgpu.numbers import UNKNOWN, bare, column, count, money, percent
+from podgpu.views.row_table import Column, RowTable
 from podgpu.views.text import line
 
 # The rows of a report that stand for no group, and what they mean.
@@ -26,15 +22,18 @@ OTHERS = {
     "unseen": ("(not seen)", "time in which no agent was there to see the GPU"),
     "total": ("total", ""),
 }
-_TOTAL = "total"
 
 
-def report_table(statement: Statement, asked: BillRequest, arguments: Namespace) -> RowTable[Any]:
-    """Other programs get the rows alone: they add up. People get the total below them."""
-    has_total = arguments.output in FOR_PEOPLE and statement.lines
-    shown = (*statement.lines, statement.total) if has_total else statement.lines
+def report_table(
+    statement: Statement, request: Mapping[str, Any], *, has_total: bool = False, describes_rows: bool = False
+) -> RowTable[Any]:
+    """`request` is by what a report can be made again. The rows add up; for people, the total stands below them.
+
+    With `describes_rows`, each row says what the bill is of, as CSV needs it.
+    """
+    shown = (*statement.lines, statement.total) if has_total and statement.lines else statement.lines
     numbers = [_numbers(each, statement.digits) for each in shown]
-    about = _about(statement) if arguments.output == "csv" else {}
+    about = _about(statement) if describes_rows else {}
     row_type = msgspec.defstruct(
         "ReportRow",
         [(name, str) for name in (*statement.by, "row")]
@@ -50,7 +49,7 @@ def report_table(statement: Statement, asked: BillRequest, arguments: Namespace)
         for each, values in zip(shown, numbers, strict=True)
     ]
     empty = "the store has no counters of podgpu in this time; check --prometheus.url, --from and --to"
-    return RowTable(row_type, rows, _report_columns(statement), _report_head(statement, asked), empty)
+    return RowTable(row_type, rows, _report_columns(statement), _report_head(statement, request), empty)
 
 
 def heading(statement: Statement) -> str:
@@ -71,6 +70,28 @@ def report_notes(statement: Statement) -> list[str]:
     """Say what the rows in brackets mean, for a person who sees them for the first time."""
     kinds = {each.kind for each in statement.lines}
     return [f"{name}: {text}." for kind, (name, text) in OTHERS.items() if kind in kinds]
+
+
+def problems(found: Statement) -> list[str]:
+    """Say what a bill lacks, a sentence each."""
+    listed = [
+        *found.notices,
+        *(f"no price for {model}; add it to the file of --price" for model in found.unpriced),
+    ]
+    if found.demo:
+        listed.append(
+            "DEMO: some of these numbers are made up, by an agent that runs the demo or a recording"
+        )
+    unseen = [gpu for gpu in found.by_gpu if gpu.coverage.unseen_us]
+    if unseen:
+        names = sorted({gpu.node for gpu in unseen})
+        where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        time = bare("gpu hours", found.coverage.unseen_us / MICROSECONDS_PER_HOUR)
+        listed.append(
+            f"the bill is incomplete: {time} GPU-hours of {count(len(unseen), 'GPU')} were not seen, on {where}; "
+            "see why the agents were not scraped, or give --allow-gaps"
+        )
+    return listed
 
 
 def _numbers(sums: StatementLine, digits: int) -> dict[str, float | None]:
@@ -118,7 +139,7 @@ def _about(statement: Statement) -> dict[str, Any]:
     }
 
 
-def _report_head(statement: Statement, asked: BillRequest) -> dict[str, Any]:
+def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, Any]:
     total = _numbers(statement.total, statement.digits)
     covered = statement.coverage
     head = {
@@ -149,7 +170,7 @@ def _report_head(statement: Statement, asked: BillRequest) -> dict[str, Any]:
         "notices": statement.notices,
         "unpriced": statement.unpriced,
         "total": {name: value for name, value in total.items() if value is not None},
-        "request": embedded(asked),
+        "request": request,
     }
     del head["bill_coverage"]
     return {name: value for name, value in head.items() if value is not None}
@@ -193,63 +214,3 @@ def _use(row: Any) -> str:
 
 def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def idle_table(found: IdlePods, cluster: Cluster, currency: str, arguments: Namespace) -> RowTable[IdleRow]:
-    has_total = arguments.output in FOR_PEOPLE and found.rows
-    head = {
-        "taken_at": cluster.taken_at,
-        "demo": cluster.demo,
-        **({"currency": currency} if currency else {}),
-        "unknown": found.unknown,
-        "unread": found.unread,
-        "unpriced": found.unpriced,
-    }
-    has_nodes = len(cluster.nodes) > 1
-    return RowTable(
-        IdleRow,
-        [*found.rows, _idle_total(found.rows)] if has_total else found.rows,
-        [each for each in _idle_columns(currency) if has_nodes or each.title != "NODE"],
-        head,
-        "every pod that holds a GPU uses it",
-    )
-
-
-def _idle_columns(currency: str) -> Iterator[Column[IdleRow]]:
-    yield Column(
-        "NAMESPACE/POD", lambda row: line(f"{row.namespace}/{row.pod}" if row.namespace else row.pod)
-    )
-    yield Column("WORKLOAD", _workload, wide=True)
-    yield Column("NODE", lambda row: line(row.node))
-    yield Column("GPU", lambda row: ",".join(row.gpus))
-    yield Column("MODEL", lambda row: line(row.model).removeprefix("NVIDIA "), wide=True)
-    yield Column("HELD", lambda row: gpu_number(row.held_gpus), number=True)
-    yield Column("MEM GiB", lambda row: "" if row.pod == _TOTAL else gib(row.memory_used_bytes), number=True)
-    # The total has no GPUs of its own.
-    yield Column("IDLE", lambda row: age(row.idle_seconds) if row.gpus else "", number=True)
-    yield Column("SINCE", lambda row: moment(row.idle_since) if row.gpus else "", wide=True)
-    yield Column("USED", _ever_used)
-    if currency:
-        yield Column(f"{currency}/H", lambda row: money(row.cost_per_hour), number=True)
-        yield Column(currency, lambda row: money(row.cost), number=True)
-
-
-def _workload(row: IdleRow) -> str:
-    return line(f"{row.workload_kind}/{row.workload_name}") if row.workload_name else ""
-
-
-def _ever_used(row: IdleRow) -> str:
-    """Say `never` if no use is known: then the time counts from the start of the pod."""
-    if not row.gpus:
-        return ""
-    return "before" if row.ever_used else "never"
-
-
-def _idle_total(rows: Sequence[IdleRow]) -> IdleRow:
-    return IdleRow(
-        namespace="",
-        pod=_TOTAL,
-        held_gpus=total(row.held_gpus for row in rows),
-        cost_per_hour=total(row.cost_per_hour for row in rows),
-        cost=total(row.cost for row in rows),
-    )

@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from podgpu.cli._times import moment, period, seconds
 from podgpu.errors import UserError
+from podgpu.option.times import moment, period, seconds
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
 

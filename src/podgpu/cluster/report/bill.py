@@ -1,0 +1,147 @@
+"""Makes the statement that a user asks for, in the words of `podgpu report` and of the page."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu.cluster.report.charges import Basis
+from podgpu.cluster.report.grouping import Grouping
+from podgpu.cluster.report.statement import StatementTerms, statement
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
+from podgpu.errors import UserError
+from podgpu.model import Prices, Statement
+from podgpu.option.times import moment, period
+from podgpu.option.value import OneOf, did_you_mean
+
+BASES = tuple(map(str, Basis))
+SHARES = ("none", "held", "even")
+_INFO = "podgpu_pod_info"
+_LABEL = "label_"
+_ADVICE = {
+    "store_partial": "sums of half of the data would be wrong: ask again when the store is whole, or give --partial"
+}
+
+
+class BillWords(Struct, frozen=True, kw_only=True):
+    """What a user asks for, as the user writes it."""
+
+    start: str = "24h"
+    end: str = "now"
+    by: str = "namespace"
+    namespace: str | None = None
+    basis: str = str(Basis.HELD)
+    share: str = SHARES[0]
+
+
+class BillRequest(Struct, frozen=True, kw_only=True):
+    """Everything that decides what a bill says, besides the store."""
+
+    start: float
+    end: float
+    by: str
+    namespace: str | None = None
+    basis: Basis = Basis.HELD
+    share: str = "none"
+    prices: Prices | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What a report carries so that it can be made again."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+def basis_word(text: str) -> str:
+    return _chosen("--basis", text, BASES)
+
+
+def share_word(text: str) -> str:
+    return _chosen("--share", text, SHARES)
+
+
+def _chosen(flag: str, text: str, choices: tuple[str, ...]) -> str:
+    try:
+        return OneOf(choices)(text)
+    except UserError as error:
+        raise UserError(f"{flag}: {error}") from None
+
+
+def bill_request(words: BillWords, prices: Prices | None, now: float) -> BillRequest:
+    """Raises UserError where the question makes no sense."""
+    start, end = period(words.start, words.end, now)
+    asked = BillRequest(
+        start=start,
+        end=end,
+        by=words.by,
+        namespace=words.namespace,
+        basis=Basis(basis_word(words.basis)),
+        share=share_word(words.share),
+        prices=prices,
+    )
+    if asked.basis is Basis.ENERGY and prices is not None and prices.kwh is None:
+        raise UserError("--basis=energy needs a price of energy; add kwh to the file of --price")
+    return asked
+
+
+def with_period_notice(found: Statement, words: BillWords, now: float) -> Statement:
+    """Say so if the period is not over."""
+    if moment(words.end, now) <= now:
+        return found
+    until = f"--to={words.end} is in the future: the period is not over, and this is what there is so far"
+    return replace(found, notices=(*found.notices, until))
+
+
+async def make_bill(
+    store: Store,
+    asked: BillRequest,
+    now: float,
+    *,
+    charge_seconds: float | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Statement:
+    """Raises StoreFault, or UserError for a label that no pod has. `store` is for this bill alone."""
+    grouping = Grouping(asked.by, asked.namespace)
+    terms = StatementTerms(asked.basis, asked.share, asked.prices, charge_seconds)
+    found = await statement(store, (asked.start, asked.end), grouping, terms, now, progress)
+    if not found.coverage.seen_us:
+        raise StoreFault(EMPTY, _nothing_seen(found))
+    await _check_label(store, grouping, found)
+    demo = store.select("podgpu_build_info", 'demo="true"')
+    within = f"[{round((asked.end - asked.start) * 1000)}ms]"
+    is_demo = await store.points(f"last_over_time({demo}{within})", asked.end)
+    notices = tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
+    return replace(found, demo=bool(is_demo), notices=notices)
+
+
+def _nothing_seen(found: Statement) -> str:
+    if found.gpus:
+        return (
+            f"none of the {found.gpus} GPUs that are known from before, from after or from Kubernetes was "
+            "scraped in this time; choose another time"
+        )
+    return f"{NOTHING}, or choose another time"
+
+
+async def _check_label(store: Store, grouping: Grouping, found: Statement) -> None:
+    """A label that no pod has is most likely misspelt, or agents do not show it."""
+    groups = [line.group for line in found.lines if line.kind == "group"]
+    if grouping.is_known or not groups or any(value for group in groups for value in group.values()):
+        return
+    pods = await store.points(f"last_over_time({store.select(_INFO)}[1h])", found.end)
+    known = sorted(
+        {name.removeprefix(_LABEL) for pod in pods for name in pod.labels if name.startswith(_LABEL)}
+    )
+    labels = f"the agents show {', '.join(known)}" if known else "the agents show no labels of pods"
+    advice = did_you_mean(grouping.by, known, "show it with --kube.pod-labels")
+    raise UserError(f"--by={grouping.by}: no pod has such a label in this time; {labels}; {advice}")
+
+
+def fault_text(fault: StoreFault) -> str:
+    """Say what the store did not do, and what to do about it."""
+    if fault.reason == EMPTY:
+        return f"{fault.reason}: {fault.detail}"
+    return f"{fault.reason}: {fault.detail}; {_ADVICE.get(fault.reason, 'docs/report.md says what to do')}"
