@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.option.times import moment, period, seconds
+from podgpu.option.times import calendar_period, moment, period, period_name, seconds
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
 
@@ -49,3 +49,28 @@ def test_durations() -> None:
     assert [seconds(text) for text in ("30m", "4h", "2d")] == [1800, 14_400, 172_800]
     with pytest.raises(UserError, match="write it like 30m"):
         seconds("half an hour")
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "end", "called"),
+    [
+        ("last-month", "2026-10-01", "2026-11-01", "2026-10"),
+        ("last-week", "2026-11-02", "2026-11-09", "2026-W45"),
+        ("last-day", "2026-11-14", "2026-11-15", "2026-11-14"),
+    ],
+)
+def test_the_last_period_of_the_calendar_that_is_over(name: str, start: str, end: str, called: str) -> None:
+    times = (moment(start, NOW), moment(end, NOW))
+    assert calendar_period(name, NOW) == times
+    assert period_name(*times) == called
+
+
+def test_the_last_month_of_a_year_and_of_the_first_moment_of_a_month() -> None:
+    assert period_name(*calendar_period("last-month", moment("2027-01-01", NOW))) == "2026-12"
+    assert period_name(*calendar_period("last-month", moment("2028-03-31", NOW))) == "2028-02"
+    assert period_name(*calendar_period("last-week", moment("2027-01-04", NOW))) == "2026-W53"
+
+
+def test_any_other_period_is_named_by_its_times() -> None:
+    times = (moment("2026-11-01T08:00", NOW), moment("2026-11-02T09:30", NOW))
+    assert period_name(*times) == "20261101T080000Z-20261102T093000Z"

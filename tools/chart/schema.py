@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from podgpu.cli import cluster
+from podgpu.cli import cluster, report
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import spellings
 from podgpu.option import NOT_AN_AGENTS
@@ -51,6 +51,12 @@ _REFINED: Mapping[str, Schema] = {
     "cluster.replicas": {"type": "integer", "minimum": 0},
     "cluster.nodeSelector": _FREE,
     "cluster.resources": _FREE,
+    "report.period": {"enum": ["month", "week", "day"]},
+    "report.basis": {"enum": ["held", "used", "greater", "energy"]},
+    "report.share": {"enum": ["none", "held", "even"]},
+    "report.coverage": {"type": "number", "minimum": 0, "maximum": 1},
+    "report.nodeSelector": _FREE,
+    "report.resources": _FREE,
     "kubeletPath": _FOLDER,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
@@ -80,13 +86,18 @@ def text() -> str:
     whole["properties"]["config"] = _section([_key(flag) for flag in _leaves(_of_agent())], "")
     of_cluster = _section([_key(flag) for flag in _leaves(cluster.OPTIONS)], "")
     whole["properties"]["cluster"]["properties"]["config"] = of_cluster
+    of_report = _section([_key(flag) for flag in _leaves(report.OPTIONS)], "")
+    whole["properties"]["report"]["properties"]["config"] = of_report
     # A chart that depends on this one switches it by this value.
     whole["properties"]["enabled"] = {"type": "boolean"}
     document = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Values of the podgpu chart",
         **whole,
-        "definitions": {_key(flag): leaf for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS}).items()},
+        "definitions": {
+            _key(flag): leaf
+            for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS, *report.OPTIONS}).items()
+        },
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 

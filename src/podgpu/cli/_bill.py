@@ -18,13 +18,34 @@ from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Statement
 from podgpu.numbers import percent
+from podgpu.option.times import calendar_period, iso
 
 FOCUS = "focus"
 _CHARGE_SECONDS = {"hour": HOUR, "day": DAY}
 
 
-def words(arguments: Namespace) -> BillWords:
-    return BillWords(**{name: getattr(arguments, name) for name in BillWords.__struct_fields__})
+def words(arguments: Namespace, now: float) -> BillWords:
+    given = {name: getattr(arguments, name) for name in BillWords.__struct_fields__}
+    if arguments.period:
+        if arguments.start or arguments.end:
+            raise UserError(f"--period={arguments.period} says when; give it, or --from and --to")
+        given["start"], given["end"] = map(iso, calendar_period(arguments.period, now))
+    return BillWords(**{name: value for name, value in given.items() if value is not None})
+
+
+def least_coverage(arguments: Namespace) -> float:
+    """How much of the GPUs' time must have been seen, from 0 to 1."""
+    if arguments.min_coverage is None:
+        return 0.0 if arguments.allow_gaps else 1.0
+    try:
+        least = float(arguments.min_coverage)
+    except ValueError:
+        least = -1.0
+    if not 0 <= least <= 1:
+        raise UserError(
+            f"--min-coverage={arguments.min_coverage} is no ratio; give a number from 0 to 1, such as 0.99"
+        )
+    return least
 
 
 def made(config: Config, asked: BillRequest, arguments: Namespace, now: float) -> Statement:
@@ -34,7 +55,8 @@ def made(config: Config, asked: BillRequest, arguments: Namespace, now: float) -
 
 async def _read(config: Config, asked: BillRequest, arguments: Namespace, now: float) -> Statement:
     store = Store(config.of(StoreOptions), whole=not arguments.partial)
-    charge = _CHARGE_SECONDS[arguments.charge_period] if arguments.output == FOCUS else None
+    has_focus = arguments.output == FOCUS or arguments.write_to
+    charge = _CHARGE_SECONDS[arguments.charge_period] if has_focus else None
     try:
         return await make_bill(store, asked, now, charge_seconds=charge, progress=_show_progress)
     except StoreFault as fault:

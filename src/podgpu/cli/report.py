@@ -6,7 +6,7 @@ from podgpu.config import Config
 from podgpu.option import STORE
 
 HELP = "Sum up who had how much of the GPUs between two times."
-OPTIONS = tuple(name for name, option in ALL.items() if option.group == STORE)
+OPTIONS = ("config_file", *(name for name, option in ALL.items() if option.group == STORE))
 
 WARNED, GAPS = 1, 3  # exit codes
 
@@ -15,9 +15,7 @@ def arguments(parser: ArgumentParser) -> None:
     from podgpu.cli._output import add_table_output
     from podgpu.cluster.report.bill import BASES, SHARES, basis_word, share_word
 
-    times = "how long ago, such as 7d or 12h, or a date such as 2026-11, 2026-11-01 or 2026-11-01T08:00+01:00"
-    parser.add_argument("--from", dest="start", default="24h", metavar="TIME", help=f"{times}; default 24h")
-    parser.add_argument("--to", dest="end", default="now", metavar="TIME", help="the same; default now")
+    _add_times(parser)
     parser.add_argument(
         "--by",
         default="namespace",
@@ -45,8 +43,11 @@ def arguments(parser: ArgumentParser) -> None:
         "--charge-period", choices=("hour", "day"), default="day", help="of -o focus; default day"
     )
     parser.add_argument(
-        "--allow-gaps", action="store_true", help="exit with 0 even if some GPUs were not seen all the time"
+        "--write-to",
+        metavar="DIR",
+        help="also write CSV, FOCUS and JSON to files in this folder, with the period in their names",
     )
+    _add_gaps(parser)
     parser.add_argument(
         "--partial",
         action="store_true",
@@ -54,6 +55,31 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--verify", metavar="FILE", help="make the report of this JSON file again, and say what differs"
+    )
+
+
+def _add_times(parser: ArgumentParser) -> None:
+    from podgpu.option.times import CALENDAR
+
+    times = "how long ago, such as 7d or 12h, or a date such as 2026-11, 2026-11-01 or 2026-11-01T08:00+01:00"
+    parser.add_argument("--from", dest="start", metavar="TIME", help=f"{times}; default 24h")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="the same; default now")
+    parser.add_argument(
+        "--period",
+        choices=tuple(CALENDAR),
+        help="in place of both: the last month, week from Monday, or day that is over, in UTC",
+    )
+
+
+def _add_gaps(parser: ArgumentParser) -> None:
+    gaps = parser.add_mutually_exclusive_group()
+    gaps.add_argument(
+        "--allow-gaps", action="store_true", help="exit with 0 even if some GPUs were not seen all the time"
+    )
+    gaps.add_argument(
+        "--min-coverage",
+        metavar="RATIO",
+        help="exit with 0 if at least this much of the GPUs' time was seen, such as 0.99, and with 3 otherwise",
     )
 
 
@@ -69,9 +95,14 @@ def run(config: Config, arguments: Namespace) -> int:
     now = time.time()
     if arguments.verify:
         return _verify(config, arguments, now)
-    words = _bill.words(arguments)
+    least = _bill.least_coverage(arguments)
+    words = _bill.words(arguments, now)
     asked = bill_request(words, config.of(PriceOptions).price, now)
     found = with_period_notice(_bill.made(config, asked, arguments, now), words, now)
+    if arguments.write_to:
+        from podgpu.cli._bill_files import write_bill
+
+        write_bill(found, asked, arguments.write_to)
     if arguments.output == _bill.FOCUS:
         from podgpu.cli._focus import focus_csv
 
@@ -89,7 +120,7 @@ def run(config: Config, arguments: Namespace) -> int:
     if arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
         print("", *report_notes(found), sep="\n")
     print_problems(problems(found))
-    if found.coverage.unseen_us and not arguments.allow_gaps:
+    if (found.coverage.ratio or 0) < least:
         return GAPS
     return WARNED if found.notices or found.unpriced else 0
 

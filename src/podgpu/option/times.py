@@ -1,13 +1,21 @@
 """Times as people write them."""
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 from podgpu.errors import UserError
 
 _AGO = re.compile(r"([0-9]{1,9})(s|m|h|d|w)")
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+# The first day of the period that a day is in.
+CALENDAR: dict[str, Callable[[datetime], datetime]] = {
+    "last-month": lambda today: today.replace(day=1),
+    "last-week": lambda today: today - timedelta(days=today.weekday()),
+    "last-day": lambda today: today,
+}
 
 
 def moment(text: str, now: float) -> float:
@@ -26,6 +34,11 @@ def moment(text: str, now: float) -> float:
         ) from None
 
 
+def iso(at: float) -> str:
+    """Write a time so that `moment` reads it."""
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
 def seconds(text: str) -> float:
     """Parse a duration such as `30m` or `2d`."""
     found = _AGO.fullmatch(text)
@@ -42,3 +55,20 @@ def period(start: str, end: str, now: float) -> tuple[float, float]:
             f"--from={start} is not before --to={end}, or is in the future; give an earlier --from"
         )
     return begins, ends
+
+
+def calendar_period(name: str, now: float) -> tuple[float, float]:
+    """Return the times of the last month, week or day that is over, in UTC."""
+    first_of = CALENDAR[name]
+    today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    end = first_of(today)
+    return first_of(end - timedelta(days=1)).timestamp(), end.timestamp()
+
+
+def period_name(start: float, end: float) -> str:
+    """Name a period as a file can be named: `2026-10`, `2026-W45`, `2026-11-05`, or by both of its times."""
+    begins = datetime.fromtimestamp(start, UTC)
+    for name, pattern in (("last-month", "%Y-%m"), ("last-week", "%G-W%V"), ("last-day", "%Y-%m-%d")):
+        if calendar_period(name, end) == (start, end):
+            return begins.strftime(pattern)
+    return "-".join(datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%SZ") for at in (start, end))

@@ -89,7 +89,7 @@ def problems(found: Statement) -> list[str]:
         time = bare("gpu hours", found.coverage.unseen_us / MICROSECONDS_PER_HOUR)
         listed.append(
             f"the bill is incomplete: {time} GPU-hours of {count(len(unseen), 'GPU')} were not seen, on {where}; "
-            "see why the agents were not scraped, or give --allow-gaps"
+            "see why the agents were not scraped, or give --allow-gaps or --min-coverage"
         )
     return listed
 

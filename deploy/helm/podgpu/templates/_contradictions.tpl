@@ -15,6 +15,7 @@
 {{- include "podgpu.refuseLostTokens" (dict "root" . "given" $given) -}}
 {{- include "podgpu.refuseLockedOutScrapers" . -}}
 {{- include "podgpu.cluster.refuseLockedOut" . -}}
+{{- include "podgpu.report.refuse" . -}}
 {{- end -}}
 
 {{/* Options that other values set. */}}

@@ -1,0 +1,35 @@
+"""Writes a bill to files, in every format that other programs read."""
+
+import os
+from pathlib import Path
+
+from podgpu.cli._focus import focus_csv
+from podgpu.cli._output import print_problems
+from podgpu.cluster.report.bill import BillRequest
+from podgpu.errors import UserError
+from podgpu.model import Statement
+from podgpu.option.times import period_name
+from podgpu.views.row_table import csv_text, json_text
+from podgpu.views.statement import report_table
+
+
+def write_bill(found: Statement, asked: BillRequest, folder: str) -> None:
+    """A file has its name only once it is whole, so no reader sees half of a bill."""
+    stem = f"report-{period_name(found.start, found.end)}"
+    pages = {
+        f"{stem}.csv": csv_text(report_table(found, asked.document, describes_rows=True)),
+        f"{stem}.json": json_text(report_table(found, asked.document)),
+    }
+    try:
+        pages[f"{stem}.focus.csv"] = focus_csv(found)
+    except UserError as error:
+        print_problems([f"{stem}.focus.csv is not written: {error}"])
+    try:
+        for name, page in pages.items():
+            half = Path(folder) / f".{name}.{os.getpid()}"
+            half.write_text(page, encoding="utf-8")
+            half.replace(Path(folder) / name)
+    except OSError as error:
+        raise UserError(
+            f"--write-to={folder}: {error.strerror}; give a folder that exists and can be written to"
+        ) from None
