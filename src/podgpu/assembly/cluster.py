@@ -13,11 +13,12 @@ from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.node_state import SnapshotReader
 from podgpu.cluster.pod_proxy import ProxyClient
+from podgpu.cluster.report.bill import StoreBills
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import StoreDiscovery
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.pod_history import StoreHistory
-from podgpu.config import ClusterOptions, Config
+from podgpu.config import ClusterOptions, Config, PriceOptions
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import ClusterWatch
@@ -31,7 +32,7 @@ from podgpu.supervise import end
 
 
 class OpenCluster:
-    """A cluster that `loop` reads until it is closed. `history` is there where a store is read."""
+    """A cluster that `loop` reads until it is closed. `history` and `bills` are there where a store is read."""
 
     def __init__(
         self,
@@ -39,9 +40,11 @@ class OpenCluster:
         *to_close: Closable,
         api: ApiServer | None = None,
         history: StoreHistory | None = None,
+        bills: StoreBills | None = None,
     ) -> None:
         self.loop = loop
         self.history = history
+        self.bills = bills
         self.running = loop.supervisor.supervise(PART, loop.run)
         self._to_close = (*to_close, history) if history else to_close
         self._api = api
@@ -101,9 +104,12 @@ def _opened(
         settings=insight_settings(config),
         name=chosen.name or "",
         allocations=allocations,
+        has_store=store is not None,
     )
-    history = StoreHistory(Store(config.of(StoreOptions))) if store else None
-    return OpenCluster(loop, *to_close, api=api, history=history)
+    options = config.of(StoreOptions)
+    history = StoreHistory(Store(options)) if store else None
+    bills = StoreBills(options, config.of(PriceOptions).price) if store else None
+    return OpenCluster(loop, *to_close, api=api, history=history, bills=bills)
 
 
 def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery | None) -> OpenCluster:

@@ -40,6 +40,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,
         history=cluster.history,
+        bills=cluster.bills,
         guard=open_guard(config),
         supervisor=cluster.loop.supervisor,
     )

@@ -46,6 +46,7 @@ class ClusterLoop:
         settings: InsightSettings,
         name: str = "",
         allocations: KubeAllocations | None = None,
+        has_store: bool = False,
         at_once: int = AT_ONCE,
     ) -> None:
         self.ready = False
@@ -56,6 +57,7 @@ class ClusterLoop:
         self._open_reader = open_reader
         self._settings = settings
         self._name = name
+        self._has_store = has_store
         self._allocations = allocations
         self._turns = asyncio.Semaphore(at_once)
         self._readers: dict[NodeTarget, NodeReader] = {}
@@ -63,7 +65,7 @@ class ClusterLoop:
         self._log = NodeLog()
         self._known: Mapping[str, ClusterNode] = {}
         self._replaced = _ReplacedNodes()
-        self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name))
+        self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name, has_store=has_store))
 
     @property
     def cluster(self) -> Cluster:
@@ -195,6 +197,7 @@ class ClusterLoop:
             version=__version__,
             interval_seconds=self.interval,
             name=self._name,
+            has_store=self._has_store,
             demo=any(node.snapshot is not None and node.snapshot.demo for node in nodes),
             nodes=nodes,
             pending=allocated.pending,

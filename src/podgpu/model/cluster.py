@@ -78,6 +78,7 @@ class Cluster(Struct, frozen=True, kw_only=True, weakref=True):
     name: str = ""  # of the cluster; empty if none was given
     demo: bool = False  # true if any node's numbers are made up
     replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
+    has_store: bool = False  # true if its reader has a store: then there are bills and longer histories
     nodes: tuple[ClusterNode, ...] = ()  # by name
     pending: tuple[PendingPod, ...] = ()  # oldest first
     parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on

@@ -10,7 +10,7 @@ from podgpu import __version__
 from podgpu.model import Statement, StatementLine
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
 from podgpu.numbers import UNKNOWN, bare, column, count, money, percent
-from podgpu.views.row_table import Column, RowTable
+from podgpu.views.row_table import Column, RowTable, csv_text, json_text
 from podgpu.views.text import line
 
 # The rows of a report that stand for no group, and what they mean.
@@ -50,6 +50,14 @@ def report_table(
     ]
     empty = "the store has no counters of podgpu in this time; check --prometheus.url, --from and --to"
     return RowTable(row_type, rows, _report_columns(statement), _report_head(statement, request), empty)
+
+
+def report_json(statement: Statement, request: Mapping[str, Any]) -> str:
+    return json_text(report_table(statement, request))
+
+
+def report_csv(statement: Statement, request: Mapping[str, Any]) -> str:
+    return csv_text(report_table(statement, request, describes_rows=True))
 
 
 def heading(statement: Statement) -> str:

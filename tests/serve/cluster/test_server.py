@@ -17,7 +17,7 @@ from podgpu.feed import Feed
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
 from podgpu.option.address import Address
-from podgpu.serve.cluster.feed import UsageHistory
+from podgpu.serve.cluster.feed import Bills, UsageHistory
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
@@ -59,7 +59,11 @@ class StubFeed(Feed[Cluster]):
 
 @asynccontextmanager
 async def serving(
-    feed: StubFeed, dialect: str = "native", history: UsageHistory | None = None, **flags: list[str]
+    feed: StubFeed,
+    dialect: str = "native",
+    history: UsageHistory | None = None,
+    bills: Bills | None = None,
+    **flags: list[str],
 ) -> AsyncIterator[ClusterServer]:
     server = ClusterServer(
         feed,
@@ -68,6 +72,7 @@ async def serving(
         max_connections=100,
         max_streams=10,
         history=history,
+        bills=bills,
     )
     await server.start([Address("127.0.0.1", 0, dialect)])
     try:

@@ -1,7 +1,9 @@
 """Makes the statement that a user asks for, in the words of `podgpu report` and of the page."""
 
-from collections.abc import Callable
-from typing import Any
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -11,13 +13,19 @@ from podgpu.cluster.report.charges import Basis
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import StatementTerms, statement
 from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
 from podgpu.errors import UserError
 from podgpu.model import Prices, Statement
 from podgpu.option.times import moment, period
 from podgpu.option.value import OneOf, did_you_mean
 
+T = TypeVar("T")
+
+MOST_HOURS = 31 * 24  # of a bill that is made on request
 BASES = tuple(map(str, Basis))
+# The parameters of a query, and the fields of BillWords.
+_FIELDS = {"from": "start", "to": "end", **{name: name for name in ("by", "namespace", "basis", "share")}}
 SHARES = ("none", "held", "even")
 _INFO = "podgpu_pod_info"
 _LABEL = "label_"
@@ -145,3 +153,52 @@ def fault_text(fault: StoreFault) -> str:
     if fault.reason == EMPTY:
         return f"{fault.reason}: {fault.detail}"
     return f"{fault.reason}: {fault.detail}; {_ADVICE.get(fault.reason, 'docs/report.md says what to do')}"
+
+
+class StoreBills:
+    """Makes bills for a server, from a query in the words of `podgpu report`."""
+
+    def __init__(self, options: StoreOptions, prices: Prices | None) -> None:
+        self._options = options
+        self._prices = prices
+
+    async def of(self, query: Mapping[str, str], now: float) -> tuple[Statement, dict[str, Any]]:
+        """Return the bill, and by what it can be made again. Raises UserError, and StoreFault with advice."""
+        words = BillWords(**{_FIELDS[name]: text for name, text in query.items() if name in _FIELDS})
+        asked = bill_request(words, self._prices, now)
+        if asked.end - asked.start > MOST_HOURS * 3600:
+            raise UserError(
+                f"--from={words.start} is more than {MOST_HOURS} hours before --to={words.end}; choose a shorter time, "
+                "or run podgpu report"
+            )
+        try:
+            # A month of many nodes is much to add up, and other requests must not wait for it.
+            found = await _in_thread(lambda: self._read(asked, now))
+        except StoreFault as fault:
+            raise StoreFault(fault.reason, fault_text(fault)) from None
+        return with_period_notice(found, words, now), asked.document
+
+    async def _read(self, asked: BillRequest, now: float) -> Statement:
+        store = Store(self._options, whole=True)
+        try:
+            return await make_bill(store, asked, now)
+        finally:
+            await store.close()
+
+
+async def _in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run it in a thread, in an event loop of its own. It ends when the caller is cancelled."""
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
+
+    async def run() -> T:
+        task = asyncio.ensure_future(work())
+        started.append((asyncio.get_running_loop(), task))
+        return await task
+
+    try:
+        return await asyncio.to_thread(lambda: asyncio.run(run()))
+    except asyncio.CancelledError:
+        for loop, task in started:
+            with suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(task.cancel)
+        raise

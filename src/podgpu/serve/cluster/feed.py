@@ -1,9 +1,9 @@
 """What the server needs of the cluster's loop."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from podgpu.model import Cluster, Snapshot
+from podgpu.model import Cluster, Snapshot, Statement
 
 
 class ClusterFeed(Protocol):
@@ -33,3 +33,11 @@ class ClusterFeed(Protocol):
 class UsageHistory(Protocol):
     async def of(self, namespace: str, pod: str, seconds: int) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Fetch a pod's use over so many seconds: pairs of time and value by quantity. Raises UserError."""
+
+
+class Bills(Protocol):
+    async def of(self, query: Mapping[str, str], now: float) -> tuple[Statement, Mapping[str, Any]]:
+        """Make the bill that a query asks for, and say by what it can be made again.
+
+        Raises UserError if the question makes no sense, and ReasonedError if the store has no answer.
+        """

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -161,6 +161,11 @@ class SingleFlight(Generic[T]):
             task.add_done_callback(lambda done: self._end(key, done))
         # Others may wait for the same, so a client that leaves does not end it.
         return await asyncio.shield(task)
+
+    @property
+    def keys(self) -> Collection[Hashable]:
+        """Of the work that is being done."""
+        return self._running.keys()
 
     def close(self) -> None:
         for task in self._running.values():

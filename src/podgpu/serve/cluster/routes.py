@@ -6,7 +6,8 @@ from functools import partial
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.serve.cluster.feed import ClusterFeed, UsageHistory
+from podgpu.serve.cluster.bills import BillRoute
+from podgpu.serve.cluster.feed import Bills, ClusterFeed, UsageHistory
 from podgpu.serve.cluster.page_registry import ClusterPageRegistry
 from podgpu.serve.cluster.pages import ClusterPages, ClusterRows, SingleFlight, StalePage
 from podgpu.serve.cluster.views import ClusterMetricsView
@@ -29,12 +30,14 @@ class ClusterRoutes:
         pages: ClusterPages,
         registry: ClusterPageRegistry,
         history: UsageHistory | None,
+        bills: Bills | None,
         load: Load,
     ) -> None:
         self._feed = feed
         self._pages = pages
         self._registry = registry
         self._history = history
+        self._bills = BillRoute(bills) if bills else None
         self._load = load
         self._fetches: SingleFlight[bytes] = SingleFlight()
         self._all_rows = ClusterRows(lambda: feed.cluster)
@@ -46,12 +49,15 @@ class ClusterRoutes:
             "/api/v1/snapshot": Route(self._snapshot, waits=True),
             "/api/v1/rows": Route(self._rows),
             "/api/v1/history": Route(self._past, waits=True),
+            "/api/v1/report": Route(self._bills or _no_store, waits=True),
             "/metrics": pages[PREFIX + dialect],
             **probes(self._load, lambda: self._feed.ready, "no node has been read yet"),
         }
 
     def close(self) -> None:
         self._fetches.close()
+        if self._bills:
+            self._bills.close()
 
     async def _page(self, path: str, request: Request) -> Response:
         """Answer 503 rather than with what is too old."""
@@ -103,7 +109,7 @@ class ClusterRoutes:
             return text_response(400, f"write {wanted}")
         history, seconds = self._history, hours * 3600
         if history is None:
-            return text_response(404, "there is no store; give one with --prometheus.url")
+            return _no_store(request)
 
         async def fetch() -> bytes:
             return msgspec.json.encode(await history.of(namespace, pod, seconds))
@@ -113,3 +119,7 @@ class ClusterRoutes:
         except UserError as error:
             return text_response(502, str(error))
         return Response(200, found, "application/json")
+
+
+def _no_store(_request: Request) -> Response:
+    return text_response(404, "there is no store; give one with --prometheus.url")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from podgpu.option.address import Address
 from podgpu.serve.cluster.events import ClusterChanges
-from podgpu.serve.cluster.feed import ClusterFeed, UsageHistory
+from podgpu.serve.cluster.feed import Bills, ClusterFeed, UsageHistory
 from podgpu.serve.cluster.page_registry import ClusterPageRegistry
 from podgpu.serve.cluster.pages import ClusterPages
 from podgpu.serve.cluster.routes import ClusterRoutes
@@ -32,11 +32,12 @@ class ClusterServer(HttpServer):
         limits: Limits = LIMITS,
         guard: Guard | None = None,
         history: UsageHistory | None = None,
+        bills: Bills | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
         load = Load(max_requests)
         self._pages = ClusterPages(feed, registry.views)
-        self._routes = ClusterRoutes(feed, self._pages, registry, history, load)
+        self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, load)
         self._keeper: asyncio.Task[None] | None = None
         super().__init__(
             self._routes.table,

@@ -54,6 +54,7 @@ class _Document(msgspec.Struct):
     name: str = ""
     demo: bool = False
     replayed: bool = False
+    has_store: bool = False
     pending: tuple[PendingPod, ...] = ()
     parts: tuple[PartStatus, ...] = ()
     insight: Insight | None = None

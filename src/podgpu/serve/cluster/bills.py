@@ -1,0 +1,103 @@
+"""Bills, as `podgpu report` makes them: made on request, and kept for a while."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from podgpu.errors import ReasonedError, UserError
+from podgpu.model import Statement
+from podgpu.option.value import did_you_mean
+from podgpu.serve.cluster.feed import Bills
+from podgpu.serve.cluster.pages import SingleFlight
+from podgpu.serve.http.request import Request
+from podgpu.serve.http.response import Response, busy_response, text_response
+from podgpu.serve.pages import RenderedPage, compressed
+from podgpu.serve.routes import page_response, wants_gzip
+from podgpu.views.statement import report_csv, report_json
+
+KEPT_SECONDS = 60.0
+MOST_KEPT = 8
+MOST_WAITING = 4  # different ones
+
+PARAMETERS = ("by", "from", "to", "namespace", "basis", "share", "format")
+_FORMATS = {"json": (report_json, "application/json"), "csv": (report_csv, "text/csv; charset=utf-8")}
+_EMPTY = "store_empty"
+
+Question = tuple[tuple[str, str], ...]
+
+
+class _KeptBill(NamedTuple):
+    made_at: float
+    statement: Statement
+    request: Mapping[str, Any]
+
+
+class BillRoute:
+    """One bill is made at a time: a month of many nodes takes long, and much memory."""
+
+    def __init__(self, bills: Bills) -> None:
+        self._bills = bills
+        self._kept: dict[Question, _KeptBill] = {}
+        self._making: SingleFlight[_KeptBill] = SingleFlight()
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, request: Request) -> Response:
+        query = request.query
+        form = query.get("format", "json")
+        if wrong := _refusal(query, form):
+            return text_response(400, wrong)
+        # One bill in two formats is made once, and both show the same numbers.
+        question = tuple(sorted((name, text) for name, text in query.items() if name != "format"))
+        try:
+            bill = await self._bill(question)
+        except UserError as error:
+            return text_response(400, str(error))
+        except ReasonedError as fault:
+            return text_response(404 if fault.reason == _EMPTY else 502, fault.detail)
+        if bill is None:
+            return busy_response("other bills are being made; try again in a while")
+        write, content_type = _FORMATS[form]
+        plain = RenderedPage(write(bill.statement, bill.request).encode(), content_type)
+        headers = (
+            {"Content-Disposition": f'attachment; filename="{_file_name(bill)}"'} if form == "csv" else {}
+        )
+        return page_response(compressed(plain) if wants_gzip(request) else plain, request, headers)
+
+    def close(self) -> None:
+        self._making.close()
+
+    async def _bill(self, question: Question) -> _KeptBill | None:
+        """Return None if too many others are being made."""
+        oldest = time.monotonic() - KEPT_SECONDS
+        self._kept = {key: bill for key, bill in self._kept.items() if bill.made_at > oldest}
+        if found := self._kept.get(question):
+            return found
+        if question not in self._making.keys and len(self._making.keys) >= MOST_WAITING:
+            return None
+        return await self._making.result(question, lambda: self._make(question))
+
+    async def _make(self, question: Question) -> _KeptBill:
+        async with self._turn:
+            statement, request = await self._bills.of(dict(question), time.time())
+        while len(self._kept) >= MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        bill = self._kept[question] = _KeptBill(time.monotonic(), statement, request)
+        return bill
+
+
+def _refusal(query: Mapping[str, str], form: str) -> str:
+    if unknown := sorted(query.keys() - set(PARAMETERS)):
+        advice = did_you_mean(unknown[0], PARAMETERS, f"there are {', '.join(PARAMETERS)}")
+        return f"unknown parameter {unknown[0]!r}; {advice}"
+    return "" if form in _FORMATS else f"{form!r} is no format of a bill; write format=json or format=csv"
+
+
+def _file_name(bill: _KeptBill) -> str:
+    """`podgpu-2026-11-01-2026-11-16.csv`; in letters that every file system takes."""
+    first, last = (
+        datetime.fromtimestamp(at, UTC).date().isoformat()
+        for at in (bill.statement.start, bill.statement.end)
+    )
+    return f"podgpu-{first}-{last}.csv"
