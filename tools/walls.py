@@ -7,7 +7,7 @@ a room, packages that need each other are a ring, which is an error too.
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,9 +78,6 @@ EXCEPTIONS = {
 FINDERS = {"podgpu.cli._commands", "podgpu.sharing", "podgpu.sources.registry", "podgpu.views.dialects"}
 DYNAMIC = {"import_module", "__import__"}
 
-# Rooms with packages that need each other. Each is to be resolved; no other room may have any.
-KNOWN_RINGS = {"insight"}
-
 
 def violations(graph: grimp.ImportGraph) -> Iterator[str]:
     ours = sorted(module for module in graph.modules if _room(module))
@@ -105,7 +102,7 @@ def unused_permissions(graph: grimp.ImportGraph, table: Mapping[str, set[str]] =
             yield f"{ROOT}.{room} does not import {ROOT}.{other}: take {other} from its row in tools/walls.py"
 
 
-def rings(graph: grimp.ImportGraph, known: Container[str] = frozenset(KNOWN_RINGS)) -> Iterator[str]:
+def rings(graph: grimp.ImportGraph) -> Iterator[str]:
     """Find packages inside a room that need each other, directly or through others."""
     needs: defaultdict[str, set[str]] = defaultdict(set)
     for module in filter(_room, graph.modules):
@@ -117,8 +114,7 @@ def rings(graph: grimp.ImportGraph, known: Container[str] = frozenset(KNOWN_RING
         {other for other in reached[package] if package in reached.get(other, ())} for package in reached
     )
     for ring in dict.fromkeys(frozenset(ring) for ring in found if ring):
-        if _room(min(ring)) not in known:
-            yield f"{', '.join(sorted(ring))} need each other: move what they share into one of them"
+        yield f"{', '.join(sorted(ring))} need each other: move what they share into one of them"
 
 
 def _package(graph: grimp.ImportGraph, module: str) -> str:

@@ -150,6 +150,7 @@ def test_a_moment_is_in_utc_with_its_date() -> None:
 
 # What is read by machines has its own forms, and what is drawn has none.
 MACHINES = (
+    "cli/_focus.py",
     "views/dialects",
     "views/exposition.py",
     "views/sample_format.py",

@@ -128,7 +128,7 @@ def newcomer(snapshot: Snapshot, _: Machine) -> CheckResult:
     ),
     "a kind of problem": Change(
         files={
-            "src/podgpu/insight/problems/parts.py": (
+            "src/podgpu/insight/part_problems.py": (
                 "KINDS = (\n",
                 '{there}    ProblemKind("newcomer", 12, "A node is new.", of_node=lambda node, now: iter(())),\n',
             )

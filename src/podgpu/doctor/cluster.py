@@ -6,14 +6,14 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from podgpu.doctor.check import CheckResult, Finding, failed, finding, passed, several, skipped, warned, wrong
-from podgpu.insight.problems import cards, holders
+from podgpu.insight import card_problems, holder_problems
 from podgpu.model import Cluster
 from podgpu.numbers import count
 from podgpu.views.text import line
 
 NO_NODE = skipped("no node")
-_OF_CARDS = tuple(kind.name for kind in cards.KINDS)
-_OF_HOLDERS = tuple(kind.name for kind in holders.KINDS)
+_OF_CARDS = tuple(kind.name for kind in card_problems.KINDS)
+_OF_HOLDERS = tuple(kind.name for kind in holder_problems.KINDS)
 
 
 class ClusterCheck(Struct, frozen=True):

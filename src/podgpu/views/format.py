@@ -6,7 +6,7 @@ from math import isfinite
 from msgspec import Struct
 
 from podgpu import numbers
-from podgpu.insight.problems.cards import LEAST_SWITCHING
+from podgpu.insight.card_problems import LEAST_SWITCHING
 from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Problem, Reading, Rest, Sampling, Use
 from podgpu.views.text import line
 

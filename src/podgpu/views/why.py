@@ -3,8 +3,8 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from podgpu.insight.card_problems import adds_up
 from podgpu.insight.problems import fault_words
-from podgpu.insight.problems.cards import adds_up
 from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER

@@ -9,7 +9,7 @@ from podgpu.cli._target.client import DocumentClient
 from podgpu.cli._target.progress import waiting
 from podgpu.errors import UserError
 from podgpu.insight import InsightSettings, conclude, ensured
-from podgpu.insight.problems.parts import VIEW
+from podgpu.insight.part_problems import VIEW
 from podgpu.model import Cluster, Fault, PartStatus, Snapshot, of_one
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json

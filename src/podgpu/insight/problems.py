@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from podgpu.insight.problems import cards, holders, parts
-from podgpu.insight.problems.kind import CRITICAL, WARNING, ProblemKind, fault_words
-from podgpu.insight.problems.parts import severity_of_part
+from podgpu.insight import card_problems, holder_problems, part_problems
+from podgpu.insight.part_problems import severity_of_part
+from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, fault_words
 from podgpu.insight.tenants import InsightSettings, cards_of_snapshot
 from podgpu.model import SEVERITIES, Cluster, ClusterNode, Problem, Snapshot
 
 KINDS: tuple[ProblemKind, ...] = tuple(
-    sorted((*cards.KINDS, *parts.KINDS, *holders.KINDS), key=lambda kind: kind.rank)
+    sorted((*card_problems.KINDS, *part_problems.KINDS, *holder_problems.KINDS), key=lambda kind: kind.rank)
 )
 _RANKS: Mapping[str, int] = {kind.name: kind.rank for kind in KINDS}
 _LAST = 1000  # a kind of another version

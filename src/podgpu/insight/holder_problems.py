@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from podgpu.catalog.agent_parts import PODRESOURCES
-from podgpu.insight.problems.kind import WARNING, ProblemKind, on_card
+from podgpu.insight.problem_kind import WARNING, ProblemKind, on_card
 from podgpu.insight.sums import grouped
 from podgpu.insight.tenants import (
     EVIDENCE,

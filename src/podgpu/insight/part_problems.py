@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from podgpu.insight.advice import next_step
-from podgpu.insight.problems.kind import CRITICAL, WARNING, ProblemKind, fault_words
+from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, fault_words
 from podgpu.insight.tenants import InsightSettings
 from podgpu.model import Cluster, ClusterNode, PartStatus, Problem, Snapshot
 from podgpu.numbers import duration
