@@ -5,10 +5,11 @@ from msgspec.structs import replace
 
 from podgpu import catalog
 from podgpu.catalog.row import Kind, Worth
+from podgpu.cluster.report.counters import BOUND_FAMILIES, FAMILIES
 from podgpu.model import Booking, ContainerRef, Reading, Tenant
 from podgpu.views.native import families
 from podgpu.views.series import Family, Labels, count
-from podgpu.views.series_filter import EVERYTHING, SeriesFilter, fit
+from podgpu.views.series_filter import BILLED, EVERYTHING, SeriesFilter, fit
 from tests.views.quirks import BUSY, SNAPSHOT
 
 
@@ -169,3 +170,17 @@ def test_every_family_is_in_a_group() -> None:
     groups = {name: catalog.group_of(rows[0]) for name, rows in catalog.families().items()}
     assert set(groups.values()) == set(catalog.GROUPS)
     assert groups["podgpu_mig_memory_used_bytes"] == groups["podgpu_gpu_memory_used_bytes"] == "memory"
+
+
+def test_the_billing_level_has_every_counter_of_a_report_and_little_else() -> None:
+    counters = {family.metric for family in (*FAMILIES, *BOUND_FAMILIES)}
+    facts = {
+        "podgpu_build_info",
+        "podgpu_up",
+        "podgpu_series_dropped_total",
+        "podgpu_pod_info",
+        "podgpu_gpu_info",
+    }
+    assert counters | facts == BILLED <= catalog.families().keys()
+    found = names(families(SNAPSHOT, {}, choice=SeriesFilter(level="billing")))
+    assert set(found) == BILLED & set(names(families(SNAPSHOT, {})))

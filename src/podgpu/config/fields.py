@@ -276,7 +276,8 @@ class Config:
         "--series.level",
         was="--series.processes",
         group=WEB,
-        help="How far down podgpu's own series go: to GPUs, pods, each of their containers, or each process.",
+        help="How far down podgpu's own series go: to GPUs, pods, each of their containers, or each process; "
+        "billing has what podgpu report needs alone.",
         parse=Level(LEVELS),
         default="container",
     )

@@ -35,6 +35,7 @@ class _FilledFamilies:
     """All families of the catalog, being filled."""
 
     def __init__(self, choice: SeriesFilter) -> None:
+        self._left_out = frozenset(name for name in _FAMILIES if not choice.has_native(name))
         self._detail = choice.detail
         self.families = {
             name: Family(name, rows[0].kind, rows[0].help, worth, group=group)
@@ -50,6 +51,8 @@ class _FilledFamilies:
             name, value, labels = prefix + reading.metric, reading.value, reading.labels
             names = _LABEL_NAMES.get(name)
             if names is None or len(names) != len(labels) or not isfinite(value):
+                continue
+            if name in self._left_out:
                 continue
             if not self._detail and (name in _DETAIL or (name, labels) in _DETAIL_SERIES):
                 continue

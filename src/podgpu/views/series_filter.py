@@ -10,8 +10,23 @@ from podgpu.views.series import Family, count
 
 NAMES = frozenset(catalog.families())  # of podgpu's own metrics
 GROUPS = catalog.GROUPS  # that a client can ask for
-LEVELS = ("node", "pod", "container", "process")
-NODE, POD, CONTAINER, PROCESS = LEVELS
+LEVELS = ("billing", "node", "pod", "container", "process")
+BILLING, NODE, POD, CONTAINER, PROCESS = LEVELS
+# What `podgpu report` is made of, and what says whether it was scraped.
+BILLED = frozenset(
+    {
+        *(f"podgpu_{name}" for name in ("build_info", "up", "series_dropped_total", "pod_info", "gpu_info")),
+        *(
+            f"podgpu_gpu_{name}_total"
+            for name in ("booked_busy_seconds", "booked_energy_joules", "energy_joules")
+        ),
+        *(f"podgpu_unattributed_{name}_total" for name in ("busy_seconds", "energy_joules")),
+        *(
+            f"podgpu_container_{name}_total"
+            for name in ("allocated_seconds", "busy_seconds", "busy_bound_seconds", "energy_joules")
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +45,10 @@ class SeriesFilter:
         if scope is Scope.PROCESS:
             return self.level == PROCESS
         return scope is not Scope.CONTAINER or self.level != NODE
+
+    def has_native(self, name: str) -> bool:
+        """Whether podgpu's own page has the family at this level."""
+        return self.level != BILLING or name in BILLED
 
     def apply(self, families: Iterable[Family]) -> list[Family]:
         if not (self.allow or self.deny):

@@ -92,4 +92,5 @@ def _energy(use: CardCounts) -> dict[RowKey, int]:
         rows[key] = rows.get(key, 0) + own.get(Measure.ENERGY, 0)
     rows[row("unattributed")] = use.others.get((CounterScope.UNATTRIBUTED, Measure.ENERGY), 0)
     rows[row("unbooked")] = use.unbooked(Measure.ENERGY) or 0
+    rows[row("free")] = 0  # it is time alone, and costs nothing
     return rows

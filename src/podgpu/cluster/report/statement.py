@@ -199,12 +199,11 @@ class StatementBuilder:
             self._add_time(card, model, "free", max(start, end - 0.001), edge_us)
 
     def _add_time(self, card: CardKey, model: str, kind: str, at: float, amount: int) -> None:
-        is_paid = self._terms.basis is not Basis.ENERGY
+        paid = 0 if self._terms.basis is Basis.ENERGY else amount
         for rows in self._rows_of(at):
             rows[row(kind)].count(Measure.HELD, amount)
             rows[row(kind)].cards.add(card)
-            if is_paid:
-                rows[row(kind)].charge(amount, self._price(model, at))
+            rows[row(kind)].charge(paid, self._price(model, at))
 
     def _lines(self, rows: Rows, covered: Mapping[CardKey, CardCoverage]) -> tuple[StatementLine, ...]:
         kinds = ("group",) if self._grouping.is_filtered else KINDS
