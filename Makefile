@@ -65,7 +65,7 @@ check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, rel
 	$(BIN)/python -m tools.names
 	$(BIN)/python -m tools.shape
 
-format: $(READY) ## rewrite the sources in the house style
+format: $(READY) ## format the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
