@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.dashboards import agent, cluster, health, namespace, workload
+from tools.dashboards import agent, bills, cluster, health, namespace, sharing, workload
 from tools.dashboards.dashboard import Dashboard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,6 +15,8 @@ DASHBOARDS: tuple[Dashboard, ...] = (
     cluster.DASHBOARD,
     namespace.DASHBOARD,
     workload.DASHBOARD,
+    bills.DASHBOARD,
+    sharing.DASHBOARD,
     health.DASHBOARD,
     agent.DASHBOARD,
 )

@@ -1,9 +1,12 @@
 """podgpu about itself: whether it works, how fresh its numbers are, and how much of a GPU it can account for."""
 
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.panel import BAD_ABOVE_ZERO, Query, Section, areas, lines, stat, states, table
+from tools.dashboards.glance import CLUSTER, FIRING, GPU, NAMESPACE, NODE, POD, counted
+from tools.dashboards.panel import BAD_ABOVE_ZERO, Column, Query, Section, areas, lines, stat, table, works
 
 _BOOKED = "sum by (reason) (rate(podgpu_unattributed_{quantity}_total{{<node>}}[$__rate_interval]))"
+
+_ERRORS = counted("podgpu_errors_total{<node>}", "$__rate_interval")
 
 _NOW = Section(
     "Now",
@@ -27,15 +30,43 @@ _NOW = Section(
             "Busy time accounted for",
             "Busy time that is booked to containers, as a share of all that is booked.",
             "percentunit",
-            "1 - sum(rate(podgpu_unattributed_busy_seconds_total{<node>}[15m]))"
-            " / sum(rate(podgpu_gpu_booked_busy_seconds_total{<node>}[15m]))",
+            "clamp(1 - sum(rate(podgpu_unattributed_busy_seconds_total{<node>}[15m]))"
+            " / (sum(rate(podgpu_gpu_booked_busy_seconds_total{<node>}[15m])) > 0), 0, 1)",
+            absent="no work",
         ),
         stat(
             "Alerts firing",
-            "Alerts of podgpu's rules that fire now.",
+            "Alerts of podgpu's rules that fire now. The table below names them.",
             "short",
-            'count(ALERTS{alertname=~"Podgpu.+", alertstate="firing", <cluster>}) or vector(0)',
+            f"count({FIRING}) or vector(0)",
             thresholds=BAD_ABOVE_ZERO,
+        ),
+    ),
+)
+
+_ALERTS = Section(
+    "Alerts",
+    (
+        table(
+            "Alerts that fire",
+            "What the count above counts. docs/alerts.md has the runbook of each.",
+            (
+                Column("severity", "Severity", 80),
+                Column("alertname", "Alert", 220),
+                CLUSTER,
+                NODE,
+                GPU,
+                NAMESPACE,
+                POD,
+            ),
+            Query(
+                f"count by (severity, alertname, cluster, node, gpu, namespace, pod) ({FIRING})",
+                "Alerts",
+                "none",
+                width=80,
+            ),
+            sort="Severity",
+            absent="No alert of podgpu fires",
         ),
     ),
 )
@@ -43,38 +74,37 @@ _NOW = Section(
 _SOURCES = Section(
     "Sources",
     (
-        states(
+        works(
             "Sources",
-            "Whether each source of an agent works.",
-            Query("min by (cluster, node, source) (podgpu_source_up{<node>})", "{{node}} {{source}}"),
+            "Whether each source of an agent works. Those that failed in the chosen time are on top.",
+            "podgpu_source_up",
+            "cluster, node, source",
+            "{{node}} {{source}}",
         ),
         table(
             "Problems",
             "Why a source does not work. docs/operations.md says what to do for each reason.",
-            Query("max by (node, source, reason) (podgpu_source_problem{<node>})"),
+            (CLUSTER, NODE, Column("source", "Source"), Column("reason", "Reason", 160)),
+            Query("max by (cluster, node, source, reason) (podgpu_source_problem{<node>})"),
             width=12,
-        ),
-        lines(
-            "Duration of a reading",
-            "How long the last reading of each source took.",
-            "s",
-            Query("max by (node, source) (podgpu_source_duration_seconds{<node>})", "{{node}} {{source}}"),
-        ),
-        lines(
-            "Age of the numbers",
-            "Time since each snapshot was taken.",
-            "s",
-            Query("time() - podgpu_snapshot_timestamp_seconds{<node>}", "{{node}} {{instance}}"),
+            absent="Every source works",
         ),
         lines(
             "Errors",
             "Errors met while reading: all of each node, and by source and reason where there were any.",
             "short",
             Query(
-                "sum by (node, source, reason) (increase(podgpu_errors_total{<node>}[$__rate_interval])) > 0"
-                " or sum by (node) (increase(podgpu_errors_total{<node>}[$__rate_interval]))",
+                f"sum by (node, source, reason) ({_ERRORS}) > 0 or sum by (node) ({_ERRORS})",
                 "{{node}} {{source}} {{reason}}",
             ),
+            whole=True,
+        ),
+        lines(
+            "Duration of a reading",
+            "How long the last reading of each source took.",
+            "s",
+            Query("max by (node, source) (podgpu_source_duration_seconds{<node>})", "{{node}} {{source}}"),
+            width=24,
         ),
     ),
 )
@@ -83,12 +113,18 @@ _PAGES = Section(
     "Pages",
     (
         lines(
+            "Age of the numbers",
+            "Time since each snapshot was taken.",
+            "s",
+            Query("time() - podgpu_snapshot_timestamp_seconds{<node>}", "{{node}} {{instance}}"),
+        ),
+        lines(
             "Scrape duration",
             "How long Prometheus waits for an agent's page.",
             "s",
             Query(
-                "scrape_duration_seconds and on (cluster, job, instance) podgpu_build_info{<node>}",
-                "{{instance}}",
+                "scrape_duration_seconds * on (cluster, job, instance) group_left (node) podgpu_build_info{<node>}",
+                "{{node}} {{instance}}",
             ),
         ),
         lines(
@@ -96,15 +132,19 @@ _PAGES = Section(
             "Series that each agent has to show, before the limit drops any.",
             "short",
             Query("podgpu_series{<node>}", "{{node}} {{instance}}"),
+            whole=True,
         ),
         lines(
             "Series left out",
             "Series that were left out because a page outgrew the series limit.",
             "short",
             Query(
-                "sum by (node, family) (increase(podgpu_series_dropped_total{<node>}[$__rate_interval]))",
+                "sum by (node, family)"
+                f" ({counted('podgpu_series_dropped_total{<node>}', '$__rate_interval')})",
                 "{{node}} {{family}}",
             ),
+            whole=True,
+            absent="No series is left out",
         ),
     ),
 )
@@ -117,12 +157,14 @@ _BOOKS = Section(
             "Busy time that is booked to no container, by reason, in cards.",
             "short",
             Query(_BOOKED.format(quantity="busy_seconds"), "{{reason}}"),
+            absent="All busy time is booked to containers",
         ),
         areas(
             "Memory of nobody",
             "Device memory in use that is booked to no container, by reason.",
             "bytes",
             Query("sum by (reason) (podgpu_unattributed_memory_bytes{<node>})", "{{reason}}"),
+            absent="All memory is booked to containers",
         ),
         lines(
             "Processes of nobody",
@@ -132,6 +174,8 @@ _BOOKS = Section(
                 'sum by (reason) (podgpu_unattributed_processes{<node>, reason=~"host|container|unknown"})',
                 "{{reason}}",
             ),
+            whole=True,
+            absent="Every process belongs to a pod",
         ),
         lines(
             "Books that do not balance",
@@ -147,17 +191,26 @@ _BOOKS = Section(
         ),
         lines(
             "Containers by method",
-            "How the busy time of containers was found: the first three are measured, the others estimated.",
+            "How the busy time of containers was found. Weighted, reserved and equal are estimates.",
             "short",
             Query("count by (method) (podgpu_container_info{<namespace>})", "{{method}}"),
+            whole=True,
         ),
         table(
             "Versions",
             "What runs on each node. Numbers of a demo are made up.",
-            Query(
-                "max by (node, instance, version, driver_version, nvml_version, demo) (podgpu_build_info{<node>})"
+            (
+                CLUSTER,
+                NODE,
+                Column("version", "podgpu", 100),
+                Column("driver_version", "Driver", 100),
+                Column("nvml_version", "NVML", 120),
+                Column("demo", "Demo", 60),
             ),
-            width=8,
+            Query(
+                "max by (cluster, node, version, driver_version, nvml_version, demo) (podgpu_build_info{<node>})"
+            ),
+            width=12,
         ),
     ),
 )
@@ -166,5 +219,5 @@ DASHBOARD = Dashboard(
     uid="podgpu-agent",
     title="podgpu / podgpu itself",
     description="Whether the agents work, how fresh their numbers are, and how much of the GPUs they can account for.",
-    sections=(_NOW, _SOURCES, _PAGES, _BOOKS),
+    sections=(_NOW, _ALERTS, _SOURCES, _PAGES, _BOOKS),
 )

@@ -1,7 +1,7 @@
 """The whole cluster at a glance: how many GPUs there are, who has them, who uses them."""
 
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.glance import BUSY, DOWN, GPUS, TO_NAMESPACE, TO_NODE, TO_POD
+from tools.dashboards.glance import BUSY, CLUSTER, CONTAINER, DOWN, GPU, GPUS, NAMESPACE, NODE, POD
 from tools.dashboards.panel import (
     FULL,
     Query,
@@ -14,9 +14,9 @@ from tools.dashboards.panel import (
 )
 
 _IDLE = (
-    "sum by (cluster, node, gpu, mig, namespace, pod, container) (podgpu_container_allocated_ratio{<namespace>})"
+    "sum by (cluster, node, gpu, namespace, pod, container) (podgpu_container_allocated_ratio{<namespace>}"
     " and on (cluster, node, gpu, mig, namespace, pod, container)"
-    " (rate(podgpu_container_busy_seconds_total{<namespace>}[15m]) < 0.001)"
+    " (rate(podgpu_container_busy_seconds_total{<namespace>}[15m]) < 0.001))"
 )
 
 _NOW = Section(
@@ -26,7 +26,8 @@ _NOW = Section(
         DOWN,
         stat(
             "Allocated",
-            "Share of all cards that was given to containers of the chosen namespaces.",
+            "Share of all cards that was given to containers of the chosen namespaces. Above 100 %: a sharing system"
+            " gives out more than there is.",
             "percentunit",
             "sum(podgpu_container_allocated_ratio{<namespace>}) / count(podgpu_gpu_up{<node>})",
         ),
@@ -34,7 +35,7 @@ _NOW = Section(
             "Busy",
             "Share of all cards that containers of the chosen namespaces keep busy.",
             "percentunit",
-            f"sum({BUSY}) / count(podgpu_gpu_up{{<node>}})",
+            f"clamp_max(sum({BUSY}) / count(podgpu_gpu_up{{<node>}}), 1)",
         ),
         stat(
             "Memory in use",
@@ -57,14 +58,13 @@ _OVER_TIME = Section(
             Query("count(podgpu_gpu_up{<node>})", "there"),
             Query("sum(podgpu_container_allocated_ratio{<namespace>})", "allocated"),
             Query(f"sum({BUSY})", "busy"),
-            width=12,
+            width=24,
         ),
         areas(
             "Busy GPUs by namespace",
             "Busy time booked to each namespace, in cards.",
             "short",
             Query(f"sum by (namespace) ({BUSY})", "{{namespace}}"),
-            width=12,
         ),
         areas(
             "Memory by namespace",
@@ -98,36 +98,46 @@ _WHO = Section(
     (
         table(
             "Namespaces",
-            "What each namespace holds and uses. Efficiency is busy time by what was allocated.",
+            "What each namespace holds and uses. Efficiency is busy time by what was allocated. Above 100 %:"
+            " on a shared card a container may use what others leave.",
+            (CLUSTER, NAMESPACE),
             Query(
-                "sum by (namespace) (podgpu_container_allocated_ratio{<namespace>})",
+                "sum by (cluster, namespace) (podgpu_container_allocated_ratio{<namespace>})",
                 "GPUs allocated",
                 "short",
+                width=120,
             ),
-            Query(f"sum by (namespace) ({BUSY})", "GPUs busy", "short"),
+            Query(f"sum by (cluster, namespace) ({BUSY})", "GPUs busy", "short"),
             Query(
-                f"sum by (namespace) ({BUSY})"
-                " / on (namespace) sum by (namespace) (podgpu_container_allocated_ratio{<namespace>})",
-                "efficiency",
+                f"sum by (cluster, namespace) ({BUSY}) / on (cluster, namespace)"
+                " (sum by (cluster, namespace) (podgpu_container_allocated_ratio{<namespace>}) > 0)",
+                "Efficiency",
                 "percentunit",
             ),
-            Query("sum by (namespace) (podgpu_container_memory_used_bytes{<namespace>})", "memory", "bytes"),
-            Query("sum by (namespace) (podgpu_container_power_watts{<namespace>})", "power", "watt"),
-            width=14,
-            links={"namespace": TO_NAMESPACE},
+            Query(
+                "sum by (cluster, namespace) (podgpu_container_memory_used_bytes{<namespace>})",
+                "Memory",
+                "bytes",
+            ),
+            Query("sum by (cluster, namespace) (podgpu_container_power_watts{<namespace>})", "Power", "watt"),
+            sort="GPUs allocated",
+            absent="No container holds a GPU",
         ),
         bars(
             "Busiest pods",
             "The ten pods that keep the most GPUs busy.",
             "short",
             Query(f"topk(10, sum by (namespace, pod) ({BUSY}))", "{{namespace}}/{{pod}}"),
-            width=10,
+            width=8,
         ),
         table(
             "Held and idle",
             "Containers that hold a share of a GPU and did not use it within the last 15 minutes.",
-            Query(_IDLE, "share", "percentunit"),
-            links={"namespace": TO_NAMESPACE, "pod": TO_POD, "node": TO_NODE},
+            (NAMESPACE, POD, CONTAINER, NODE, GPU),
+            Query(_IDLE, "Share", "percentunit", width=80),
+            sort="Share",
+            width=16,
+            absent="Nobody holds a GPU without using it",
         ),
     ),
 )
@@ -138,21 +148,28 @@ _NODES = Section(
         table(
             "Nodes",
             "What each node has, and how much of it is in use.",
-            Query("count by (node) (podgpu_gpu_up{<node>})", "GPUs", "short"),
-            Query("sum by (node) (1 - podgpu_gpu_up{<node>})", "down", "short"),
-            Query("sum by (node) (podgpu_container_allocated_ratio{<namespace>})", "allocated", "short"),
-            Query(f"sum by (node) ({BUSY})", "busy", "short"),
+            (CLUSTER, NODE),
+            Query("count by (cluster, node) (podgpu_gpu_up{<node>})", "GPUs", "short", width=70),
+            Query("sum by (cluster, node) (1 - podgpu_gpu_up{<node>})", "Down", "short", width=70),
             Query(
-                "sum by (node) (podgpu_gpu_memory_used_bytes{<node>})"
-                " / sum by (node) (podgpu_gpu_memory_total_bytes{<node>})",
-                "memory in use",
+                "sum by (cluster, node) (podgpu_container_allocated_ratio{<namespace>})", "Allocated", "short"
+            ),
+            Query(f"sum by (cluster, node) ({BUSY})", "Busy", "short"),
+            Query(
+                "sum by (cluster, node) (podgpu_gpu_memory_used_bytes{<node>})"
+                " / sum by (cluster, node) (podgpu_gpu_memory_total_bytes{<node>})",
+                "Memory in use",
                 "percentunit",
+                width=120,
             ),
-            Query("sum by (node) (podgpu_gpu_power_watts{<node>})", "power", "watt"),
+            Query("sum by (cluster, node) (podgpu_gpu_power_watts{<node>})", "Power", "watt"),
             Query(
-                'max by (node) (podgpu_gpu_temperature_celsius{<node>, sensor="gpu"})', "hottest", "celsius"
+                'max by (cluster, node) (podgpu_gpu_temperature_celsius{<node>, sensor="gpu"})',
+                "Hottest",
+                "celsius",
             ),
-            links={"node": TO_NODE},
+            sort="Down",
+            absent="No agent reports a GPU",
         ),
     ),
 )

@@ -55,7 +55,8 @@ class Dashboard:
             "description": self.description,
             "tags": [TAG, "gpu", "kubernetes"],
             "schemaVersion": 39,
-            "editable": True,
+            # What is changed in Grafana is lost with the next version, so one saves a copy. dashboard-linter wants it.
+            "editable": False,
             "graphTooltip": 1,
             "refresh": "1m",
             "time": {"from": "now-6h", "to": "now"},
@@ -73,14 +74,23 @@ def _laid_out(sections: tuple[Section, ...]) -> list[Json]:
     for section in sections:
         found.append(model.row(section.title, len(found) + 1, y))
         y += 1
-        x = height = 0
-        for each in section.panels:
-            if x + each.width > _COLUMNS:
-                x, y, height = 0, y + height, 0
-            found.append(model.panel(each, len(found) + 1, x, y))
-            x, height = x + each.width, max(height, each.height)
-        y += height
+        for panels in _rows(section.panels):
+            x, height = 0, max(panel.height for panel in panels)
+            for panel in panels:
+                found.append(model.panel(panel, len(found) + 1, x, y, height))
+                x += panel.width
+            y += height
     return found
+
+
+def _rows(panels: tuple[Panel, ...]) -> list[list[Panel]]:
+    """Panels side by side, which become as high as the highest of them."""
+    rows: list[list[Panel]] = [[]]
+    for panel in panels:
+        if sum(other.width for other in rows[-1]) + panel.width > _COLUMNS:
+            rows.append([])
+        rows[-1].append(panel)
+    return rows
 
 
 def _links() -> Json:

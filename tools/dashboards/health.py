@@ -1,24 +1,20 @@
 """The health of nodes and GPUs: what fails, what is hot, what is slowed down, and who is affected."""
 
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.glance import DOWN, GPUS, TO_NAMESPACE, TO_POD
-from tools.dashboards.panel import BAD_ABOVE_ZERO, Query, Section, lines, stat, states, table
+from tools.dashboards.glance import CLUSTER, CONTAINER, DOWN, GPU, GPUS, NAMESPACE, NODE, POD, UUID, counted
+from tools.dashboards.panel import BAD_ABOVE_ZERO, RECOVERY, Column, Query, Section, lines, stat, table, works
 
 _GPU = "{{node}} GPU {{gpu}}"
 _BY = "cluster, node, gpu, uuid"
+_PLACE = "cluster, node, gpu, namespace, pod, container"
 
+_XID = "podgpu_gpu_xid_errors_total{<node>}"
 # A counter that appears with the first error has no increase from zero: if it was not there at the beginning of the
-# time, all of it is new. increase() sees the resets of the others, which come with a restart of the agent.
-_XIDS = """sum(
-  (
-    increase(podgpu_gpu_xid_errors_total{<node>}[$__range])
-    and podgpu_gpu_xid_errors_total{<node>} offset $__range
-  )
-  or (
-    max_over_time(podgpu_gpu_xid_errors_total{<node>}[$__range])
-    unless podgpu_gpu_xid_errors_total{<node>} offset $__range
-  )
-) or vector(0)"""
+# time, all of it is new. Cards that report XIDs and raised none have nothing but a total of 0.
+_XIDS = f"""sum(
+  ({counted(_XID, "$__range")} and {_XID} offset $__range)
+  or (max_over_time({_XID}[$__range]) unless {_XID} offset $__range)
+) or sum(0 * podgpu_gpu_xids_total{{<node>}})"""
 
 _NOW = Section(
     "Now",
@@ -29,7 +25,7 @@ _NOW = Section(
             "Recovery wanted",
             "Cards for which the driver asks for a reset, a reboot or another action.",
             "short",
-            "count(podgpu_gpu_recovery_action{<node>} > 0) or vector(0)",
+            "sum(podgpu_gpu_recovery_action{<node>} > bool 0)",
             thresholds=BAD_ABOVE_ZERO,
         ),
         stat(
@@ -59,27 +55,50 @@ _NOW = Section(
 _PRESENCE = Section(
     "Presence and errors",
     (
-        states(
-            "GPUs", "Whether each card answers.", Query(f"max by ({_BY}) (podgpu_gpu_up{{<node>}})", _GPU)
+        works(
+            "GPUs",
+            "Whether each card answers. Those that failed in the chosen time are on top.",
+            "podgpu_gpu_up",
+            _BY,
+            _GPU,
+            absent="No agent reports a GPU",
         ),
         table(
             "Problems",
             "Why a card does not answer, and the call at fault.",
-            Query(f"max by ({_BY}, reason, call) (podgpu_gpu_problem{{<node>}})"),
+            (CLUSTER, NODE, GPU, Column("reason", "Reason", 140), Column("call", "Call", 180)),
+            Query("max by (cluster, node, gpu, reason, call) (podgpu_gpu_problem{<node>})"),
             width=12,
+            absent="Every GPU answers",
         ),
         table(
             "XIDs",
             "Errors that the driver raised since the agent started, by XID.",
-            Query(f"max by ({_BY}, xid) (podgpu_gpu_xid_errors_total{{<node>}})", "errors", "short"),
+            (CLUSTER, NODE, GPU, Column("xid", "XID", 70)),
+            Query("max by (cluster, node, gpu, xid) (podgpu_gpu_xid_errors_total{<node>})", "Errors", "none"),
+            sort="Errors",
             width=12,
+            absent="No GPU raised an XID",
         ),
         lines(
             "Memory errors",
             "Errors that ECC found since the driver was loaded.",
             "short",
             Query('podgpu_gpu_ecc_errors_total{<node>, lifetime="volatile"}', f"{_GPU} {{{{error}}}}"),
-            width=12,
+            whole=True,
+        ),
+        lines(
+            "Link errors",
+            "PCIe packets that were sent again, and errors on NVLinks.",
+            "short",
+            Query(
+                counted("podgpu_gpu_pcie_replays_total{<node>}", "$__rate_interval"), f"{_GPU} PCIe replays"
+            ),
+            Query(
+                f"sum by ({_BY}) ({counted('podgpu_gpu_nvlink_errors_total{<node>}', '$__rate_interval')})",
+                f"{_GPU} NVLink",
+            ),
+            whole=True,
         ),
     ),
 )
@@ -95,14 +114,15 @@ _HEAT = Section(
         ),
         lines(
             "Margin",
-            "How much hotter a card may get before it slows down.",
+            "How much hotter a card may get before it slows down. Below 0 it has passed its target.",
             "celsius",
             Query("podgpu_gpu_temperature_margin_celsius{<node>}", _GPU),
+            least=None,
         ),
         lines("Power", "Power draw of the board.", "watt", Query("podgpu_gpu_power_watts{<node>}", _GPU)),
         lines(
             "Power by limit",
-            "Power draw as a share of the limit in force.",
+            "Power draw as a share of the limit in force. A peak may exceed 100 % until the card slows down.",
             "percentunit",
             Query("podgpu_gpu_power_watts{<node>} / podgpu_gpu_power_limit_watts{<node>}", _GPU),
         ),
@@ -117,9 +137,11 @@ _HEAT = Section(
             "Share of time in which clocks were throttled, by reason. Reasons overlap.",
             "percentunit",
             Query(
-                f"max by ({_BY}, reason) (rate(podgpu_gpu_throttle_seconds_total{{<node>}}[$__rate_interval]))",
+                f"clamp_max(max by ({_BY}, reason)"
+                " (rate(podgpu_gpu_throttle_seconds_total{<node>}[$__rate_interval])), 1)",
                 f"{_GPU} {{{{reason}}}}",
             ),
+            most=1,
         ),
     ),
 )
@@ -149,6 +171,13 @@ _USE = Section(
             Query("podgpu_gpu_sm_active_ratio{<node>}", _GPU),
             most=1,
         ),
+        lines(
+            "Tensor cores",
+            "Share of cycles in which any tensor core pipe was active.",
+            "percentunit",
+            Query("podgpu_gpu_tensor_active_ratio{<node>}", _GPU),
+            most=1,
+        ),
     ),
 )
 
@@ -171,18 +200,6 @@ _LINKS = Section(
                 "rate(podgpu_gpu_nvlink_receive_bytes_total{<node>}[$__rate_interval])", f"{_GPU} received"
             ),
         ),
-        lines(
-            "Link errors",
-            "PCIe packets that were sent again, and errors on NVLinks.",
-            "short",
-            Query(
-                "increase(podgpu_gpu_pcie_replays_total{<node>}[$__rate_interval])", f"{_GPU} PCIe replays"
-            ),
-            Query(
-                f"sum by ({_BY}) (increase(podgpu_gpu_nvlink_errors_total{{<node>}}[$__rate_interval]))",
-                f"{_GPU} NVLink",
-            ),
-        ),
     ),
 )
 
@@ -191,24 +208,38 @@ _INVENTORY = Section(
     (
         table(
             "Cards",
-            "Model, driver and place of each card.",
-            Query("podgpu_gpu_info{<node>}"),
-            hidden=("compute_capability", "minor"),
+            "Model, driver and place of each card, and what the driver asks for.",
+            (
+                CLUSTER,
+                NODE,
+                GPU,
+                Column("model", "Model", 120),
+                Column("mig_enabled", "MIG", 60),
+                Column("driver_version", "Driver", 100),
+                Column("vbios", "VBIOS", 120),
+                Column("pci_bus_id", "PCI bus", 140),
+                UUID,
+            ),
+            Query(
+                "max by (cluster, node, gpu, model, mig_enabled, driver_version, vbios, pci_bus_id, uuid)"
+                " (podgpu_gpu_info{<node>})"
+            ),
+            Query(f"max by ({_BY}) (podgpu_gpu_recovery_action{{<node>}})", "Recovery", "none", RECOVERY),
+            sort="Node",
+            absent="No agent reports a GPU",
         ),
         table(
             "Containers",
             "Who would notice if a card failed.",
+            (CLUSTER, NODE, GPU, NAMESPACE, POD, CONTAINER),
             Query(
-                "sum by (node, gpu, mig, namespace, pod, container) (podgpu_container_allocated_ratio{<namespace>})",
-                "share",
-                "percentunit",
+                f"sum by ({_PLACE}) (podgpu_container_allocated_ratio{{<namespace>}})", "Share", "percentunit"
             ),
             Query(
-                "sum by (node, gpu, mig, namespace, pod, container) (podgpu_container_memory_used_bytes{<namespace>})",
-                "memory",
-                "bytes",
+                f"sum by ({_PLACE}) (podgpu_container_memory_used_bytes{{<namespace>}})", "Memory", "bytes"
             ),
-            links={"namespace": TO_NAMESPACE, "pod": TO_POD},
+            sort="Node",
+            absent="No container holds a GPU",
         ),
     ),
 )

@@ -1,21 +1,28 @@
 """Panels as Grafana's JSON model."""
 
-from tools.dashboards.panel import DATASOURCE, Json, Panel, Query
+from collections.abc import Iterable
+
+from tools.dashboards.panel import DATASOURCE, Column, Json, Panel, Query, State
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_WIDE = 12
 # What every table has and nobody wants to read.
 _NOISE = ("Time", "__name__", "job", "instance")
+_NO_CELL = "–"
+
+# An axis ends no lower than here, so that nothing but zeros is not drawn up to 100.
+_SOFT_TOP = {"s": 0.01}
+# Rows of a state timeline on one page, so that their names do not overlap in a panel 12 high.
+_ROWS_PER_PAGE = 16
 
 
-def panel(source: Panel, number: int, x: int, y: int) -> Json:
+def panel(source: Panel, number: int, x: int, y: int, height: int) -> Json:
     return {
         "id": number,
         "type": source.kind,
         "title": source.title,
         "description": source.description,
         "datasource": DATASOURCE,
-        "gridPos": {"h": source.height, "w": source.width, "x": x, "y": y},
+        "gridPos": {"h": height, "w": source.width, "x": x, "y": y},
         "fieldConfig": {"defaults": _defaults(source), "overrides": _overrides(source)},
         "options": _options(source),
         "targets": [_target(source, query, _LETTERS[place]) for place, query in enumerate(source.queries)],
@@ -44,25 +51,32 @@ def _defaults(panel: Panel) -> Json:
     steps = [{"color": color, "value": value} for value, color in panel.thresholds]
     found: Json = {
         "unit": panel.unit,
+        "noValue": panel.no_value,
         "color": {"mode": _color_mode(panel)},
         "thresholds": {"mode": "absolute", "steps": steps},
-        "mappings": [],
+        "mappings": _mappings(panel.states),
         "custom": _custom(panel),
     }
+    if panel.kind in {"timeseries", "bargauge"} and panel.least is not None:
+        found["min"] = panel.least
     if panel.most is not None:
         found["max"] = panel.most
-    if panel.kind == "state-timeline":
-        found["mappings"] = [_state_names()]
+    if panel.whole:
+        found["decimals"] = 0
     return found
 
 
 def _color_mode(panel: Panel) -> str:
-    return "palette-classic" if panel.kind == "timeseries" else "thresholds"
+    """Thresholds would hide the colours of states that Grafana merges."""
+    return "palette-classic" if panel.kind in {"timeseries", "state-timeline"} else "thresholds"
 
 
-def _state_names() -> Json:
-    names = {"0": {"text": "fails", "color": "red"}, "1": {"text": "works", "color": "green"}}
-    return {"type": "value", "options": names}
+def _mappings(states: Iterable[State]) -> list[Json]:
+    options = {
+        str(state.value): {"text": state.text, "color": state.color, "index": place}
+        for place, state in enumerate(states)
+    }
+    return [{"type": "value", "options": options}] if options else []
 
 
 def _custom(panel: Panel) -> Json:
@@ -70,51 +84,75 @@ def _custom(panel: Panel) -> Json:
         return {
             "drawStyle": "line",
             "axisSoftMin": 0,
+            "axisSoftMax": _SOFT_TOP.get(panel.unit, 1),
             "lineWidth": 1,
-            "fillOpacity": 30 if panel.stacked else 5,
+            "fillOpacity": 30 if panel.stacked else 0,
             "showPoints": "never",
             "spanNulls": False,
             "stacking": {"mode": "normal" if panel.stacked else "none", "group": "A"},
         }
+    if panel.kind == "state-timeline":
+        return {"fillOpacity": 80, "lineWidth": 0}
     return {"align": "auto", "filterable": True} if panel.kind == "table" else {}
 
 
 def _options(panel: Panel) -> Json:
     calculated = {"calcs": ["lastNotNull"], "fields": "", "values": False}
     known: dict[str, Json] = {
-        "timeseries": {
-            "legend": _legend(panel),
-            "tooltip": {"mode": "multi", "sort": "desc"},
-        },
+        "timeseries": {"legend": _legend(), "tooltip": {"mode": "multi", "sort": "desc"}},
         "stat": {"reduceOptions": calculated, "colorMode": "value", "graphMode": "none", "textMode": "auto"},
         "bargauge": {"reduceOptions": calculated, "orientation": "horizontal", "displayMode": "basic"},
-        "state-timeline": {"mergeValues": True, "showValue": "never", "rowHeight": 0.8},
-        "table": {"showHeader": True, "cellHeight": "sm"},
+        "state-timeline": {
+            # Merged values lose the colours of their mappings.
+            "mergeValues": False,
+            "showValue": "never",
+            "rowHeight": 0.8,
+            "perPage": _ROWS_PER_PAGE,
+            "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
+            "tooltip": {"mode": "single", "sort": "none"},
+        },
+        "table": {"showHeader": True, "cellHeight": "sm", "sortBy": [_order(panel)] if panel.sort else []},
     }
     return known[panel.kind]
 
 
-def _legend(panel: Panel) -> Json:
-    """A wide panel has room for figures beside the names."""
-    wide = panel.width >= _WIDE
+def _legend() -> Json:
     return {
-        "displayMode": "table" if wide else "list",
-        "placement": "bottom",
+        "displayMode": "table",
+        "placement": "right",
         "showLegend": True,
-        "calcs": ["mean", "max"] if wide else [],
+        "calcs": ["mean", "lastNotNull", "max"],
+        "sortBy": "Last *",
+        "sortDesc": True,
     }
 
 
+def _order(panel: Panel) -> Json:
+    return {"displayName": panel.sort, "desc": panel.sort not in {column.title for column in panel.columns}}
+
+
 def _overrides(panel: Panel) -> list[Json]:
-    if panel.kind != "table":
-        return []
-    columns = [_column(panel, query, place) for place, query in enumerate(panel.queries) if query.legend]
-    return [*columns, *(_link(name, address) for name, address in panel.links.items())]
+    numbers = [_number(panel, query, place) for place, query in enumerate(panel.queries) if query.legend]
+    return [*map(_label, panel.columns), *numbers] if panel.kind == "table" else []
 
 
-def _column(panel: Panel, query: Query, place: int) -> Json:
-    properties = [{"id": "displayName", "value": query.legend}, {"id": "unit", "value": query.unit}]
-    return {"matcher": {"id": "byName", "options": _value_name(panel, place)}, "properties": properties}
+def _override(name: str, title: str, width: int, more: Iterable[tuple[str, object]]) -> Json:
+    """An empty cell has a dash: the words for an empty panel are too long for it."""
+    found = {"displayName": title, "custom.minWidth": width, "noValue": _NO_CELL, **dict(more)}
+    properties = [{"id": key, "value": value} for key, value in found.items()]
+    return {"matcher": {"id": "byName", "options": name}, "properties": properties}
+
+
+def _label(column: Column) -> Json:
+    link = {"title": "Show ${__value.text}", "url": column.link, "targetBlank": False}
+    return _override(column.label, column.title, column.width, [("links", [link])] if column.link else [])
+
+
+def _number(panel: Panel, query: Query, place: int) -> Json:
+    more: list[tuple[str, object]] = [("unit", query.unit)]
+    if query.states:
+        more += [("mappings", _mappings(query.states)), ("custom.cellOptions", {"type": "color-text"})]
+    return _override(_value_name(panel, place), query.legend, query.width, more)
 
 
 def _value_name(panel: Panel, place: int) -> str:
@@ -122,21 +160,21 @@ def _value_name(panel: Panel, place: int) -> str:
     return f"Value #{_LETTERS[place]}" if len(panel.queries) > 1 else "Value"
 
 
-def _link(name: str, address: str) -> Json:
-    link = {"title": "Show ${__value.text}", "url": address, "targetBlank": False}
-    return {
-        "matcher": {"id": "byName", "options": name},
-        "properties": [{"id": "links", "value": [link]}],
-    }
-
-
 def _transformations(panel: Panel) -> list[Json]:
     if panel.kind != "table":
         return []
-    nameless = [_value_name(panel, place) for place, query in enumerate(panel.queries) if not query.legend]
-    hidden = dict.fromkeys((*_NOISE, *panel.hidden, *nameless), True)
+    values = {_value_name(panel, place): query.legend for place, query in enumerate(panel.queries)}
+    shown = [
+        *(column.label for column in panel.columns),
+        *(name for name, legend in values.items() if legend),
+    ]
+    hidden = [*_NOISE, *(name for name, legend in values.items() if not legend)]
     organized: Json = {
         "id": "organize",
-        "options": {"excludeByName": hidden, "indexByName": {}, "renameByName": {}},
+        "options": {
+            "excludeByName": dict.fromkeys(hidden, True),
+            "indexByName": {name: place for place, name in enumerate(shown)},
+            "renameByName": {},
+        },
     }
     return [{"id": "merge", "options": {}}, organized] if len(panel.queries) > 1 else [organized]

@@ -1,8 +1,8 @@
 """What a team has, uses and costs. The sums over the chosen time need the recording rules."""
 
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.glance import BUSY, TO_POD
-from tools.dashboards.panel import Query, Section, areas, lines, stat, table
+from tools.dashboards.glance import BUSY, CLUSTER, NAMESPACE, POD
+from tools.dashboards.panel import Column, Query, Section, areas, lines, stat, table
 
 _WORKLOAD = "cluster, namespace, workload_kind, workload_name"
 
@@ -17,10 +17,16 @@ def _bill(level: str, by: str) -> tuple[Query, ...]:
             _over_range(f"{level}_gpu_seconds_allocated", by, divisor=" / 3600"),
             "GPU hours allocated",
             "short",
+            width=150,
         ),
-        Query(_over_range(f"{level}_gpu_seconds_busy", by, divisor=" / 3600"), "GPU hours busy", "short"),
-        Query(_over_range(f"{level}_energy_joules", by, divisor=" / 3.6e6"), "energy", "kwatth"),
-        Query(_over_range(f"{level}_cost", by), "cost", "short"),
+        Query(
+            _over_range(f"{level}_gpu_seconds_busy", by, divisor=" / 3600"),
+            "GPU hours busy",
+            "short",
+            width=130,
+        ),
+        Query(_over_range(f"{level}_energy_joules", by, divisor=" / 3.6e6"), "Energy", "kwatth"),
+        Query(_over_range(f"{level}_cost", by), "Cost", "short"),
     )
 
 
@@ -36,9 +42,10 @@ _NOW = Section(
         stat("GPUs busy", "Cards that are kept busy.", "short", f"sum({BUSY})"),
         stat(
             "Efficiency",
-            "Busy time by what was allocated. Low means that GPUs are held and not used.",
+            "Busy time by what was allocated. Low means that GPUs are held and not used. Above 100 %:"
+            " on a shared card a container may use what others leave.",
             "percentunit",
-            f"sum({BUSY}) / sum(podgpu_container_allocated_ratio{{<namespace>}})",
+            f"sum({BUSY}) / (sum(podgpu_container_allocated_ratio{{<namespace>}}) > 0)",
         ),
         stat(
             "Memory", "Device memory in use.", "bytes", "sum(podgpu_container_memory_used_bytes{<namespace>})"
@@ -63,14 +70,12 @@ _OVER_TIME = Section(
             "Cards given to each namespace, shares added up.",
             "short",
             Query("sum by (namespace) (podgpu_container_allocated_ratio{<namespace>})", "{{namespace}}"),
-            width=12,
         ),
         lines(
             "GPUs busy",
             "Cards that each namespace keeps busy.",
             "short",
             Query(f"sum by (namespace) ({BUSY})", "{{namespace}}"),
-            width=12,
         ),
         areas(
             "GPUs busy by workload",
@@ -80,7 +85,6 @@ _OVER_TIME = Section(
                 "sum by (namespace, workload_kind, workload_name) (podgpu:workload_gpus_busy:rate5m{<team>})",
                 "{{namespace}}/{{workload_name}}",
             ),
-            width=12,
         ),
         areas(
             "Power by workload",
@@ -90,7 +94,6 @@ _OVER_TIME = Section(
                 "sum by (namespace, workload_kind, workload_name) (podgpu:workload_power_watts:rate5m{<team>})",
                 "{{namespace}}/{{workload_name}}",
             ),
-            width=12,
         ),
     ),
 )
@@ -101,17 +104,26 @@ _PODS = Section(
         table(
             "Pods",
             "Each pod's share, use, memory and power, now.",
+            (CLUSTER, NAMESPACE, POD),
             Query(
-                "sum by (namespace, pod) (podgpu_container_allocated_ratio{<namespace>})",
+                "sum by (cluster, namespace, pod) (podgpu_container_allocated_ratio{<namespace>})",
                 "GPUs allocated",
                 "short",
+                width=120,
             ),
-            Query(f"sum by (namespace, pod) ({BUSY})", "GPUs busy", "short"),
+            Query(f"sum by (cluster, namespace, pod) ({BUSY})", "GPUs busy", "short"),
             Query(
-                "sum by (namespace, pod) (podgpu_container_memory_used_bytes{<namespace>})", "memory", "bytes"
+                "sum by (cluster, namespace, pod) (podgpu_container_memory_used_bytes{<namespace>})",
+                "Memory",
+                "bytes",
             ),
-            Query("sum by (namespace, pod) (podgpu_container_power_watts{<namespace>})", "power", "watt"),
-            links={"pod": TO_POD},
+            Query(
+                "sum by (cluster, namespace, pod) (podgpu_container_power_watts{<namespace>})",
+                "Power",
+                "watt",
+            ),
+            sort="GPUs allocated",
+            absent="No container holds a GPU",
         ),
     ),
 )
@@ -122,12 +134,21 @@ _BILL = Section(
         table(
             "Namespaces",
             "GPU hours, energy and cost of each namespace over the chosen time. Cost is by allocated share.",
-            *_bill("namespace", "namespace"),
+            (CLUSTER, NAMESPACE),
+            *_bill("namespace", "cluster, namespace"),
+            sort="GPU hours allocated",
         ),
         table(
             "Workloads",
             "GPU hours, energy and cost of each workload over the chosen time. Cost is by allocated share.",
+            (
+                CLUSTER,
+                NAMESPACE,
+                Column("workload_kind", "Kind", 110),
+                Column("workload_name", "Workload", 180),
+            ),
             *_bill("workload", _WORKLOAD),
+            sort="GPU hours allocated",
         ),
     ),
 )

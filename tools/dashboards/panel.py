@@ -4,7 +4,7 @@ Queries name their filters in angle brackets, so that all panels filter alike: `
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
@@ -20,11 +20,41 @@ FILTERS: Mapping[str, str] = {
     "<team>": 'cluster=~"$cluster", namespace=~"$namespace"',
 }
 
+# What a panel says instead of "No data", by the filter of its queries: short where there is little room, and long.
+_ABSENT: Mapping[str, tuple[str, str]] = {
+    "<team>": ("no rules", "No series of the recording rules: docs/alerts.md says how to load them"),
+    "<pod>": ("none", "None of these containers has it"),
+    "<namespace>": ("none", "None of these containers has it"),
+    "": ("not reported", "These nodes do not report it"),
+}
+
 # The lowest value at which a colour begins.
 Thresholds = tuple[tuple[float | None, str], ...]
 PLAIN: Thresholds = ((None, "blue"),)
 BAD_ABOVE_ZERO: Thresholds = ((None, "green"), (1, "red"))
 FULL: Thresholds = ((None, "green"), (0.85, "orange"), (0.95, "red"))
+
+
+@dataclass(frozen=True)
+class State:
+    """What a number stands for, and a colour that no other state of the panel has."""
+
+    value: int
+    text: str
+    color: str
+
+
+WORKS = (State(0, "fails", "red"), State(1, "works", "green"))
+RECOVERY = (
+    State(0, "nothing", "green"),
+    State(1, "reset the GPU", "red"),
+    State(2, "reboot the node", "dark-red"),
+    State(3, "drain peer-to-peer traffic", "yellow"),
+    State(4, "drain and reset", "orange"),
+    State(5, "recover the IMEX domain", "purple"),
+    State(6, "reset the bus", "dark-orange"),
+    State(7, "reboot all", "dark-purple"),
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +64,8 @@ class Query:
     expr: str
     legend: str = ""
     unit: str = ""
+    states: tuple[State, ...] = ()
+    width: int = 110
 
     @property
     def promql(self) -> str:
@@ -41,6 +73,16 @@ class Query:
         for name, filters in FILTERS.items():
             text = text.replace(name, filters)
         return text
+
+
+@dataclass(frozen=True)
+class Column:
+    """A label as a column of a table: its heading, its least width in pixels, and where its values lead."""
+
+    label: str
+    title: str
+    width: int = 110
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,14 +95,25 @@ class Panel:
     width: int
     height: int
     thresholds: Thresholds = PLAIN
+    least: float | None = 0
     most: float | None = None
+    whole: bool = False
     stacked: bool = False
-    hidden: tuple[str, ...] = ()
-    links: Mapping[str, str] = field(default_factory=dict)
+    states: tuple[State, ...] = ()
+    columns: tuple[Column, ...] = ()
+    sort: str = ""
+    absent: str = ""
 
     @property
     def instant(self) -> bool:
         return self.kind in {"stat", "table", "bargauge"}
+
+    @property
+    def no_value(self) -> str:
+        """What is shown where no query has an answer."""
+        text = " ".join(query.expr for query in self.queries)
+        short, long = next(words for filters, words in _ABSENT.items() if filters in text)
+        return self.absent or (short if self.kind == "stat" else long)
 
 
 @dataclass(frozen=True)
@@ -70,38 +123,99 @@ class Section:
 
 
 def lines(
-    title: str, description: str, unit: str, *queries: Query, width: int = 8, most: float | None = None
+    title: str,
+    description: str,
+    unit: str,
+    *queries: Query,
+    width: int = 12,
+    least: float | None = 0,
+    most: float | None = None,
+    whole: bool = False,
+    absent: str = "",
 ) -> Panel:
-    return Panel("timeseries", title, description, unit, queries, width, 8, most=most)
+    """`most` is for ratios that cannot exceed it; `whole` for counts, which have no decimals."""
+    return Panel(
+        "timeseries",
+        title,
+        description,
+        unit,
+        queries,
+        width,
+        8,
+        least=least,
+        most=most,
+        whole=whole,
+        absent=absent,
+    )
 
 
-def areas(title: str, description: str, unit: str, *queries: Query, width: int = 8) -> Panel:
+def areas(
+    title: str, description: str, unit: str, *queries: Query, width: int = 12, absent: str = ""
+) -> Panel:
     """Lines that add up to something."""
-    return Panel("timeseries", title, description, unit, queries, width, 8, stacked=True)
+    return Panel("timeseries", title, description, unit, queries, width, 8, stacked=True, absent=absent)
 
 
 def stat(
-    title: str, description: str, unit: str, expr: str, *, thresholds: Thresholds = PLAIN, width: int = 4
+    title: str,
+    description: str,
+    unit: str,
+    expr: str,
+    *,
+    thresholds: Thresholds = PLAIN,
+    width: int = 4,
+    absent: str = "",
 ) -> Panel:
-    return Panel("stat", title, description, unit, (Query(expr),), width, 4, thresholds)
+    return Panel("stat", title, description, unit, (Query(expr),), width, 4, thresholds, absent=absent)
 
 
-def bars(title: str, description: str, unit: str, query: Query, *, width: int = 8) -> Panel:
-    return Panel("bargauge", title, description, unit, (query,), width, 9)
+def bars(title: str, description: str, unit: str, query: Query, *, width: int = 12) -> Panel:
+    return Panel("bargauge", title, description, unit, (query,), width, 8)
 
 
-def states(title: str, description: str, query: Query, *, width: int = 12) -> Panel:
-    """Whether something works, over time: 1 is well, 0 is not."""
-    return Panel("state-timeline", title, description, "bool_on_off", (query,), width, 8)
+def works(title: str, description: str, metric: str, by: str, legend: str, *, absent: str = "") -> Panel:
+    """Whether each of many things works, over time: 1 is well, 0 is not. What failed in the chosen time is on top."""
+    failed = f"min_over_time({metric}{{<node>}}[$__range] @ end()) == 0"
+    return Panel(
+        "state-timeline",
+        title,
+        description,
+        "none",
+        (
+            Query(f"max by ({by}) ({metric}{{<node>}}) and on ({by}) ({failed})", legend),
+            Query(f"max by ({by}) ({metric}{{<node>}}) unless on ({by}) ({failed})", legend),
+        ),
+        24,
+        12,
+        states=WORKS,
+        absent=absent,
+    )
 
 
 def table(
     title: str,
     description: str,
-    *columns: Query,
+    columns: tuple[Column, ...],
+    *numbers: Query,
+    sort: str = "",
     width: int = 24,
-    hidden: tuple[str, ...] = (),
-    links: Mapping[str, str] | None = None,
+    height: int = 8,
+    absent: str = "",
 ) -> Panel:
-    """One query for each column of numbers; rows are joined by their labels. `links` lead from a label's column."""
-    return Panel("table", title, description, "short", columns, width, 9, hidden=hidden, links=links or {})
+    """One query for each column of numbers; rows are joined by their labels, which are `columns` from the left.
+
+    Rows are sorted by the column with the heading `sort`: numbers from the highest, labels from A. The first column
+    sorts unless another is named.
+    """
+    return Panel(
+        "table",
+        title,
+        description,
+        "short",
+        numbers,
+        width,
+        height,
+        columns=columns,
+        sort=sort or columns[0].title,
+        absent=absent,
+    )

@@ -1,11 +1,11 @@
 """One workload or pod: its share, its use, its memory, its power, and how these numbers were found."""
 
+from tools.dashboards import glance
 from tools.dashboards.dashboard import CLUSTER, NAMESPACE, NODE, POD, Dashboard
-from tools.dashboards.glance import TO_NODE
-from tools.dashboards.panel import Panel, Query, Section, lines, stat, table
+from tools.dashboards.panel import Column, Panel, Query, Section, lines, stat, table
 
 _BUSY = "rate(podgpu_container_busy_seconds_total{<pod>}[$__rate_interval])"
-_CONTAINER = "{{pod}}/{{container}} GPU {{gpu}}"
+_CONTAINER = "{{namespace}}/{{pod}}/{{container}} GPU {{gpu}}"
 _PLACE = "cluster, node, gpu, mig, namespace, pod, container"
 
 
@@ -46,9 +46,10 @@ _NOW = Section(
         stat("Power", "Power booked to it.", "watt", "sum(podgpu_container_power_watts{<pod>})"),
         stat(
             "Last active",
-            "Time since any of its containers used a GPU. No value: never, or not known.",
+            "Time since any of its containers used a GPU.",
             "s",
             "time() - max(podgpu_container_last_active_timestamp_seconds{<pod>})",
+            absent="never seen",
         ),
         stat(
             "Processes",
@@ -66,7 +67,8 @@ _USE = Section(
             "Busy time",
             "Busy time of the GPU that is booked to each container, in cards.",
             "percentunit",
-            Query(f"sum by ({_PLACE}) ({_BUSY})", _CONTAINER),
+            Query(f"clamp_max(sum by ({_PLACE}) ({_BUSY}), 1)", _CONTAINER),
+            most=1,
         ),
         lines(
             "SM utilisation",
@@ -90,13 +92,13 @@ _USE = Section(
         ),
         lines(
             "Memory by limit",
-            "Memory in use as a share of what a sharing system promised. Empty where none sets a limit.",
+            "Memory in use as a share of what a sharing system promised. Above 100 %: the limit is not enforced.",
             "percentunit",
             Query(
                 "podgpu_container_memory_used_bytes{<pod>} / podgpu_container_memory_limit_bytes{<pod>}",
                 _CONTAINER,
             ),
-            most=1,
+            absent="No sharing system sets a limit",
         ),
         lines(
             "Power",
@@ -119,6 +121,11 @@ _CARDS = Section(
         _on_its_cards(
             "Tensor cores", "Share of cycles in which any tensor core pipe was active.", "tensor_active_ratio"
         ),
+        _on_its_cards(
+            "Occupancy",
+            "Warps on the multiprocessors, as a share of the most that fit.",
+            "sm_occupancy_ratio",
+        ),
         _on_its_cards("Memory bandwidth", "Bandwidth of the device memory in use.", "dram_active_ratio"),
     ),
 )
@@ -129,16 +136,37 @@ _EVIDENCE = Section(
         table(
             "Containers",
             "Where each container is, and the method by which its busy time was found. `podgpu why POD` says more.",
+            (
+                glance.CLUSTER,
+                glance.NAMESPACE,
+                Column("pod", "Pod", 200),
+                glance.CONTAINER,
+                Column("method", "Method", 100),
+                glance.NODE,
+                glance.GPU,
+                Column("mig", "MIG instance", 330),
+            ),
             Query(f"max by ({_PLACE}, method) (podgpu_container_info{{<pod>}})"),
-            links={"node": TO_NODE},
+            sort="Namespace",
+            absent="None of these pods holds a GPU",
         ),
         table(
             "Pods",
             "What each pod was made for.",
-            Query(
-                "max by (namespace, pod, workload_kind, workload_name, phase, node) (podgpu_pod_info{<pod>})"
+            (
+                glance.CLUSTER,
+                glance.NAMESPACE,
+                Column("pod", "Pod", 200),
+                Column("workload_kind", "Kind", 110),
+                Column("workload_name", "Workload", 180),
+                Column("phase", "Phase", 100),
+                glance.NODE,
             ),
-            links={"node": TO_NODE},
+            Query(
+                "max by (cluster, namespace, pod, workload_kind, workload_name, phase, node) (podgpu_pod_info{<pod>})"
+            ),
+            sort="Namespace",
+            absent="The agents know nothing about these pods",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 import json
 import re
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboard
 
+from tests.deploy.watching.test_rules import needs_promtool, promtool
 from tests.deploy.watching.vocabulary import mistakes
 from tools.dashboards.__main__ import DASHBOARDS, ROOT, main, path_of
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.panel import Panel
+from tools.dashboards.glance import counted
+from tools.dashboards.panel import RECOVERY, WORKS, Panel, State
 
 PANELS = [(board, panel) for board in DASHBOARDS for panel in board.panels]
 FILES = {one.uid: json.loads((ROOT / path_of(one)).read_text()) for one in DASHBOARDS}
@@ -22,20 +24,38 @@ FILES = {one.uid: json.loads((ROOT / path_of(one)).read_text()) for one in DASHB
 # What stands for a choice in the dashboard: everything, and a range.
 CHOICES = {
     "$__rate_interval": "15s",
+    "$__range_ms": "60000",
+    "$__range_s": "60",
     "$__range": "1m",
+    "$__interval_ms": "1000",
+    "$__interval": "1s",
     "$cluster": ".*",
     "$node": ".*",
     "$namespace": ".*",
     "$pod": ".*",
 }
 
+# Options that Grafana's model of our oldest version does not have yet. Older versions ignore them.
+NEWER = re.compile(r"\.panels\[\d+\]\.options\.perPage")  # Grafana 11.1
+
+# A table of this many grid columns has so much room in a browser window of 1366 pixels.
+ROOM = {width: width * 1310 // 24 - 24 for width in range(1, 25)}
+
+TABLES = [(board, panel) for board, panel in PANELS if panel.kind == "table"]
+
 each_dashboard = pytest.mark.parametrize("board", DASHBOARDS, ids=lambda one: one.uid)
 each_panel = pytest.mark.parametrize(
     ("board", "panel"), PANELS, ids=lambda one: one.uid if isinstance(one, Dashboard) else one.title
 )
+each_table = pytest.mark.parametrize(
+    ("board", "panel"), TABLES, ids=lambda one: one.uid if isinstance(one, Dashboard) else one.title
+)
 
 
-def chosen(promql: str) -> str:
+def chosen(promql: str, **choices: str) -> str:
+    """The query as Grafana asks it. `choices` are values of variables other than all."""
+    for name, value in choices.items():
+        promql = promql.replace(f"${name}", value)
     for name, value in CHOICES.items():
         promql = promql.replace(name, value)
     return promql
@@ -64,6 +84,8 @@ def test_addresses_never_change() -> None:
         "podgpu-cluster",
         "podgpu-namespace",
         "podgpu-workload",
+        "podgpu-bills",
+        "podgpu-sharing",
         "podgpu-health",
         "podgpu-agent",
     ]
@@ -75,7 +97,7 @@ def test_grafana_understands_every_field(board: Dashboard) -> None:
     register_default_plugins()
     there = GrafanaDashboard.from_json(FILES[board.uid])
     back = json.loads(JSONEncoder().encode(there))
-    assert _lost(FILES[board.uid], back) == []
+    assert [name for name in _lost(FILES[board.uid], back) if not NEWER.fullmatch(name)] == []
 
 
 @each_dashboard
@@ -105,12 +127,119 @@ def test_no_data_source_is_fixed(board: Dashboard) -> None:
 
 
 @each_dashboard
-def test_panels_do_not_overlap_and_fit(board: Dashboard) -> None:
-    places = [one["gridPos"] for one in FILES[board.uid]["panels"]]
-    assert all(one["x"] + one["w"] <= 24 for one in places)
+def test_panels_fill_each_row_and_do_not_overlap(board: Dashboard) -> None:
+    panels = FILES[board.uid]["panels"]
+    places = [panel["gridPos"] for panel in panels]
     assert not [pair for pair in combinations(places, 2) if _overlap(*pair)]
-    numbers = [one["id"] for one in FILES[board.uid]["panels"]]
+    bottom = 0
+    for top, row in groupby(places, lambda place: place["y"]):
+        side_by_side = list(row)
+        assert top == bottom, "no row is left empty"
+        assert sum(place["w"] for place in side_by_side) == 24
+        assert [place["x"] for place in side_by_side] == _starts(side_by_side)
+        assert len({place["h"] for place in side_by_side}) == 1, "a step between neighbours"
+        bottom = top + side_by_side[0]["h"]
+    numbers = [panel["id"] for panel in panels]
     assert len(set(numbers)) == len(numbers)
+
+
+@each_dashboard
+def test_a_dashboard_is_changed_at_its_source_alone(board: Dashboard) -> None:
+    assert FILES[board.uid]["editable"] is False
+
+
+@pytest.mark.parametrize("states", [WORKS, RECOVERY], ids=["works", "recovery"])
+def test_each_state_has_a_colour_and_a_name_of_its_own(states: tuple[State, ...]) -> None:
+    for values in ([state.value for state in states], [state.text for state in states]):
+        assert len(set(values)) == len(states)
+    assert len({state.color for state in states}) == len(states)
+
+
+def test_timelines_show_the_colours_of_their_states() -> None:
+    """Merged values, or colours by threshold, would draw 0 and 1 alike."""
+    timelines = [
+        panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "state-timeline"
+    ]
+    assert len(timelines) == 2
+    for panel in timelines:
+        (mapping,) = panel["fieldConfig"]["defaults"]["mappings"]
+        assert {value: state["color"] for value, state in mapping["options"].items()} == {
+            "0": "red",
+            "1": "green",
+        }
+        assert panel["options"]["mergeValues"] is False
+        assert panel["fieldConfig"]["defaults"]["color"]["mode"] != "thresholds"
+        # A grid row has 30 pixels and 8 between; title, axis and legend take about 90.
+        assert (panel["gridPos"]["h"] * 38 - 90) / panel["options"]["perPage"] >= 20, "names would overlap"
+
+
+def test_lines_can_be_read() -> None:
+    """No fill that hides other lines, figures beside the names, and no axis up to 100 over nothing but zeros."""
+    for panel in (
+        panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "timeseries"
+    ):
+        custom, legend = panel["fieldConfig"]["defaults"]["custom"], panel["options"]["legend"]
+        assert (custom["fillOpacity"] > 0) == (custom["stacking"]["mode"] == "normal"), panel["title"]
+        assert (legend["placement"], legend["calcs"]) == ("right", ["mean", "lastNotNull", "max"])
+        assert panel["gridPos"]["w"] >= 12, "the legend would leave no room"
+        assert 0 < custom["axisSoftMax"] <= 1
+
+
+@each_panel
+def test_only_a_ratio_has_a_highest_value_and_others_say_why_they_exceed_it(
+    board: Dashboard, panel: Panel
+) -> None:
+    assert panel.most is None or (panel.unit, panel.most) == ("percentunit", 1)
+    if panel.kind == "timeseries" and panel.unit == "percentunit":
+        assert panel.most == 1 or "100 %" in panel.description
+
+
+@each_panel
+def test_a_panel_without_an_answer_says_what_that_means(board: Dashboard, panel: Panel) -> None:
+    files = {each["title"]: each for each in FILES[board.uid]["panels"] if each["type"] == panel.kind}
+    assert files[panel.title]["fieldConfig"]["defaults"]["noValue"] == panel.no_value != ""
+    # A stat has a font for a few characters.
+    assert panel.kind != "stat" or len(panel.no_value) <= 12
+
+
+@each_panel
+def test_a_legend_names_the_namespace_of_a_pod(board: Dashboard, panel: Panel) -> None:
+    for query in panel.queries:
+        assert "{{pod}}" not in query.legend or "{{namespace}}/{{pod}}" in query.legend
+
+
+@each_table
+def test_a_table_has_headings_an_order_and_room(board: Dashboard, panel: Panel) -> None:
+    numbers = [query for query in panel.queries if query.legend]
+    headings = [column.title for column in panel.columns] + [query.legend for query in numbers]
+    assert all(heading[0].isupper() or heading == "podgpu" for heading in headings)
+    assert len(set(headings)) == len(headings)
+    assert panel.sort in headings
+    widths = [column.width for column in panel.columns] + [query.width for query in numbers]
+    assert sum(widths) <= ROOM[panel.width], "columns would be lost on a small screen"
+    for column in panel.columns:
+        # 36 characters and a prefix.
+        assert column.label not in {"uuid", "mig"} or column.width >= 320
+
+
+@needs_promtool
+def test_errors_are_counted_in_whole_numbers(tmp_path: Path) -> None:
+    """Eight errors, and four of which two came after a restart."""
+    file = tmp_path / "test.yaml"
+    series = {'errors{gpu="0"}': "0x5 3x2 8x10", 'errors{gpu="1"}': "5x4 7x3 0x3 1 2x8"}
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": counted("errors", "15m30s"),
+                "eval_time": "18m",
+                "exp_samples": [{"labels": '{gpu="0"}', "value": 8}, {"labels": '{gpu="1"}', "value": 4}],
+            }
+        ],
+    }
+    file.write_text(json.dumps({"tests": [test]}))
+    promtool("test", "rules", str(file))
 
 
 @each_panel
@@ -140,9 +269,11 @@ def test_a_legend_names_only_labels_that_the_query_keeps(board: Dashboard, panel
 @each_panel
 def test_links_lead_to_dashboards_and_choices_that_exist(board: Dashboard, panel: Panel) -> None:
     choices = {one.uid: {"datasource", *(choice.name for choice in one.variables)} for one in DASHBOARDS}
-    for address in panel.links.values():
+    for address in filter(None, (column.link for column in panel.columns)):
         uid, _, rest = address.removeprefix("/d/").partition("?")
-        assert set(re.findall(r"var-(\w+)=", rest)) <= choices[uid]
+        set_to, kept = re.findall(r"var-(\w+)=", rest), re.findall(r"\$\{(\w+):queryparam\}", rest)
+        assert {*set_to, *kept} <= choices[uid]
+        assert {"datasource", "cluster", "node", "namespace"} <= {*set_to, *kept}, "a choice gets lost"
 
 
 def test_all_dashboards_link_to_each_other() -> None:
@@ -163,6 +294,10 @@ def _lost(wanted: Any, found: Any, place: str = "") -> list[str]:
     else:
         return [] if wanted == found or wanted in ([], {}, "") else [place]
     return [name for where, one, other in pairs for name in _lost(one, other, where)]
+
+
+def _starts(places: list[dict[str, int]]) -> list[int]:
+    return [sum(place["w"] for place in places[:count]) for count in range(len(places))]
 
 
 def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:

@@ -30,7 +30,7 @@ _TARGET = {"job", "instance", "cluster", "exported_namespace"}
 FOREIGN: Mapping[str, set[str]] = {
     "up": set(),
     "scrape_duration_seconds": set(),
-    "ALERTS": {"alertname", "alertstate", "severity"},
+    "ALERTS": {"alertname", "alertstate", "severity", "node", "gpu", "namespace", "pod"},
     "kube_pod_status_phase": {"namespace", "pod", "uid", "phase"},
     "kube_pod_container_resource_requests": {
         "namespace",
