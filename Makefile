@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
+.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -47,6 +47,10 @@ deep: $(READY) ## try the property tests of the core with many more examples, fo
 
 soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by second
 	PODGPU_SOAK_SECONDS=300 $(BIN)/python -m pytest -q tests/e2e/test_documented.py
+
+MONTHS ?= 200
+months: $(READY) ## bill random months in a real Prometheus and VictoriaMetrics, and compare with what was true; about 15 minutes
+	$(BIN)/python -m tests.e2e.months $(MONTHS)
 
 faults: $(READY) ## read 1,000 agents of which 310 hang, refuse, talk nonsense or answer for another node
 	PODGPU_TEST_FLEET=1000 $(BIN)/python -m pytest -q tests/cluster/test_loop.py

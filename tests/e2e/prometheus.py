@@ -95,6 +95,7 @@ def started(configuration: Path, folder: Path) -> Iterator[Prometheus]:
         PROGRAM,
         f"--config.file={configuration}",
         f"--storage.tsdb.path={folder / 'data'}",
+        "--storage.tsdb.retention.time=1y",
         "--web.listen-address=127.0.0.1:0",
         "--log.level=debug",  # single series that were dropped are told there alone
     ]

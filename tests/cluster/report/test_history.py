@@ -34,3 +34,32 @@ async def test_a_last_window_is_rather_longer_than_tiny(hours: float, ends: list
     found = [part.until async for part in CounterHistory(store).read(0.0, hours * HOUR)]
     assert found == [end * HOUR for end in ends]
     assert list(store.ends) == found
+
+
+class OneCard(Questions):
+    """A store with a single card, which is scraped so often in each window."""
+
+    def __init__(self, *counts: int) -> None:
+        super().__init__()
+        self._counts = {(at + 1) * 6 * HOUR: count for at, count in enumerate(counts)}
+        self.fetched: set[float] = set()
+
+    async def points(self, query: str, at: float) -> list[Point]:
+        labels = {"node": "alpha", "uuid": "GPU-1"}
+        if query.startswith("count_over_time"):
+            return [Point(labels, self._counts[at])]
+        if query.startswith(("min_over_time(podgpu_gpu_b", "max_over_time(podgpu_gpu_b", "timestamp")):
+            return [Point(labels, at)]
+        return []
+
+    async def series(self, query: str, at: float) -> list[Series]:
+        self.fetched.add(at)
+        return []
+
+
+async def test_the_only_card_is_looked_at_closely_when_it_was_scraped_too_seldom() -> None:
+    store = OneCard(72, 72, 56, 72)
+    history = CounterHistory(store)
+    async for _ in history.read(0.0, 24 * HOUR):
+        pass
+    assert store.fetched == {6 * HOUR, 18 * HOUR}  # in the first window it is new

@@ -1,5 +1,6 @@
 """For each GPU of a period: the time it was seen, the time it was there and not seen, and the time it was not there."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -9,6 +10,7 @@ from podgpu.cluster.report.growth import CardPresence, longest_pause, microsecon
 from podgpu.model import Coverage
 
 Stretch = tuple[float, float]
+NodeKey = tuple[str, str]  # its cluster, and its name
 
 
 class GpuEvidence(Struct, frozen=True):
@@ -21,8 +23,16 @@ class GpuEvidence(Struct, frozen=True):
 
     earlier: frozenset[CardKey] = frozenset()
     later: frozenset[CardKey] = frozenset()
-    node_times: Mapping[str, Sequence[Stretch]] | None = None
+    node_times: Mapping[NodeKey, Sequence[Stretch]] | None = None
     unscraped: Mapping[CardKey, str] = field(default_factory=dict)
+
+    def there(self, card: CardKey, *, otherwise: bool, period: Stretch) -> Sequence[Stretch]:
+        """Return when the card's node was there, by Kubernetes if that is known; else all of the time, or never."""
+        if self.node_times is None:
+            return [period] if otherwise else []
+        # A store may name the cluster in podgpu's series alone.
+        times = self.node_times.get((card.cluster, card.node)) or self.node_times.get(("", card.node))
+        return times or ()
 
 
 class CardCoverage(Struct, frozen=True):
@@ -35,59 +45,63 @@ def coverage(
     period: Stretch, presence: Mapping[CardKey, CardPresence], evidence: GpuEvidence
 ) -> dict[CardKey, CardCoverage]:
     """Judge every GPU that is known from the period, from before and after it, or from Kubernetes."""
-    found = {card: _card(card, period, presence, evidence) for card in presence}
-    others = (evidence.earlier | evidence.later | evidence.unscraped.keys()) - presence.keys()
-    for card in others:
+    seen = {card: _without([(own.first, own.last)], own.gaps) for card, own in presence.items()}
+    by_uuid: dict[tuple[str, str], list[CardKey]] = defaultdict(list)
+    for card in presence:
+        by_uuid[card.cluster, card.uuid].append(card)
+    found = {}
+    for card, own in presence.items():
+        others = [seen[other] for other in by_uuid[card.cluster, card.uuid] if other != card]
+        missed_here = _missed_here(period, seen[card], others)
+        found[card] = _card(period, own, missed_here, evidence.there(card, otherwise=True, period=period))
+    for card in (evidence.earlier | evidence.later | evidence.unscraped.keys()) - presence.keys():
         is_surrounded = card in evidence.earlier and card in evidence.later
-        unseen = _there(card, period, evidence, otherwise=is_surrounded)
-        unseen = _without(unseen, _elsewhere(card, presence))
+        unseen = _common(evidence.there(card, otherwise=is_surrounded, period=period), [period])
+        for other in by_uuid[card.cluster, card.uuid]:  # it has moved: from then on it is missed there
+            unseen = _without(unseen, [*found[other].unseen, (presence[other].first, period[1])])
         if unseen or card in evidence.unscraped:
-            found[card] = _summed(period, unseen)
+            found[card] = _summed(period, unseen, [period])
     return found
 
 
 def _card(
-    card: CardKey, period: Stretch, presence: Mapping[CardKey, CardPresence], evidence: GpuEvidence
+    period: Stretch, own: CardPresence, missed_here: Sequence[Stretch], there: Sequence[Stretch]
 ) -> CardCoverage:
-    start, end = period
-    own = presence[card]
     pause = longest_pause(own.interval)
+    start, end = period
     edges = [edge for edge in ((start, own.first), (own.last, end)) if edge[1] - edge[0] > pause]
-    unseen: list[Stretch] = list(own.gaps)
-    for edge in edges:
-        elsewhere = _elsewhere(card, presence)
-        # A GPU that was moved is missed between its two nodes once, after it left the first.
-        has_moved_here = edge[0] == start and any(last <= own.first for _, last in elsewhere)
-        if not has_moved_here:
-            unseen += _without(_there(card, edge, evidence, otherwise=True), elsewhere)
-    return _summed(period, unseen, absent=edges)
+    # A node that is new or about to go need not be scraped at once.
+    at_edges = [
+        (begins, ends)
+        for begins, ends in _common(_common(edges, missed_here), there)
+        if ends - begins > pause
+    ]
+    return _summed(period, [*_common(own.gaps, missed_here), *at_edges], [*own.gaps, *edges])
 
 
-def _there(card: CardKey, stretch: Stretch, evidence: GpuEvidence, *, otherwise: bool) -> list[Stretch]:
-    """When the card was there within a stretch, by Kubernetes if it is known there."""
-    if evidence.node_times is None:
-        return [stretch] if otherwise else []
-    times = evidence.node_times.get(card.node, ())
+def _missed_here(
+    period: Stretch, own: Sequence[Stretch], others: Iterable[Sequence[Stretch]]
+) -> list[Stretch]:
+    """Say when a GPU that nobody sees is missed in this node: from when it is seen here until it is seen elsewhere.
+
+    Before it is seen for the first time, it is missed where that will be. Demo nodes have the same UUIDs at the same
+    time, so those are two GPUs.
+    """
+    moved = [stretches for stretches in others if not _common(own, stretches)]
+    places = [(begin, True) for begin, _ in own]
+    places += [(begin, False) for stretches in moved for begin, _ in stretches]
+    places.sort()
+    begins = [period[0], *(begin for begin, _ in places[1:]), period[1]]
     return [
-        (max(begin, stretch[0]), min(end, stretch[1]))
-        for begin, end in times
-        if _overlap((begin, end), stretch)
+        (begins[at], begins[at + 1])
+        for at, (_, is_here) in enumerate(places)
+        if is_here and begins[at] < begins[at + 1]
     ]
 
 
-def _elsewhere(card: CardKey, presence: Mapping[CardKey, CardPresence]) -> list[Stretch]:
-    """When the same GPU was seen in another node. Demo nodes have the same UUIDs at the same time, so those are two."""
-    own = presence.get(card)
-    found = [
-        (other.first, other.last)
-        for key, other in presence.items()
-        if key.uuid == card.uuid and key.cluster == card.cluster and key.node != card.node
-    ]
-    return [each for each in found if own is None or not _overlap(each, (own.first, own.last))]
-
-
-def _overlap(one_stretch: Stretch, other: Stretch) -> bool:
-    return one_stretch[0] < other[1] and other[0] < one_stretch[1]
+def _common(stretches: Iterable[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
+    found = [(max(begin, first), min(end, last)) for begin, end in stretches for first, last in others]
+    return [stretch for stretch in found if stretch[0] < stretch[1]]
 
 
 def _without(stretches: Iterable[Stretch], taken: Iterable[Stretch]) -> list[Stretch]:
@@ -98,23 +112,14 @@ def _without(stretches: Iterable[Stretch], taken: Iterable[Stretch]) -> list[Str
     return left
 
 
-def _summed(
-    period: Stretch, unseen: Sequence[Stretch], absent: Sequence[Stretch] | None = None
-) -> CardCoverage:
-    """`absent` holds the stretches in which the card was not scraped; None is all of the period."""
-    whole = microseconds(period[1]) - microseconds(period[0])
-    unseen_us = sum(microseconds(end) - microseconds(begin) for begin, end in unseen)
-    if absent is None:
-        absent_us = whole - unseen_us
-    else:
-        at_edges = sum(microseconds(end) - microseconds(begin) for begin, end in absent)
-        unseen_at_edges = sum(
-            microseconds(end) - microseconds(begin)
-            for begin, end in unseen
-            if any(edge[0] <= begin and end <= edge[1] for edge in absent)
-        )
-        absent_us = at_edges - unseen_at_edges
-    seen_us = whole - unseen_us - absent_us
-    return CardCoverage(
-        seen_us, tuple(sorted(unseen)), Coverage(seen_us=seen_us, unseen_us=unseen_us, absent_us=absent_us)
-    )
+def _summed(period: Stretch, unseen: Iterable[Stretch], missing: Iterable[Stretch]) -> CardCoverage:
+    """`missing` holds the stretches in which the card was not scraped, `unseen` those of them in which it was there."""
+    all_unseen = tuple(sorted(unseen))
+    unseen_us, missing_us = _length(all_unseen), _length(missing)
+    seen_us = _length([period]) - missing_us
+    total = Coverage(seen_us=seen_us, unseen_us=unseen_us, absent_us=missing_us - unseen_us)
+    return CardCoverage(seen_us, all_unseen, total)
+
+
+def _length(stretches: Iterable[Stretch]) -> int:
+    return sum(microseconds(end) - microseconds(begin) for begin, end in stretches)

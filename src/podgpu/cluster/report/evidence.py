@@ -1,10 +1,10 @@
 """Asks a store which GPUs there are besides those that were scraped within a period."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from podgpu.cluster.report.counters import CardKey, card_of
-from podgpu.cluster.report.coverage import GpuEvidence, Stretch
+from podgpu.cluster.report.coverage import GpuEvidence, NodeKey, Stretch
 from podgpu.cluster.report.history import StoreQueries
 from podgpu.cluster.store.promql import any_of
 from podgpu.cluster.store.response import Point
@@ -16,7 +16,7 @@ STEPS, SHORTEST_STEP = 2000, 60.0
 _INFO = "podgpu_gpu_info"
 _NODE = "kube_node_info"
 _CAPACITY, _CREATED, _LABELS = "kube_node_status_capacity", "kube_node_created", "kube_node_labels"
-_GPUS = 'resource=~"nvidia_com_gpu.*"'
+_GPUS = 'resource=~"nvidia_com_(gpu|mig).*"'
 
 
 async def gather(store: StoreQueries, period: Stretch, now: float, scraped: Iterable[CardKey]) -> GpuEvidence:
@@ -29,26 +29,32 @@ async def gather(store: StoreQueries, period: Stretch, now: float, scraped: Iter
         _none() if until - end < 1 else store.points(f"last_over_time({info}{_range(until - end)})", until),
         store.points(f"max_over_time({store.select(_CAPACITY, _GPUS)}{_range(end - start)})", end),
     )
-    cards = {card for points in (earlier, later) for point in points if (card := card_of(point.labels))}
-    nodes = {card.node for card in (*cards, *scraped)}
+    known = [
+        frozenset(card for point in points if (card := card_of(point.labels))) for points in (earlier, later)
+    ]
+    nodes = {
+        name
+        for card in (*known[0], *known[1], *scraped)
+        for name in ((card.cluster, card.node), ("", card.node))
+    }
     unscraped = await _unscraped(store, period, [point for point in capacity if _node(point) not in nodes])
-    wanted = nodes | {card.node for card in unscraped}
-    return GpuEvidence(
-        earlier=frozenset(card for point in earlier if (card := card_of(point.labels))),
-        later=frozenset(card for point in later if (card := card_of(point.labels))),
-        node_times=await _node_times(store, period, wanted),
-        unscraped=unscraped,
-    )
+    wanted = nodes | {(card.cluster, card.node) for card in unscraped}
+    return GpuEvidence(known[0], known[1], await _node_times(store, period, wanted), unscraped)
 
 
 async def _unscraped(store: StoreQueries, period: Stretch, capacity: Iterable[Point]) -> dict[CardKey, str]:
     """Kubernetes counts replicas of a shared GPU as GPUs; GPU feature discovery has labels with the true number."""
-    counts = {(_cluster(point), _node(point)): int(point.value) for point in capacity if point.value >= 1}
+    counts: dict[NodeKey, int] = {}
+    for point in capacity:
+        if point.value >= 1:
+            # How many GPUs are behind instances of MIG, only a label says.
+            number = int(point.value) if "_gpu" in point.labels.get("resource", "") else 1
+            counts[_node(point)] = max(number, counts.get(_node(point), 0))
     if not counts:
         return {}
     nodes = any_of("node", sorted(node for _, node in counts))
     labels = {
-        (_cluster(point), _node(point)): point.labels
+        _node(point): point.labels
         for point in await store.points(
             f"last_over_time({store.select(_LABELS, nodes)}{_range(period[1] - period[0])})", period[1]
         )
@@ -64,34 +70,41 @@ async def _unscraped(store: StoreQueries, period: Stretch, capacity: Iterable[Po
 
 
 async def _node_times(
-    store: StoreQueries, period: Stretch, nodes: Iterable[str]
-) -> Mapping[str, list[Stretch]] | None:
-    """Return when each node was in the cluster, or None if the store has no kube-state-metrics."""
+    store: StoreQueries, period: Stretch, wanted: Collection[NodeKey]
+) -> Mapping[NodeKey, list[Stretch]] | None:
+    """Return when each node was in the cluster, or None if the store has no kube-state-metrics.
+
+    Where the samples of all nodes begin or end together, not the nodes came or went, but the store or what it scrapes.
+    """
     start, end = period
     step = max((end - start) / STEPS, SHORTEST_STEP)
-    info = store.select(_NODE)
+    info, created = store.select(_NODE), store.select(_CREATED)
     within = f"[{round(end - start)}s:{round(step)}s]"
-    seen = await store.points(f"max_over_time(timestamp({info}){within})", end)
-    if not seen:
+    last, first, since = await asyncio.gather(
+        store.points(f"max_over_time(timestamp({info}){within})", end),
+        store.points(f"min_over_time(timestamp({info}){within})", end),
+        store.points(f"min_over_time({created}{_range(end - start)})", end),
+    )
+    if not last:
         return None
-    first = await store.points(f"min_over_time(timestamp({info}){within})", end)
-    created = await store.points(f"last_over_time({store.select(_CREATED)}{_range(end - start)})", end)
-    begins = {_node(point): point.value for point in first} | {_node(point): point.value for point in created}
-    wanted = set(nodes)
-    found: dict[str, list[Stretch]] = {}
-    for point in seen:
-        node, last = _node(point), point.value
-        if node in wanted:
-            ends = end if end - last <= step else await _last_sample(store, node, last, step)
-            found[node] = [(max(begins.get(node, start), start), ends)]
+    firsts, lasts = ({_node(point): point.value for point in points} for points in (first, last))
+    begins = {_node(point): point.value for point in since}
+    found: dict[NodeKey, list[Stretch]] = {}
+    for node in lasts.keys() & wanted:
+        cluster = [name for name in lasts if name[0] == node[0]]
+        if node not in begins:
+            came_late = firsts[node] - min(firsts[name] for name in cluster) > step
+            begins[node] = firsts[node] if came_late else start
+        left_early = max(lasts[name] for name in cluster) - lasts[node] > step
+        ends = await _last_sample(store, node, lasts[node], step) if left_early else end
+        found[node] = [(max(begins[node], start), ends)]
     return found
 
 
-async def _last_sample(store: StoreQueries, node: str, last: float, step: float) -> float:
+async def _last_sample(store: StoreQueries, node: NodeKey, last: float, step: float) -> float:
     """The first look goes by steps; the last sample itself is within the next one."""
-    samples = await store.series(
-        f"{store.select(_NODE, any_of('node', [node]))}{_range(2 * step)}", last + step
-    )
+    query = f"{store.select(_NODE, any_of('node', [node[1]]))}{_range(2 * step)}"
+    samples = await store.series(query, last + step)
     return max((at for series in samples for at, _ in series.samples), default=last)
 
 
@@ -103,12 +116,8 @@ def _range(seconds: float) -> str:
     return f"[{round(seconds * 1000)}ms]"
 
 
-def _node(point: Point) -> str:
-    return point.labels.get("node", "")
-
-
-def _cluster(point: Point) -> str:
-    return point.labels.get("cluster", "")
+def _node(point: Point) -> NodeKey:
+    return point.labels.get("cluster", ""), point.labels.get("node", "")
 
 
 def _number(text: str | None) -> int:

@@ -28,6 +28,7 @@ LOOKBACK_SECONDS = 3600.0
 COARSE_SECONDS, FINE_SECONDS = 6 * 3600.0, 1800.0
 # A question must not grow too long, nor an answer too large.
 NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
+LONGER = 1.25
 LAST_PART = 1.5  # rather a longer last part than a tiny one
 _INFO = "podgpu_gpu_info"
 _INSTANT = 0.001  # stores know time to the millisecond
@@ -110,15 +111,19 @@ class CounterHistory:
         self._coarse = coarse
         self._fine = fine
         self._alive: set[CardKey] = set()  # those that were there at the end of what was read of their node
+        self._interval = 0.0  # between two scrapes, in seconds, as far as is known; 0 if it is not
 
     async def before(self, start: float) -> dict[CounterKey, int]:
         """Return the counters' last values at the start of the period."""
         within = f"[{round(LOOKBACK_SECONDS * 1000)}ms]"
-        found, models = await asyncio.gather(
+        info = self._store.select(_INFO)
+        found, models, seen = await asyncio.gather(
             self._values(lambda metric: f"last_over_time({metric}{within})", start, ()),
-            self._store.points(self._store.select(_INFO), start),
+            self._store.points(info, start),
+            self._store.points(f"count_over_time({info}{within})", start),
         )
         self._alive = set(_models(models))
+        self._interval_within(LOOKBACK_SECONDS, _by_card(seen))
         last = dict(found)
         # Which of two series of one counter is the newer one, only their samples show.
         for some in _batches(sorted(_divided(found)), NODES_WITH_SAMPLES):
@@ -219,13 +224,14 @@ class CounterHistory:
             self._pods(window, chosen),
         )
         alive, counts = _by_card(there), _by_card(seen)
-        unsteady = {counter.card.node for counter, _ in fallen} | _divided(lowest) | _sparse(counts, window)
+        seconds = window.end - window.start
+        sparse = _sparse(counts, seconds, self._interval_within(seconds, counts))
+        unsteady = {counter.card.node for counter, _ in fallen} | _divided(lowest) | sparse
         low, high = dict(lowest), dict(highest)
         stayed = self._alive & alive.keys()
         unsteady |= {counter.card.node for counter in low if counter.card not in stayed}
         ends = {counter: (low[counter], high[counter]) for counter in low.keys() & high.keys()}
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
-        seconds = window.end - window.start
         intervals = {card: seconds / count for card, count in counts.items() if count}
         return _WindowSummary(ends, alive, intervals, _models(seen), pods, unsteady | mixed, mixed)
 
@@ -264,6 +270,18 @@ class CounterHistory:
                 found.setdefault(key, []).append(facts)
         return found
 
+    def _interval_within(self, seconds: float, counts: Mapping[CardKey, float]) -> float:
+        """Return the seconds between two scrapes.
+
+        If all cards have fewer scrapes than before, they were missed; if that goes on, the interval has become longer.
+        """
+        if not (most := max(counts.values(), default=0)):
+            return self._interval
+        found = seconds / most
+        expected = min(found, self._interval or found)
+        self._interval = min(found, expected * LONGER)
+        return expected
+
     def _update_alive(self, alive: Collection[CardKey], nodes: Collection[str]) -> None:
         self._alive = {card for card in self._alive if card.node not in nodes}
         self._alive |= {card for card in alive if card.node in nodes}
@@ -277,16 +295,14 @@ def _by_card(points: Iterable[Point]) -> dict[CardKey, float]:
     return {card: point.value for point in points if (card := card_of(point.labels))}
 
 
-def _sparse(counts: Mapping[CardKey, float], window: _TimeWindow) -> set[str]:
-    """Return nodes with a card that was scraped less often than others, by more than an update of its agent takes.
+def _sparse(counts: Mapping[CardKey, float], seconds: float, interval: float) -> set[str]:
+    """Return nodes with a card that was scraped too seldom, by more than an update of its agent takes.
 
-    If all were, the store itself was away, and the agents went on counting.
+    That may be all of them: if the store itself was away, or if there is only one card, and it was.
     """
-    if not (most := max(counts.values(), default=0)):
-        return set()
-    interval = (window.end - window.start) / most
+    expected = seconds / interval if interval else 0
     return {
-        card.node for card, count in counts.items() if (most - count) * interval > longest_pause(interval)
+        card.node for card, count in counts.items() if (expected - count) * interval > longest_pause(interval)
     }
 
 

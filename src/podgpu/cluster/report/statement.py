@@ -247,10 +247,14 @@ class StatementBuilder:
         nothing: list[int | None] = [None] * len(shown)
         if self._terms.prices is None:
             return nothing, nothing
-        paid = [totals.cost for _, totals in shown]
         if any(totals.is_unpriced for _, totals in shown):
             priced = [None if totals.is_unpriced else totals.cost for _, totals in shown]
             return [None if cost is None else rounded(cost) for cost in priced], nothing
+        # Time that costs nothing, as in a bill of energy, is not time of which the cost is unknown.
+        paid = [
+            Fraction(0) if totals.cost is None and Measure.HELD in totals.sums else totals.cost
+            for _, totals in shown
+        ]
         costs = apportioned([cost or Fraction(0) for cost in paid])
         groups = [at for at, ((kind, _), _) in enumerate(shown) if kind == "group"]
         if self._terms.share == "none" or not groups:
@@ -298,7 +302,8 @@ class StatementBuilder:
         prices = self._terms.prices
         if prices is None or self._terms.basis is Basis.ENERGY:
             return ()
-        missing = {model or "unknown" for model in models if prices.of(model) is None}
+        valid = [prices.at(slot[0]) for slot in self.slots]
+        missing = {model or "unknown" for model in models if any(now.of(model) is None for now in valid)}
         return tuple(sorted(missing))
 
     def _hash(self, covered: Mapping[CardKey, CardCoverage]) -> str:

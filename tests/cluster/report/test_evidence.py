@@ -1,0 +1,87 @@
+"""What a store has of GPUs and nodes besides podgpu's own counters."""
+
+from podgpu.cluster.report.counters import CardKey
+from podgpu.cluster.report.evidence import gather
+from podgpu.cluster.store.response import Point, Series
+
+DAY = 86_400.0
+CARD = CardKey("", "alpha", "GPU-1")
+
+
+class KubernetesStore:
+    """A store with kube-state-metrics: when it had each node first and last, and how many GPUs a node has."""
+
+    def __init__(
+        self,
+        nodes: dict[str, tuple[float, float]],
+        capacity: tuple[Point, ...] = (),
+        labels: tuple[Point, ...] = (),
+        created: dict[str, float] | None = None,
+    ) -> None:
+        self._nodes = nodes
+        self._capacity, self._labels = capacity, labels
+        self._created = created or {}
+
+    def select(self, metric: str, *more: str) -> str:
+        return f"{metric}{{{','.join(more)}}}"
+
+    async def points(self, query: str, at: float) -> list[Point]:
+        if "kube_node_status_capacity" in query:
+            return list(self._capacity)
+        if "kube_node_labels" in query:
+            return list(self._labels)
+        if "kube_node_created" in query:
+            return [Point({"node": node}, at) for node, at in self._created.items()]
+        if "kube_node_info" in query:
+            which = 0 if query.startswith("min") else 1
+            return [Point({"node": node}, times[which]) for node, times in self._nodes.items()]
+        return []
+
+    async def series(self, query: str, at: float) -> list[Series]:
+        return []
+
+
+async def times(store: KubernetesStore) -> object:
+    found = await gather(store, (0.0, DAY), 2 * DAY, [CARD])
+    return found.node_times and found.node_times["", "alpha"]
+
+
+async def test_a_node_that_left_while_others_stayed_is_gone() -> None:
+    assert await times(KubernetesStore({"alpha": (0, 60_000), "beta": (0, DAY)})) == [(0.0, 60_000)]
+
+
+async def test_if_all_nodes_end_together_the_store_was_away() -> None:
+    assert await times(KubernetesStore({"alpha": (0, 60_000), "beta": (0, 60_030)})) == [(0.0, DAY)]
+
+
+async def test_if_all_nodes_begin_together_they_were_there_before() -> None:
+    assert await times(KubernetesStore({"alpha": (9_000, DAY), "beta": (9_000, DAY)})) == [(0.0, DAY)]
+
+
+async def test_when_a_node_was_created_counts_more_than_its_first_sample() -> None:
+    store = KubernetesStore({"alpha": (9_000, DAY), "beta": (0, DAY)}, created={"alpha": 8_000})
+    assert await times(store) == [(8_000, DAY)]
+
+
+async def test_a_store_without_kube_state_metrics_knows_nothing_of_nodes() -> None:
+    assert await times(KubernetesStore({})) is None
+
+
+async def test_a_node_without_an_agent_is_counted_by_its_labels() -> None:
+    capacity = (
+        Point({"node": "alpha", "resource": "nvidia_com_gpu"}, 8),  # it has an agent
+        Point({"node": "dark", "resource": "nvidia_com_gpu"}, 8),
+        Point({"node": "sliced", "resource": "nvidia_com_gpu"}, 8),
+        Point({"node": "mig", "resource": "nvidia_com_mig_1g_10gb"}, 7),
+    )
+    labels = (
+        Point({"node": "sliced", "label_nvidia_com_gpu_replicas": "4"}, 1),
+        Point({"node": "dark", "label_nvidia_com_gpu_product": "NVIDIA-L40S-SHARED"}, 1),
+    )
+    found = await gather(KubernetesStore({}, capacity, labels), (0.0, DAY), 2 * DAY, [CARD])
+    numbers = {
+        node: sum(card.node == node for card in found.unscraped)
+        for node in ("alpha", "dark", "sliced", "mig")
+    }
+    assert numbers == {"alpha": 0, "dark": 8, "sliced": 2, "mig": 1}
+    assert found.unscraped[CardKey("", "dark", "dark/0")] == "NVIDIA L40S"

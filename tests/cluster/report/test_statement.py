@@ -1,0 +1,62 @@
+"""Statements of what was counted."""
+
+import pytest
+
+from podgpu.cluster.report.charges import Basis
+from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
+from podgpu.cluster.report.coverage import GpuEvidence
+from podgpu.cluster.report.grouping import Grouping
+from podgpu.cluster.report.growth import CardGrowth, CardPresence
+from podgpu.cluster.report.history import HistoryPart
+from podgpu.cluster.report.statement import StatementBuilder, StatementTerms
+from podgpu.model import PriceChange, Prices, Statement
+
+CARD = CardKey("", "alpha", "GPU-1")
+HOUR = 3600.0
+PERIOD = (0.0, 2 * HOUR)
+PRICES = Prices(
+    currency="EUR",
+    gpu_hour={"NVIDIA H200": 3.5},
+    kwh=0.5,
+    changes=(PriceChange(since=HOUR, gpu_hour={"NVIDIA H200": 7.0}, kwh=1.0),),
+)
+
+
+def counter(measure: Measure) -> CounterKey:
+    return CounterKey(CARD, CounterScope.CONTAINER, measure, namespace="ml", pod="a")
+
+
+def made(prices: Prices, basis: Basis = Basis.HELD) -> Statement:
+    """A pod holds half of a GPU for two hours, and uses a kilowatt hour in each."""
+    builder = StatementBuilder(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", prices))
+    for slot in builder.slots:
+        seconds = slot[1] - slot[0]
+        amounts = {Measure.HELD: round(seconds * 5e5), Measure.ENERGY: round(seconds * 1e6)}
+        growth = CardGrowth(
+            {counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6)
+        )
+        builder.add(HistoryPart(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: growth})
+        builder.close_slot(slot)
+    return builder.statement({CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
+
+
+def test_each_hour_costs_what_it_cost_then() -> None:
+    found = made(PRICES)
+    assert [line.cost_units for line in found.lines] == [175 + 350, 175 + 350]
+    assert found.total.cost_units == 350 + 700
+
+
+def test_a_bill_of_energy_has_a_total_although_free_time_costs_nothing() -> None:
+    found = made(PRICES, Basis.ENERGY)
+    assert [(line.kind, line.cost_units) for line in found.lines if line.cost_units] == [("group", 50 + 100)]
+    assert found.total.cost_units == 150
+
+
+@pytest.mark.parametrize("since", [HOUR, 5 * HOUR])
+def test_a_model_that_loses_its_price_within_the_period_is_named(since: float) -> None:
+    prices = Prices(
+        currency="EUR",
+        gpu_hour={"NVIDIA H200": 3.5},
+        changes=(PriceChange(since=since, gpu_hour={"NVIDIA L40S": 1.0}),),
+    )
+    assert made(prices).unpriced == (("NVIDIA H200",) if since < PERIOD[1] else ())

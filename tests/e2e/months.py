@@ -1,0 +1,525 @@
+"""Random months of small clusters, as stores have them, with the truth beside them.
+
+Agents are off and restart, the store is away, clocks jump, GPUs vanish and move, pods of one name follow each other,
+MIG is remade, prices change, and some nodes never have an agent. `python -m tests.e2e.months 200` plays 200 of them in
+a real Prometheus and a real VictoriaMetrics, and compares each row of `podgpu report` with what was true.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+GRACE = 5 * MINUTE  # for so long an agent shows a pod that has ended
+BEFORE, AFTER = 2 * HOUR, HOUR  # of the history, around the month
+WATTS_IDLE, WATTS_BUSY, HOST = 80, 400, 0.05
+MODELS = ("NVIDIA H200", "NVIDIA L40S", "NVIDIA A100-SXM4-80GB")
+TEAMS = ("red", "blue", "green")
+METER_MJ = 7_000_000_000  # the driver was loaded long ago
+
+Stretch = tuple[float, float]
+
+
+def common(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stretch]:
+    all_others = list(others)
+    found = [(max(begin, first), min(end, last)) for begin, end in stretches for first, last in all_others]
+    return sorted(stretch for stretch in found if stretch[0] < stretch[1])
+
+
+def without(stretches: Iterable[Stretch], taken: Iterable[Stretch]) -> list[Stretch]:
+    left = list(stretches)
+    for begin, end in taken:
+        pieces = [
+            piece for first, last in left for piece in ((first, min(last, begin)), (max(first, end), last))
+        ]
+        left = [piece for piece in pieces if piece[0] < piece[1]]
+    return sorted(left)
+
+
+def length(stretches: Iterable[Stretch]) -> float:
+    return sum(end - begin for begin, end in stretches)
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A pod that holds `share` of a GPU and keeps it busy for `busy` of the time."""
+
+    uuid: str
+    pod: str
+    namespace: str
+    team: str
+    mig: str
+    share: float
+    busy: float
+    begins: float
+    ends: float
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.namespace, self.pod, self.mig
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A GPU in a node, from one time to another. It may be lost for some time in between."""
+
+    node: str
+    uuid: str
+    model: str
+    begins: float
+    ends: float
+    lost: tuple[Stretch, ...] = ()
+
+    @property
+    def there(self) -> list[Stretch]:
+        return without([(self.begins, self.ends)], self.lost)
+
+
+@dataclass(frozen=True)
+class MonthNode:
+    """`there`: when Kubernetes has it. `agents`: when each ran. `jump`: when its clock is wrong, and by how much."""
+
+    name: str
+    there: Stretch
+    agents: tuple[Stretch, ...]
+    offset: float  # of its scrapes
+    jump: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    unscraped_gpus: int = 0
+    replicas: int = 1
+    has_count: bool = False
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Of a GPU in a node: the time it was seen, not seen, not there; and at how many edges that is not exact."""
+
+    seen: float
+    unseen: float
+    absent: float
+    edges: int
+
+
+@dataclass
+class Month:
+    """Times are seconds since 1970."""
+
+    name: str
+    start: float
+    end: float
+    interval: int
+    nodes: list[MonthNode] = field(default_factory=list)
+    stays: list[Stay] = field(default_factory=list)
+    tenants: list[Tenant] = field(default_factory=list)
+    away: list[Stretch] = field(default_factory=list)  # the store was
+    prices: dict[str, Any] = field(default_factory=dict)
+    price_change: float | None = None
+    has_kubernetes: bool = True
+
+    @property
+    def whole(self) -> Stretch:
+        return self.start - BEFORE, self.end + AFTER
+
+    @property
+    def pause(self) -> float:
+        """A shorter gap is no gap."""
+        return max(3 * self.interval, 60)
+
+    def node(self, name: str) -> MonthNode:
+        return next(node for node in self.nodes if node.name == name)
+
+    def counted(self, stay: Stay) -> list[Stretch]:
+        """When an agent counted what the GPU did."""
+        return common(stay.there, self.node(stay.node).agents)
+
+    def known(self, stay: Stay) -> list[Stretch]:
+        """What of that a store can know of the month: not what came after its last sample."""
+        missed = [away for away in self.away if away[1] >= self.end]
+        return without(common(self.counted(stay), [(self.start, self.end)]), missed)
+
+    def scrapes(self, node: MonthNode) -> Iterator[tuple[float, float]]:
+        """When it was scraped, and the time that the sample got. Stores refuse a sample from before their last."""
+        begins, ends, wrong = node.jump
+        first, last = self.whole
+        latest = 0.0
+        at = first + node.offset
+        while at <= last:
+            stamp = at + (wrong if begins <= at < ends else 0)
+            if stamp > latest and not any(away[0] <= at < away[1] for away in self.away):
+                latest = stamp
+                yield at, stamp
+            at += self.interval
+
+    @property
+    def blind(self) -> list[Stretch]:
+        """When nothing came into the store: it was away, or refused samples that were older than its last."""
+        found = list(self.away)
+        for node in self.nodes:
+            begins, ends, wrong = node.jump
+            found.append((begins, begins - wrong) if wrong < 0 else (ends, ends + wrong))
+        return found
+
+    # The truth.
+
+    def held(self, tenant: Tenant, period: Stretch) -> list[Stretch]:
+        """When a tenant held its GPU while an agent counted it, and its counters came into the store."""
+        blind = [stretch for stretch in self.blind if stretch[0] <= tenant.ends + GRACE <= stretch[1]]
+        own = without([(tenant.begins, tenant.ends)], blind)
+        return [
+            piece
+            for stay in self.stays
+            if stay.uuid == tenant.uuid
+            for piece in common(common(own, self.known(stay)), [period])
+        ]
+
+    def price(self, model: str, at: float) -> float:
+        if self.price_change is not None and at >= self.price_change:
+            return 2.5
+        return 3.51 if "H200" in model else 1.07
+
+    def cost(self, stretches: Iterable[Stretch], model: str) -> float:
+        """What a whole GPU of this model costs in these stretches."""
+        cut = self.price_change or self.start
+        parts = (common(stretches, [side]) for side in ((0.0, cut), (cut, self.end)))
+        return sum((end - begin) / HOUR * self.price(model, begin) for part in parts for begin, end in part)
+
+    def edges(self, tenant: Tenant, period: Stretch) -> int:
+        """At how many moments of its time up to one scrape interval is not known."""
+        return 2 * len(self.held(tenant, period))
+
+    def coverage(self) -> dict[tuple[str, str], Truth]:
+        period = self.start, self.end
+        found = {}
+        for stay in self.stays:
+            node = self.node(stay.node)
+            counted = self.known(stay)
+            if not counted:
+                continue
+            counted = _bridged(counted, self.pause)
+            there = common([period], [node.there]) if self.has_kubernetes else [period]
+            gaps = without([(counted[0][0], counted[-1][1])], counted)
+            before, after = (self.start, counted[0][0]), (counted[-1][1], self.end)
+            # The GPU is missed where it was last, and before its first scrape where it was first.
+            others = [other for other in self.stays if other.uuid == stay.uuid and other.node != stay.node]
+            seen_there = [(other.begins, times[0][0]) for other in others if (times := self.known(other))]
+            if any(begins < stay.begins for begins, _ in seen_there):
+                before = self.start, self.start
+            after = after[0], min([self.end, *(at for begins, at in seen_there if begins > stay.begins)])
+            edges = common([edge for edge in (before, after) if edge[0] < edge[1]], there)
+            unseen = gaps + [edge for edge in edges if edge[1] - edge[0] > self.pause]
+            seen = length(counted)
+            missed = length(unseen)
+            found[stay.node, stay.uuid] = Truth(
+                seen, missed, self.end - self.start - seen - missed, 2 + 2 * len(unseen) + len(counted)
+            )
+        for node in self.nodes if self.has_kubernetes else ():
+            there_for = length(common([node.there], [period]))
+            for at in range(node.unscraped_gpus if there_for else 0):
+                truth = Truth(0.0, there_for, self.end - self.start - there_for, 2)
+                found[node.name, f"{node.name}/{at}"] = truth
+        return found
+
+    # The history.
+
+    def lines(self) -> Iterator[str]:
+        for node in self.nodes:
+            if self.has_kubernetes:
+                yield from self._kubernetes(node)
+            if node.agents:
+                yield from self._node(node)
+
+    def _kubernetes(self, node: MonthNode) -> Iterator[str]:
+        base = f'node="{node.name}",cluster="{self.name}",job="kube-state-metrics"'
+        labels = f'label_nvidia_com_gpu_product="NVIDIA-L40S",label_nvidia_com_gpu_replicas="{node.replicas}"'
+        if node.has_count:
+            labels += f',label_nvidia_com_gpu_count="{node.unscraped_gpus}"'
+        capacity = node.unscraped_gpus * node.replicas
+        at = self.whole[0] + 7
+        while at <= self.whole[1]:
+            is_away = any(away[0] <= at < away[1] for away in self.away)
+            if node.there[0] <= at < node.there[1] and not is_away:
+                stamp = round(at * 1000)
+                yield f"kube_node_info{{{base}}} 1 {stamp}"
+                yield f"kube_node_created{{{base}}} {int(node.there[0])} {stamp}"
+                if capacity:
+                    yield f'kube_node_status_capacity{{{base},resource="nvidia_com_gpu"}} {capacity} {stamp}'
+                    yield f"kube_node_labels{{{base},{labels}}} 1 {stamp}"
+            at += self.interval
+
+    def _node(self, node: MonthNode) -> Iterator[str]:
+        for stay in [stay for stay in self.stays if stay.node == node.name]:
+            own = [tenant for tenant in self.tenants if tenant.uuid == stay.uuid]
+            yield from self._stay(node, stay, own)
+
+    def _stay(self, node: MonthNode, stay: Stay, tenants: Sequence[Tenant]) -> Iterator[str]:
+        books = _Books(self, node, stay, tenants)
+        for at, stamp in self.scrapes(node):
+            yield from books.scrape(at, round(stamp * 1000))
+
+
+class _Books:
+    """The counters of a GPU in a node as its agents show them. They are exact at every scrape."""
+
+    def __init__(self, month: Month, node: MonthNode, stay: Stay, tenants: Sequence[Tenant]) -> None:
+        self._month = month
+        self._node = node
+        self._stay = stay
+        self._tenants = sorted(tenants, key=lambda tenant: tenant.begins)
+
+    def scrape(self, at: float, stamp: int) -> Iterator[str]:
+        agent = next((agent for agent in self._node.agents if agent[0] <= at < agent[1]), None)
+        if agent is None or not any(begin <= at < end for begin, end in self._stay.there):
+            return
+        since = common(self._stay.there, [(agent[0], at)])
+        number = self._node.agents.index(agent)
+        base = (
+            f'cluster="{self._month.name}",node="{self._node.name}",gpu="0",uuid="{self._stay.uuid}",job="podgpu",'
+            f'instance="{self._node.name}-{number}"'
+        )
+        yield f'podgpu_gpu_info{{{base},model="{self._stay.model}"}} 1 {stamp}'
+        held_seconds = busy_seconds = 0.0
+        sums: dict[tuple[str, str, str], list[float]] = {}
+        shown: dict[tuple[str, str, str], Tenant] = {}
+        for tenant in self._tenants:
+            if tenant.begins > at:
+                break
+            seconds = sum(max(min(end, tenant.ends) - max(begin, tenant.begins), 0.0) for begin, end in since)
+            held_seconds += tenant.share * seconds
+            busy_seconds += tenant.busy * seconds
+            before = shown.get(tenant.key)
+            if before is None or tenant.begins - before.ends > GRACE:
+                sums[tenant.key] = [0.0, 0.0]  # the one before was forgotten
+            shown[tenant.key] = tenant
+            sums[tenant.key][0] += tenant.share * seconds
+            sums[tenant.key][1] += tenant.busy * seconds
+        visible = length(since)
+        watts = WATTS_IDLE * visible + WATTS_BUSY * (busy_seconds + HOST * visible)
+        meter = METER_MJ + self._meter(at)
+        yield f"podgpu_gpu_energy_joules_total{{{base}}} {meter / 1e3} {stamp}"
+        yield f"podgpu_gpu_booked_energy_joules_total{{{base}}} {_milli(watts)} {stamp}"
+        yield f"podgpu_gpu_booked_busy_seconds_total{{{base}}} {_micro(busy_seconds + HOST * visible)} {stamp}"
+        idle = WATTS_IDLE * (visible - held_seconds)
+        for reason, energy, busy in (
+            ("idle", idle, 0.0),
+            ("host", WATTS_BUSY * HOST * visible, HOST * visible),
+        ):
+            yield f'podgpu_unattributed_energy_joules_total{{{base},reason="{reason}"}} {_milli(energy)} {stamp}'
+            yield f'podgpu_unattributed_busy_seconds_total{{{base},reason="{reason}"}} {_micro(busy)} {stamp}'
+        for key, tenant in shown.items():
+            last = min(tenant.ends, at)
+            if at - tenant.ends <= GRACE and last > agent[0] and sums[key][0] > 0:
+                yield from self._pod(base, tenant, sums[key], stamp, is_there=tenant.ends > at)
+
+    def _pod(
+        self, base: str, tenant: Tenant, sums: Sequence[float], stamp: int, *, is_there: bool
+    ) -> Iterator[str]:
+        held, busy = sums
+        labels = (
+            f'{base},namespace="{tenant.namespace}",pod="{tenant.pod}",container="main",mig="{tenant.mig}"'
+        )
+        yield f"podgpu_container_allocated_seconds_total{{{labels}}} {_micro(held)} {stamp}"
+        yield f"podgpu_container_busy_seconds_total{{{labels}}} {_micro(busy)} {stamp}"
+        for bound, factor in (("least", 0.5), ("most", 1.5)):
+            bounded = f'{labels},bound="{bound}"'
+            yield f"podgpu_container_busy_bound_seconds_total{{{bounded}}} {_micro(busy * factor)} {stamp}"
+        energy = WATTS_IDLE * held + WATTS_BUSY * busy
+        yield f"podgpu_container_energy_joules_total{{{labels}}} {_milli(energy)} {stamp}"
+        if is_there:
+            info = f'cluster="{self._month.name}",node="{self._node.name}",namespace="{tenant.namespace}"'
+            info += f',pod="{tenant.pod}",pod_uid="{tenant.begins}",label_team="{tenant.team}",job="podgpu"'
+            yield f"podgpu_pod_info{{{info}}} 1 {stamp}"
+
+    def _meter(self, at: float) -> int:
+        """The driver counts whether or not an agent is there."""
+        first = self._month.whole[0]
+        seconds = at - first
+        busy = sum(
+            tenant.busy * max(min(at, tenant.ends) - max(first, tenant.begins), 0.0)
+            for tenant in self._tenants
+        )
+        return round((WATTS_IDLE * seconds + WATTS_BUSY * (busy + HOST * seconds)) * 1e3)
+
+
+def _micro(seconds: float) -> float:
+    return round(seconds * 1e6) / 1e6
+
+
+def _milli(joules: float) -> float:
+    return round(joules * 1e3) / 1e3
+
+
+def _bridged(stretches: Sequence[Stretch], pause: float) -> list[Stretch]:
+    """Join stretches that are not far apart: an agent that is updated misses nothing."""
+    found = [stretches[0]]
+    for begin, end in stretches[1:]:
+        if begin - found[-1][1] <= pause:
+            found[-1] = found[-1][0], end
+        else:
+            found.append((begin, end))
+    return found
+
+
+class Maker:
+    """Makes a month of a seed."""
+
+    def __init__(self, seed: int, now: float, *, days: int | None = None) -> None:
+        self._random = random = Random(seed)
+        interval = random.choice((60, 300, 300))
+        days = days or (random.choice((1, 2)) if interval == 60 else random.choice((3, 5, 7)))
+        end = now // DAY * DAY - DAY + random.randrange(0, HOUR)
+        self._month = Month(f"month-{seed}", end - days * DAY, end, interval)
+        self._month.has_kubernetes = random.random() < 0.6
+
+    def made(self) -> Month:
+        month, random = self._month, self._random
+        for number in range(random.choice((1, 1, 2, 3))):
+            self._add_node(f"node-{number}")
+        if len(month.nodes) > 1 and random.random() < 0.5:
+            self._move_a_gpu()
+        if random.random() < 0.3:
+            self._add_unscraped()
+        if random.random() < 0.4:
+            self._take_the_store_away()
+        if random.random() < 0.1:
+            month.away.append((month.end - random.randrange(1, 5) * HOUR, month.whole[1] + 1))
+        for stay in {stay.uuid: stay for stay in month.stays}.values():
+            self._add_tenants(stay.uuid)
+        self._set_prices()
+        # A node without GPUs, so that kube-state-metrics always has one.
+        month.nodes.append(MonthNode("control", (month.whole[0] - DAY, month.whole[1] + 1), (), 0))
+        return month
+
+    def _take_the_store_away(self) -> None:
+        """While agents go on counting: none starts or ends meanwhile."""
+        month = self._month
+        begins = self._inside()
+        ends = begins + self._random.randrange(1, 5) * HOUR
+        edges = [edge for stay in month.stays for piece in month.counted(stay) for edge in piece]
+        edges += [edge for node in month.nodes for edge in (*node.jump[:2], *node.there)]
+        if not any(begins - HOUR <= edge <= ends + HOUR for edge in edges):
+            month.away.append((begins, ends))
+
+    def _inside(self) -> float:
+        """A time well within the month."""
+        return self._random.uniform(self._month.start + 2 * HOUR, self._month.end - 8 * HOUR)
+
+    def _add_node(self, name: str) -> None:
+        month, random = self._month, self._random
+        first, last = month.whole
+        there = [first - DAY * 3, last + 1]
+        if random.random() < 0.25:
+            there[0] = self._inside()
+        if random.random() < 0.2:
+            there[1] = random.uniform(max(there[0], month.start) + 3 * HOUR, month.end - HOUR)
+        agents = self._agents(max(there[0], first) - 1, min(there[1], last + 1))
+        jump = (0.0, 0.0, 0.0)
+        if random.random() < 0.3:
+            begins = self._inside()
+            jump = begins, begins + HOUR, random.choice((-1, 1)) * random.randrange(60, 2000)
+        node = MonthNode(name, (there[0], there[1]), tuple(agents), random.randrange(month.interval), jump)
+        month.nodes.append(node)
+        for number in range(random.choice((1, 1, 2))):
+            lost: tuple[Stretch, ...] = ()
+            if random.random() < 0.25:
+                begins = self._inside()
+                lost = ((begins, begins + random.uniform(0.5, 6) * HOUR),)
+            uuid = f"GPU-{month.name}-{name}-{number}"
+            stay = Stay(name, uuid, random.choice(MODELS), agents[0][0] - HOUR, agents[-1][1] + HOUR, lost)
+            month.stays.append(stay)
+
+    def _agents(self, begins: float, ends: float) -> list[Stretch]:
+        """Agents that follow each other: right away, as after an update, or after hours."""
+        random = self._random
+        if random.random() < 0.2:  # it is installed late
+            begins = random.uniform(max(begins, self._month.start) + HOUR, ends - 90 * MINUTE)
+        cuts = sorted(
+            random.uniform(begins + MINUTE, ends - HOUR) for _ in range(random.choice((0, 0, 1, 2, 4)))
+        )
+        found: list[Stretch] = []
+        at = begins
+        for cut in cuts:
+            if cut > at + 20 * MINUTE:
+                found.append((at, cut))
+                at = cut + random.choice((2.0, 20.0, random.uniform(0.5, 8) * HOUR))
+        if at < ends - 30 * MINUTE:
+            found.append((at, ends))
+        return found or [(begins, ends)]
+
+    def _move_a_gpu(self) -> None:
+        month, random = self._month, self._random
+        stay = random.choice(month.stays)
+        target = random.choice([node for node in month.nodes if node.name != stay.node])
+        source = month.node(stay.node)
+        earliest = max(source.agents[0][0], target.agents[0][0], month.start) + 2 * HOUR
+        latest = min(source.agents[-1][1], target.agents[-1][1], month.end) - 2 * HOUR
+        if earliest >= latest:
+            return
+        leaves = random.uniform(earliest, latest)
+        comes = min(leaves + random.uniform(0.1, 3) * HOUR, latest + HOUR)
+        month.stays.remove(stay)
+        month.stays.append(Stay(stay.node, stay.uuid, stay.model, stay.begins, leaves))
+        month.stays.append(Stay(target.name, stay.uuid, stay.model, comes, target.agents[-1][1] + HOUR))
+
+    def _add_unscraped(self) -> None:
+        month, random = self._month, self._random
+        there = (
+            (month.start - DAY, month.whole[1] + 1) if random.random() < 0.5 else (self._inside(), month.end)
+        )
+        node = MonthNode(
+            "dark",
+            there,
+            (),
+            0,
+            unscraped_gpus=random.choice((1, 2, 8)),
+            replicas=random.choice((1, 4)),
+            has_count=random.random() < 0.5,
+        )
+        month.nodes.append(node)
+
+    def _add_tenants(self, uuid: str) -> None:
+        """Each of some equal parts of a GPU has one pod after another. From some time on there may be other parts."""
+        month, random = self._month, self._random
+        remade = self._inside()
+        first, last = month.whole
+        is_mig = random.random() < 0.4
+        for begins, ends in ((first, remade), (remade, last)) if is_mig else ((first, last),):
+            parts = random.choice((1, 2, 4))
+            for part in range(parts):
+                self._fill(uuid, part, parts, (begins, ends), f"{12 // parts}g.{part}" if is_mig else "")
+
+    def _fill(self, uuid: str, part: int, parts: int, within: Stretch, mig: str) -> None:
+        month, random = self._month, self._random
+        at = within[0] + random.choice((0, random.uniform(0, 20) * HOUR))
+        number = 0
+        while at < within[1]:
+            ends = min(at + random.choice((random.uniform(0.1, 3), random.uniform(5, 90))) * HOUR, within[1])
+            most = 2.0 if parts == 4 and part == 0 and not mig else 0.6
+            # Whether a pod of the same name ended while nothing came into the store, nobody could say.
+            is_blind = any(blind[0] - HOUR <= at <= blind[1] + HOUR for blind in month.blind)
+            is_again = random.random() < 0.5 and not is_blind
+            name = f"job-{uuid[-8:]}-{part}" if is_again else f"pod-{uuid[-8:]}-{part}-{number}"
+            number += 1
+            share = 1 / parts
+            busy = round(share * random.uniform(0, most), 3)
+            space = random.choice(("ml", "web"))
+            tenant = Tenant(uuid, name, space, random.choice(TEAMS), mig, share, busy, at, ends)
+            month.tenants.append(tenant)
+            at = ends + random.choice((0.0, 30.0, 10 * MINUTE, random.uniform(0, 30) * HOUR))
+
+    def _set_prices(self) -> None:
+        month, random = self._month, self._random
+        currency = random.choice(("EUR", "USD", "JPY", "KWD"))
+        month.prices = {"currency": currency, "gpu_hour": {"*H200*": "3.51", "*": "1.07"}, "kwh": "0.29"}
+        if random.random() < 0.4:
+            changed = month.price_change = round(self._inside())
+            since = datetime.fromtimestamp(changed, UTC).isoformat()
+            month.prices["changes"] = [{"from": since, "gpu_hour": {"*": "2.5"}, "kwh": "0.31"}]
+
+
+if __name__ == "__main__":
+    import sys
+
+    from tests.e2e.months_check import main
+
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,25 @@
+"""A few random months, billed in real stores. `make months` plays many more."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import months_check, prometheus, victoria
+from tests.e2e.months import DAY, Maker
+
+pytestmark = pytest.mark.skipif(
+    prometheus.PROGRAM is None or victoria.PROGRAM is None,
+    reason="prometheus or victoria-metrics is not installed",
+)
+# Among them: agents off, a GPU moved, the store away at the end, a GPU lost, a node without an agent.
+SEEDS = (1, 8, 10, 11, 14, 34)
+
+
+@pytest.mark.parametrize("store", months_check.STORES)
+def test_every_bill_is_what_really_happened(store: str, tmp_path: Path) -> None:
+    now = time.time() // DAY * DAY
+    findings = months_check.Findings()
+    months_check.check(store, [Maker(seed, now).made() for seed in SEEDS], tmp_path, findings)
+    assert not findings.failures
+    assert 0 < findings.incomplete < findings.months == len(SEEDS)
