@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import months_check, prometheus, victoria
-from tests.e2e.months import DAY, Maker
+from tests.e2e import prometheus, victoria
+from tests.e2e.months.check import STORES, Findings, check
+from tests.e2e.months.maker import Maker
+from tests.e2e.months.month import DAY
 
 pytestmark = pytest.mark.skipif(
     prometheus.PROGRAM is None or victoria.PROGRAM is None,
@@ -16,10 +18,10 @@ pytestmark = pytest.mark.skipif(
 SEEDS = (1, 8, 10, 11, 14, 34)
 
 
-@pytest.mark.parametrize("store", months_check.STORES)
+@pytest.mark.parametrize("store", STORES)
 def test_every_bill_is_what_really_happened(store: str, tmp_path: Path) -> None:
     now = time.time() // DAY * DAY
-    findings = months_check.Findings()
-    months_check.check(store, [Maker(seed, now).made() for seed in SEEDS], tmp_path, findings)
+    findings = Findings()
+    check(store, [Maker(seed, now).made() for seed in SEEDS], tmp_path, findings)
     assert not findings.failures
     assert 0 < findings.incomplete < findings.months == len(SEEDS)

@@ -18,7 +18,8 @@ from podgpu.cluster.report.money import digits_of
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Point, Series
 from tests.e2e import prometheus, victoria
-from tests.e2e.months import DAY, HOUR, Maker, Month
+from tests.e2e.months.maker import Maker
+from tests.e2e.months.month import DAY, HOUR, Month
 
 TOGETHER = 20  # months in a store at once
 STORES = ("prometheus", "victoria-metrics")
