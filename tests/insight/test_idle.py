@@ -16,6 +16,7 @@ from podgpu.model import (
     Gpu,
     Instance,
     MigInstance,
+    PriceChange,
     Prices,
     Snapshot,
     Tenant,
@@ -166,3 +167,13 @@ def test_what_happened_before_the_agent_watched_is_not_known() -> None:
     watched = replace(node.snapshot, watched_since=NOW - 2 * HOUR, insight=None)
     [row] = idle_pods(reconclude(replace(found, nodes=(replace(node, snapshot=watched),)), SETTINGS)).rows
     assert row.idle_seconds == 2 * HOUR
+
+
+@pytest.mark.parametrize(("since", "cost"), [(NOW - 1, 8.0), (NOW + 1, 4.0)])
+def test_it_costs_what_it_costs_when_the_snapshot_was_taken(since: float, cost: float) -> None:
+    change = PriceChange(since=since, gpu_hour={"NVIDIA H200": 8.0})
+    prices = Prices(currency="EUR", gpu_hour={"NVIDIA H200": 4.0}, changes=(change,))
+    settings = InsightSettings(idle_after=600.0, prices=prices)
+    found = cluster(("GPU-0", [tenant("train-0")]), settings=settings)
+    assert [row.cost_per_hour for row in idle_pods(found).rows] == [cost]
+    assert found.insight and found.insight.prices == {"NVIDIA H200": cost}

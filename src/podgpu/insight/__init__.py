@@ -33,6 +33,7 @@ __all__ = [
 
 def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = True) -> Snapshot:
     """Return the snapshot with what follows from it. `has_books`: whether everything that was booked is in it."""
+    settings = settings.at(snapshot.taken_at)
     used = replace(snapshot, cards=tuple([judged(card, snapshot, settings) for card in snapshot.cards]))
     found = problems.all_of_snapshot(used, settings, has_books=has_books)
     insight = _insight(cards_of_snapshot(used), found, settings)
@@ -57,7 +58,7 @@ def conclude_node(node: ClusterNode, settings: InsightSettings) -> ClusterNode:
     if node.state == "fresh":
         return node if snapshot is node.snapshot else replace(node, snapshot=snapshot, insight=None)
     node = replace(node, snapshot=snapshot)
-    return replace(node, insight=_insight(cards_of_node(node), (), settings))
+    return replace(node, insight=_insight(cards_of_node(node), (), settings.at(snapshot.taken_at)))
 
 
 def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
@@ -104,7 +105,7 @@ def settings_of(insight: Insight) -> InsightSettings:
 
 def _is_concluded(snapshot: Snapshot, settings: InsightSettings) -> bool:
     """Whether its insight is what these settings would give."""
-    insight = snapshot.insight
+    insight, settings = snapshot.insight, settings.at(snapshot.taken_at)
     if insight is None or insight.idle_after_seconds != settings.idle_after:
         return False
     return insight.prices == _prices(snapshot.cards, settings.prices) and (

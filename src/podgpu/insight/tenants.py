@@ -59,6 +59,12 @@ class InsightSettings(Struct, frozen=True, kw_only=True):
     idle_after: float  # seconds
     prices: Prices | None = None
 
+    def at(self, moment: float) -> "InsightSettings":
+        """Return them with the prices of that moment: prices may change."""
+        if self.prices is None or not self.prices.changes:
+            return self
+        return InsightSettings(idle_after=self.idle_after, prices=self.prices.at(moment))
+
 
 class NodeCard(Struct, frozen=True, gc=False):
     """A card on its node. Of one that is not fresh, only what there is and who holds it counts."""

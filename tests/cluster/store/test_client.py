@@ -187,3 +187,12 @@ def test_a_line_that_is_no_header_is_named(tmp_path: Path) -> None:
     path.write_text("X-Scope-OrgID: team-a\nnonsense\n")
     with pytest.raises(UserError, match="line 2: not a header"):
         Store(StoreOptions(url="https://mimir", headers_file=path))
+
+
+@pytest.mark.parametrize("status", [200, 404, 413])
+async def test_an_agent_is_no_store(status: int) -> None:
+    async with serving(StubStore(status=status, body=b"no", headers={"Server": "podgpu"})) as stub:
+        with pytest.raises(
+            StoreFault, match=r"is a podgpu agent or cluster, not a store; give the address of Prom"
+        ):
+            await ask(stub)

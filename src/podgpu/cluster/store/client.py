@@ -104,6 +104,9 @@ class Store:
             raise StoreFault("store_refused", str(error)) from None
         except HttpFault as fault:
             raise StoreFault(_REASONS[fault.reason], f"{self._where}: {fault.detail}") from None
+        if answer.headers.get("server") == "podgpu":
+            detail = f"{self._options.url} is a podgpu agent or cluster, not a store"
+            raise StoreFault("store_garbage", f"{detail}; give the address of Prometheus")
         if 300 <= answer.status < 400:
             detail = f"{self._where} redirects to {answer.headers.get('location', 'nowhere')}"
             raise StoreFault("store_refused", f"{detail}: give the store's own address")
