@@ -168,7 +168,9 @@ def _transformations(panel: Panel) -> list[Json]:
         *(column.label for column in panel.columns),
         *(name for name, legend in values.items() if legend),
     ]
-    hidden = [*_NOISE, *(name for name, legend in values.items() if not legend)]
+    nameless = [name for name, legend in values.items() if not legend]
+    # If no other query has an answer, Grafana calls the numbers of a nameless one Value.
+    hidden = [*_NOISE, *nameless, *(["Value"] if nameless else [])]
     organized: Json = {
         "id": "organize",
         "options": {

@@ -164,7 +164,7 @@ _SWITCHING = Section(
         lines(
             "Context switches",
             "How often a card goes from one context to another, each second.",
-            "ops",
+            "cps",
             Query("rate(podgpu_gpu_context_switches_total{<node>}[$__rate_interval])", _GPU),
             absent=_NO_LOG,
         ),

@@ -1,7 +1,10 @@
 """A real Prometheus with all rules scrapes the demo, and every query is answered or rightly silent."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from math import isfinite
@@ -15,7 +18,7 @@ from tests.deploy.watching.promql import Selector, selectors
 from tests.deploy.watching.rulebook import ALERTS, FILES, RECORDINGS, ROOT, RULES, Rule
 from tests.deploy.watching.test_dashboards import PANELS, chosen
 from tests.e2e.prometheus import PROGRAM, Job, Prometheus, prometheus
-from tests.e2e.rig import demo, eventually
+from tests.e2e.rig import demo, eventually, logged, running
 from tools.dashboards.dashboard import Dashboard
 from tools.dashboards.panel import Panel
 
@@ -55,6 +58,8 @@ UNEVENTFUL: Mapping[tuple[str, int], str] = {
     ("Sources", 0): "no source fails",
 }
 
+PLACE = r'addresses="?([^"\s=]+)'
+
 QUERIES = [(board, panel, query) for board, panel in PANELS for query in panel.queries]
 
 
@@ -72,7 +77,7 @@ def scraper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
 
 @pytest.fixture(scope="module")
 def fixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """Two pages that do not change: a node in trouble, and one where all is well and nobody holds a GPU."""
+    """A node in trouble and one where all is well and nobody holds a GPU, as pages that do not change; and a replay."""
     folder = tmp_path_factory.mktemp("fixed")
     page = (ROOT / "tests/golden/native.txt").read_text()
     (folder / "trouble").write_text(page)
@@ -80,10 +85,26 @@ def fixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Page, directory=folder)) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         jobs = [Job(name, f"http://127.0.0.1:{server.server_port}/{name}") for name in ("trouble", "empty")]
-        with prometheus(jobs, folder, _hurried(folder)) as here:
-            eventually(lambda: here.query("count(count_over_time(podgpu_up[1m]) > 5) == 2"))
+        with (
+            _replay(folder) as url,
+            prometheus([*jobs, Job("replay", url)], folder, _hurried(folder)) as here,
+        ):
+            eventually(lambda: here.query("count(count_over_time(podgpu_up[1m]) > 8) == 3"))
             yield here
         server.shutdown()
+
+
+@contextmanager
+def _replay(folder: Path) -> Iterator[str]:
+    """Play a few seconds of the demo again and again, so that counters restart."""
+    podgpu, file = [sys.executable, "-m", "podgpu"], str(folder / "recording")
+    with demo(["native"], folder / "demo.log", "--interval=500ms", "--node-name=replayed") as node:
+        record = ["record", file, "--url", node.urls["native"], "--every=500ms", "--for=4s"]
+        subprocess.run([*podgpu, *record], check=True, capture_output=True)
+    agent = ["agent", "--source=replay", f"--replay.file={file}", "--replay.loop=on", "--interval=500ms"]
+    log = folder / "replay.log"
+    with running([*podgpu, *agent, "--kube.api=off", "--web.listen-address=127.0.0.1:0"], log):
+        yield f"http://{logged(log, PLACE)}/metrics"
 
 
 class _Page(SimpleHTTPRequestHandler):
@@ -140,9 +161,10 @@ def test_a_query_of_a_dashboard_is_answered(
         assert {name for labels, _ in answer for name in labels} <= {column.label for column in panel.columns}
 
 
-@pytest.mark.parametrize("node", ["gpu-node-1", "empty"])
+@pytest.mark.parametrize("node", ["gpu-node-1", "empty", "replayed"])
 def test_every_panel_has_an_answer_or_words_for_none(fixed: Prometheus, node: str) -> None:
-    """On a node in trouble and on a healthy one without pods. Nothing divided by nothing is neither."""
+    """On a node in trouble, on a healthy one without pods, and in a replay. Nothing divided by nothing is neither."""
+    assert fixed.query(f'podgpu_up{{node="{node}"}}')
     for board, panel in PANELS:
         answers = [fixed.query(chosen(query.promql, node=node)) for query in panel.queries]
         values = [value for answer in answers for _, value in answer]
