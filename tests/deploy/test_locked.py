@@ -116,7 +116,7 @@ def test_a_monitor_gets_what_the_pages_ask_for(monitor: str, object_kind: str, e
         ({"webConfig": MUTUAL}, "webConfig.tls_server_config needs a certificate"),
         (
             {**TLS, "webConfig": {"tls_server_config": {"client_auth_type": "RequireAnyClientCert"}}},
-            "RequireAnyClientCert would accept certificates that nobody vouches for",
+            "RequireAnyClientCert would accept certificates that no authority has signed",
         ),
         (
             {**TLS, "webConfig": {"tls_server_config": {"client_auth_type": "RequireAndVerifyClientCert"}}},

@@ -15,7 +15,7 @@ def test_what_is_in_doubt_about_claims_is_a_warning() -> None:
 
 
 def test_whoever_has_a_card_for_others_is_listed_with_the_proof() -> None:
-    assert found("claims.excused").detail == "nobody is excused"
+    assert found("claims.excused").detail == "no pod is excused"
     daemon = ContainerRef("gpu-operator", "mps-daemon", "c", "u")
     card = replace(
         WHOLE,
@@ -41,7 +41,7 @@ def test_who_uses_a_gpu_without_a_claim_is_named() -> None:
     outsider = Tenant(container=ContainerRef("", "", "docker/web"), processes=(PROCESS,))
     former = Tenant(container=LLAMA, processes=(Process(pid=43),))
     finding = found("claims.missing", cards=(replace(WHOLE, tenants=(intruder, outsider, former)),))
-    assert finding.detail == "ml/llama-0 uses GPU 0, which it was not given."
+    assert finding.detail == "ml/llama-0 uses GPU 0, which is not allocated to it."
     assert finding.status is Status.WARN
 
 

@@ -25,8 +25,8 @@ WATTS = 0.01
 
 # Queries that the demo has no answer to, and why that is right.
 EMPTY: Mapping[str, str] = {
-    "who uses a GPU without having been given it": "every pod of the demo was given what it uses",
-    "GPUs that nobody holds": "somebody holds at least a part of each card",
+    "containers that use a GPU without an allocation": "every pod of the demo holds what it uses",
+    "GPUs that no container holds": "each card of the demo is allocated at least in part",
 }
 
 
@@ -152,15 +152,15 @@ ANSWERS: Mapping[str, Answer] = {
     "watts, by pod, now": Answer("namespace pod", lambda run: run.now("power_watts", of.pod)),
     "pods near their memory limit": Answer("namespace pod", full),
     "what is left of GPUs that are held in part": Answer("uuid", left),
-    "MIG instances that nobody holds, and their memory": Answer("mig", unheld),
+    "MIG instances that no container holds, and their memory": Answer("mig", unheld),
     "GPUs held, by node": Answer(
         "node", lambda run: run.now("allocated_ratio", lambda _: (run.last["node"],))
     ),
-    "who holds a GPU and did not use it for half an hour": Answer("namespace pod", idle),
-    "share of the last hour in which heat slowed a GPU down, for each pod on it": Answer(
+    "containers that hold a GPU and did not use it for half an hour": Answer("namespace pod", idle),
+    "share of the last hour in which a GPU was throttled by heat, for each pod on it": Answer(
         "namespace pod", slowed("thermal"), (1.0, EXTENDED)
     ),
-    "share of the last hour in which the power limit slowed a GPU down, for each pod on it": Answer(
+    "share of the last hour in which a GPU was throttled by its power limit, for each pod on it": Answer(
         "namespace pod", slowed("power"), (1.0, EXTENDED)
     ),
     "GPUs kept busy at least and at most, by pod": Answer("namespace pod bound", bounds, (1.0, EXTENDED)),

@@ -75,7 +75,7 @@ def eight_gpu_node(processes: int = 64) -> FakeNode:
 def h200_delays() -> dict[str, float]:
     """Microseconds each call took on a real H200 with no cached answer, as for a caller every few seconds.
 
-    The bindings call process lists and process utilisation twice, so each call has half of what was measured.
+    The bindings call process lists and process utilization twice, so each call has half of what was measured.
     """
     return dict(_H200_CALL_DELAYS) | {
         f"nvmlDeviceGetFieldValues[{id_}]": micros

@@ -223,7 +223,7 @@ def test_a_list_that_is_too_short_says_how_many_there_are(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("function", ["ProcessUtilization", "ProcessesUtilizationInfo"])
-def test_utilisation_has_one_sample_per_active_process(stage: Stage, function: str) -> None:
+def test_utilization_has_one_sample_per_active_process(stage: Stage, function: str) -> None:
     handle = stage.play(gpu(processes=[FakeProcess(7, sm=80, mem=9), FakeProcess(8), FakeProcess(9, enc=15)]))
     read = getattr(pynvml, f"nvmlDeviceGet{function}")
     samples = read(handle, 0)

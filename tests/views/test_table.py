@@ -62,7 +62,7 @@ def test_idle_is_said_of_a_proven_one_only() -> None:
 
 
 def utils(text: str) -> dict[str, str]:
-    """The column of utilisation at a width of 80 with bounds, by the first word of the row."""
+    """The column of utilization at a width of 80 with bounds, by the first word of the row."""
     return {row.split()[0]: row[33:46].strip() for row in text.splitlines()[2:-2]}
 
 

@@ -101,7 +101,7 @@ def test_the_evidence_of_an_outsider_names_its_process_and_its_user() -> None:
         "0::/system.slice/docker-1.scope",
     ):
         assert link in text
-    assert "without having been given it" not in text
+    assert "without an allocation" not in text
     assert "UID" not in text
 
 

@@ -93,12 +93,12 @@ def test_every_link_of_the_chain_is_named() -> None:
 
 
 def test_use_without_a_claim_and_a_claim_without_use_are_told() -> None:
-    assert "without having been given it" in told(NOTEBOOK.namespace, NOTEBOOK.pod)
+    assert "without an allocation" in told(NOTEBOOK.namespace, NOTEBOOK.pod)
     idle = with_first(processes=(), booking=Booking(last_active_at=1759990000.0), idle=True)
     text = told("ml", "llama-0", node(idle))
     assert "Idle since 2025-10-09 06:06:40 UTC: it has no process on the card." in text
     assert "Last active 2025-10-09 06:06:40 UTC." in text
-    assert "without having been given it" not in told("ml", "llama-0")
+    assert "without an allocation" not in told("ml", "llama-0")
     assert "no process on the card" not in told("ml", "llama-0")
 
 

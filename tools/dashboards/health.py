@@ -150,7 +150,7 @@ _USE = Section(
     "Use",
     (
         lines(
-            "Utilisation",
+            "Utilization",
             "Share of time during which a kernel ran. A card with MIG shows its instances instead.",
             "percentunit",
             Query("podgpu_gpu_utilization_ratio{<node>}", _GPU),

@@ -71,7 +71,7 @@ _USE = Section(
             most=1,
         ),
         lines(
-            "SM utilisation",
+            "SM utilization",
             "Share of time during which the container's kernels ran. Absent where it cannot be measured, as under MPS.",
             "percentunit",
             Query("podgpu_container_sm_utilization_ratio{<pod>}", _CONTAINER),

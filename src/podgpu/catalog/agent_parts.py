@@ -123,16 +123,16 @@ SWITCHES = AgentPart(
     name="switches",
     purpose="Reads the driver's log of context switches, where --switches asks for it.",
     next_steps={
-        "bad_layout": "The log does not look as expected. Set --switches=off, and report this with the version.",
+        "bad_layout": "The log has an unexpected format. Set --switches=off, and report this with the version.",
         "hidden_processes": "Give the agent CAP_SYS_ADMIN to see other users' processes in the log; they are booked as "
         "unknown.",
         "in_use": "Another podgpu on this node reads the log of this card. Let only one of them do so.",
         "no_device": "Give the agent /dev/nvidiactl and the card's /dev/nvidiaN, as the NVIDIA runtime does.",
         "pid_namespace": "Set hostPID: true on the agent's pod: the log names processes as the node does.",
-        "reader_exited": "The reader of the log ended. It is started again after a while; looks go on meanwhile.",
-        "reader_stuck": "The reader of the log does not answer. Looks go on; a reboot may be the only cure.",
-        "refused": "The driver does not give the log here. Looks go on. docs/switches.md lists where there is none.",
-        "unknown_branch": "The log of this driver branch is not known to podgpu and left alone. Looks go on.",
+        "reader_exited": "The reader of the log ended. It is restarted after a while; samples are used meanwhile.",
+        "reader_stuck": "The reader of the log does not answer. Samples are used; a reboot may be the only cure.",
+        "refused": "The driver does not provide the log here. Samples are used. docs/switches.md lists the limits.",
+        "unknown_branch": "The log of this driver branch is unknown to podgpu and is not opened. Samples are used.",
     },
     errors=_names(
         "bad_stamp clock_step late_record lost_records mig_record other_record overflow reader_exited "

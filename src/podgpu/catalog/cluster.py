@@ -17,7 +17,7 @@ ITSELF: tuple[Metric, ...] = (
     ),
     gauge(
         "podgpu_cluster_nodes",
-        "Nodes by state: fresh, stale, allocation (nobody reads their GPUs) or failed.",
+        "Nodes by state: fresh, stale, allocation (nothing reads their GPUs) or failed.",
         own_labels=("state",),
         scope=Scope.CLUSTER,
         worth=VITAL,
@@ -31,14 +31,14 @@ ITSELF: tuple[Metric, ...] = (
     ),
     counter(
         "podgpu_cluster_errors_total",
-        "How often a part of the reader of the cluster failed and was started again.",
+        "How often a part of the reader of the cluster failed and was restarted.",
         own_labels=("source", "reason"),
         scope=Scope.CLUSTER,
         worth=VITAL,
     ),
     info(
         "podgpu_cluster_node_info",
-        "How a node stands, who reported it (agent, dcgm, store or api), and why it is not fresh.",
+        "The state of a node, what reported it (agent, dcgm, store or api), and why it is not fresh.",
         own_labels=("state", "origin", "reason"),
         worth=VITAL,
     ),
@@ -62,19 +62,18 @@ CAPACITY: tuple[Metric, ...] = (
     ),
     gauge(
         "podgpu_cluster_allocated_gpus",
-        "Shares of cards that containers were given, in cards, by the resource they were given by. Absent where "
-        "the size of a share is not known.",
+        "Shares of cards that are allocated to containers, in cards, by resource. Absent where the size of a share "
+        "is not known.",
         own_labels=_HELD,
     ),
     gauge(
         "podgpu_cluster_free_gpus",
-        "Shares of cards that nobody was given, in cards. Absent if the share of anybody there is not known.",
+        "Shares of cards that are not allocated, in cards. Absent if the size of any share there is not known.",
         own_labels=_CARDS,
     ),
     gauge(
         "podgpu_cluster_fragmented_gpus",
-        "The part of free_gpus on cards that somebody else has a share of: no use to a pod that wants a whole "
-        "card.",
+        "The part of free_gpus on cards that are partly allocated: no use to a pod that needs a whole card.",
         own_labels=_CARDS,
     ),
     gauge("podgpu_cluster_memory_total_bytes", "Device memory of the cards.", own_labels=_CARDS),

@@ -49,23 +49,23 @@ CONTAINERS: tuple[Metric, ...] = (
     ),
     gauge(
         "podgpu_container_allocated_ratio",
-        "Share of the whole card it was given. Absent when it uses a card it was not given, and where the size "
-        "of its MIG instance is not known.",
+        "Share of the whole card that is allocated to it. Absent when it uses a card without an allocation, and "
+        "where the size of its MIG instance is not known.",
         worth=CORE,
     ),
     counter(
         "podgpu_container_allocated_seconds_total",
-        "Share of the whole card it was given, times time, used or not.",
+        "Share of the whole card that is allocated to it, times time, used or not.",
         worth=CORE,
     ),
     *_bounds(
         "busy_bound_seconds_total",
-        "Busy time of the GPU it had at least and at most, by what the driver's looks prove. The same where it is "
-        "alone. Moves once a minute.",
+        "Busy time of the GPU it had at least and at most, according to the driver's samples or log. Both are the "
+        "same where it is alone. Updated once a minute.",
     ),
     *_bounds(
         "energy_bound_joules_total",
-        "Energy it used at least and at most, by the bounds of its busy time. Moves once a minute.",
+        "Energy it used at least and at most, by the bounds of its busy time. Updated once a minute.",
     ),
     counter(
         "podgpu_container_resident_seconds_total",
@@ -89,8 +89,7 @@ CONTAINERS: tuple[Metric, ...] = (
     ),
     gauge(
         "podgpu_container_held_since_timestamp_seconds",
-        "When the pod that was given the device started, in seconds since 1970. Absent where that is not "
-        "known.",
+        "When the pod that holds the device started, in seconds since 1970. Absent where that is not known.",
     ),
     gauge(
         "podgpu_container_idle_since_timestamp_seconds",
@@ -181,7 +180,7 @@ SWITCHES: tuple[Metric, ...] = (
     ),
     counter(
         "podgpu_gpu_switching_seconds_total",
-        "Time between one context and the next, in which nobody worked, by the driver's log. Absent where that "
+        "Time between one context and the next, in which no process ran, by the driver's log. Absent where that "
         "is not read.",
     ),
 )

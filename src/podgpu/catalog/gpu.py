@@ -151,7 +151,7 @@ USE: tuple[Metric, ...] = (
     ),
     gauge(
         "podgpu_gpu_compute_mode",
-        "Who may open the card: 0 anybody, 2 nobody, 3 one process, such as an MPS server.",
+        "Which processes may open the card: 0 any, 2 none, 3 only one, such as an MPS server.",
         Call("ComputeMode", COMPUTE_MODE),
         cadence=SLOW,
         worth=DETAIL,

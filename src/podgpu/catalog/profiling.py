@@ -78,7 +78,7 @@ ACTIVITY: tuple[Metric, ...] = (
     gauge(
         "podgpu_gpu_sm_active_ratio",
         "Share of cycles since the previous reading in which a multiprocessor had at least one warp, averaged over all "
-        "of them. The utilisation of a MIG instance.",
+        "of them. The utilization of a MIG instance.",
         Gpm(2, PROFILED_PERCENT),
         worth=CORE,
         mig=True,

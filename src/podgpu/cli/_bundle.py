@@ -48,7 +48,7 @@ def write_bundle(path: str, cluster: Cluster, findings: str, config: Config) -> 
         raise UserError(f"{path} exists; choose another name, a bundle replaces no file") from None
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}; choose another place") from None
-    print(f"{path}: {', '.join(files)}; look through it before you send it", file=sys.stderr)
+    print(f"{path}: {', '.join(files)}; check its contents before you send it", file=sys.stderr)
 
 
 def _options(config: Config) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from podgpu.option import KUBERNETES, NOT_AN_AGENTS, SOURCE, options_of
 from podgpu.option.address import NATIVE, Address
 from podgpu.sources import registry
 
-HELP = "Serve a simulated node, to look around without a GPU."
+HELP = "Serve a simulated node, to try podgpu without a GPU."
 SHOWN = "kube_pod_labels"  # the demo has pods, and they have labels
 TEAM = "team"
 OWN = {option.name for section in registry.demo().sections for option in options_of(section).values()}

@@ -10,7 +10,7 @@ from podgpu.config import Config, TerminalOptions
 from podgpu.errors import UserError
 from podgpu.model import Cluster
 
-HELP = "Show how much of each GPU's memory was given to whom."
+HELP = "Show how much of each GPU's memory is allocated to which pod."
 OPTIONS = tuple(name for name in ALL if name in TARGET_OPTIONS or name.startswith("kube_"))
 
 FAULTY = 1

@@ -11,7 +11,7 @@ from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster
 
-HELP = "Write what is seen to a file, to look at it later."
+HELP = "Write snapshots to a file, for later viewing."
 OPTIONS = TARGET_OPTIONS
 
 LONGEST, LARGEST, SOONEST = "1h", "256MiB", "1s"

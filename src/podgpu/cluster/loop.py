@@ -90,7 +90,7 @@ class ClusterLoop:
             raise UserError(f"{name}: {conflict(name, agents).detail}; {REASONS['conflict']}")
         readers = [reader for reader in claimants if reader is believed or reader.target.is_fallback]
         if not readers:
-            raise UserError(f"nobody reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
+            raise UserError(f"nothing reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
         now = time.monotonic()
         readers.sort(key=lambda reader: reader.target.is_fallback)
         chosen = next(

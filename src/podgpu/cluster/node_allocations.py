@@ -29,7 +29,7 @@ from podgpu.sharing.inventory import Inventory
 
 STATUS, SPEC = "pod status", "pod spec"  # who reported a claim
 DETAIL = (
-    "nobody reads its GPUs: only what Kubernetes gave away is known. Install the agent to see what is used"
+    "nothing reads its GPUs: only what Kubernetes allocated is known. Install the agent to see what is used"
 )
 NO_AGENT = "no_agent"
 

@@ -13,29 +13,29 @@ FORGET_SECONDS = 300.0  # what is older is not shown at all
 
 # Why a node is not fresh, and what to do about it.
 REASONS = {
-    "starting": "It has not been read yet: wait for the first round.",
-    "no_agent": "Nobody reads its GPUs: install the podgpu agent there, or a dcgm-exporter. If there is an agent, name "
-    "its --cluster.namespace and --cluster.daemonset.",
+    "starting": "It has not been read yet: wait for the first cycle.",
+    "no_agent": "Nothing reads its GPUs: install the podgpu agent there, or a dcgm-exporter. If there is an agent, "
+    "name its --cluster.namespace and --cluster.daemonset.",
     "unreachable": "No connection: check that the agent's pod runs, and that network policies let this one in.",
-    "timeout": "No answer in time: look at the agent's log, or give it longer with --cluster.timeout.",
+    "timeout": "No response in time: check the agent's log, or raise --cluster.timeout.",
     "unauthorized": "It does not accept the login, or there is none: give --login.token-file or --login.password-file.",
-    "login": "The files of --login cannot be used: mend them; they are read again.",
-    "forbidden": "The account lacks a right: docs/cluster.md has the rules that give it.",
-    "http_error": "It answered with an error: look at its log.",
+    "login": "The files of --login cannot be used: correct them; they are read again.",
+    "forbidden": "The account lacks a permission: docs/cluster.md has the rules that grant it.",
+    "http_error": "It answered with an error: check its log.",
     "tls": "No agreement on TLS: give its authority with --login.ca-file, and the name in its certificate with "
     "--login.server-name.",
-    "too_large": "It sent more than a snapshot can have: check what listens on its port.",
-    "garbage": "It sent something that is no snapshot: check what listens on its port.",
-    "wrong_node": "It reported another node: check its --node-name. Nothing of it is shown.",
-    "conflict": "Several agents report one node, none with proof: check their --node-name. Nothing of them is shown.",
+    "too_large": "It sent more than a snapshot can contain: check what listens on its port.",
+    "garbage": "It sent something that is not a snapshot: check what listens on its port.",
+    "wrong_node": "It reported another node: check its --node-name. It is not shown.",
+    "conflict": "Several agents report the same node, none with proof: check their --node-name. None is shown.",
     "older_schema": "Its podgpu is older than this one: upgrade the agent.",
     "newer_schema": "Its podgpu is newer than this one: upgrade podgpu cluster.",
     "no_gpu": "Its page has no GPU: check that the dcgm-exporter there sees any.",
-    "stopped": "It answers, but takes no new readings: look at its log.",
-    "store_failed": "The store gave no answer: check --prometheus.url; docs/report.md lists the reasons.",
+    "stopped": "It answers, but takes no new readings: check its log.",
+    "store_failed": "The store did not answer: check --prometheus.url; docs/report.md lists the reasons.",
     "not_scraped": "The store has no new samples of it: check whether its agent runs and is still scraped.",
-    "implausible": "The store has numbers of it that no node can have: look at its series, and at who writes them.",
-    "failed": "Reading it failed: look at the log of podgpu cluster, and report it.",
+    "implausible": "The store has impossible numbers for it: check its series, and what writes them.",
+    "failed": "Reading it failed: check the log of podgpu cluster, and report it.",
 }
 
 

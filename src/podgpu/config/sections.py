@@ -100,7 +100,7 @@ class TerminalOptions:
     url: str | None = optional(
         "--url",
         group=TERMINAL,
-        help="The agent or `podgpu cluster` to look at.",
+        help="The agent or `podgpu cluster` to read.",
         parse=base_address,
         default_note="the agent on this machine, else the cluster of the kubeconfig",
     )

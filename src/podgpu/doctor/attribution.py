@@ -48,24 +48,24 @@ def rights(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 @check(
     "claims.missing",
-    "No pod uses a GPU that it was not given.",
+    "No pod uses a GPU that is not allocated to it.",
     "Look for a privileged container or NVIDIA_VISIBLE_DEVICES=all. `podgpu why POD` shows what is known.",
 )
 def missing(snapshot: Snapshot, _: Machine) -> CheckResult:
     if not works(PODRESOURCES, snapshot):
         return skipped("needs kubelet.socket")
-    return wrong(snapshot, "not_given") or passed("everybody on a GPU was given it")
+    return wrong(snapshot, "not_given") or passed("every pod on a GPU has an allocation")
 
 
 @check(
     "claims.excused",
-    "Whoever has a card for others, and pays for none of it, is known by something that no tenant can write.",
-    "A pod that holds cards for others is one by its namespace: see --sharing.namespaces.",
+    "Each pod that holds a card for others without a charge is recognized by evidence that no tenant can forge.",
+    "A pod that holds cards for others is recognized by its namespace: see --sharing.namespaces.",
 )
 def excused(snapshot: Snapshot, _: Machine) -> CheckResult:
-    """List who pays for nothing, and why, for everyone to see."""
+    """List the pods that are not charged, and why."""
     found = excused_texts(snapshot.cards)
-    return passed(several(found, MOST_EXCUSED)) if found else passed("nobody is excused")
+    return passed(several(found, MOST_EXCUSED)) if found else passed("no pod is excused")
 
 
 @check(
@@ -79,7 +79,7 @@ def systems(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
 
 @check(
     "sharing.unknown-ids",
-    "Every device id that the kubelet gave out is understood.",
+    "Every device id that the kubelet allocated is understood.",
     "podgpu knows no system with such ids. Please report the resource and the id. Of two pods with one device,"
     " one has ended: nothing is booked by it until the kubelet forgets that pod.",
 )
@@ -87,13 +87,13 @@ def unknown_ids(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "unclaimed") or (
         passed("every device id is understood")
         if any(claims(snapshot))
-        else skipped("no device was given out")
+        else skipped("no device is allocated")
     )
 
 
 @check(
     "holders.idle",
-    "Nobody holds a share of a GPU without using it for the time of --idle.after.",
+    "No pod holds a share of a GPU without using it for the time of --idle.after.",
     "Ask its owner, or scale it down. `podgpu idle` lists them all, with what that costs.",
 )
 def idle(snapshot: Snapshot, _: Machine) -> CheckResult:
@@ -101,11 +101,11 @@ def idle(snapshot: Snapshot, _: Machine) -> CheckResult:
         return found
     held = [tenant.holding for card in snapshot.cards for tenant in card.tenants if tenant.holding]
     if not held:
-        return skipped("nobody holds a GPU")
+        return skipped("no pod holds a GPU")
     unknown = sum(holding.state == UNKNOWN for holding in held)
     if unknown:
         return skipped(f"not known of {count(unknown, 'holder')}")
-    return passed("whoever holds a GPU uses it, or has not held it for long")
+    return passed("every pod that holds a GPU uses it, or has not held it for long")
 
 
 def _system(status: SharingStatus) -> CheckResult:
@@ -158,7 +158,7 @@ def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 @check(
     "books.sampling",
-    "The driver's samples name whoever shares a GPU as often as it is there: nobody rests around them.",
+    "The driver's samples name each tenant of a shared GPU as often as it runs: no tenant evades them.",
     "--switches=check would settle it: it compares the samples with the driver's log of context switches.",
 )
 def sampling(snapshot: Snapshot, _: Machine) -> CheckResult:
@@ -173,10 +173,10 @@ def sampling(snapshot: Snapshot, _: Machine) -> CheckResult:
         return evading
     doubtful = [line(name) for name, booking in tenants if booking.band and booking.band.undersampled]
     if doubtful:
-        return warned(f"named far less often than their processor time suggests: {', '.join(doubtful)}")
+        return warned(f"named far less often than their CPU time suggests: {', '.join(doubtful)}")
     if any(booking.sampling for _, booking in tenants):
         return passed("the log of context switches agrees with the samples")
-    return passed("nothing suggests that anybody evades them")
+    return passed("nothing suggests that a tenant evades them")
 
 
 def _booked(snapshot: Snapshot) -> list[tuple[Card, Balance]]:

@@ -53,13 +53,13 @@ def _read(cluster: Cluster) -> CheckResult:
 
 @_check(
     "cluster.agents",
-    "Somebody reads the GPUs of every node that has some.",
+    "An agent or exporter reads the GPUs of every node that has some.",
     "Let the agent's DaemonSet run there: check its node selector and tolerations.",
 )
 def _agents(cluster: Cluster) -> CheckResult:
     without = [line(node.name) for node in cluster.nodes if node.state == "allocation"]
     if without:
-        return warned(f"nobody reads the GPUs of {count(len(without), 'node')}: {several(without)}")
+        return warned(f"nothing reads the GPUs of {count(len(without), 'node')}: {several(without)}")
     return passed("every node's GPUs are read") if cluster.nodes else NO_NODE
 
 
@@ -74,13 +74,13 @@ def _gpus(cluster: Cluster) -> CheckResult:
 
 @_check(
     "cluster.holders",
-    "Nobody uses a GPU that it was not given, or holds one without using it for the time of --idle.after.",
-    "`podgpu idle` lists who holds GPUs and does not use them.",
+    "No pod uses a GPU without an allocation, or holds a GPU without using it for the time of --idle.after.",
+    "`podgpu idle` lists the pods that hold GPUs and do not use them.",
 )
 def _holders(cluster: Cluster) -> CheckResult:
     found = wrong(cluster, *_OF_HOLDERS)
     return found or (
-        passed("everybody uses what was given to them, and nothing else") if cluster.nodes else NO_NODE
+        passed("every pod uses what is allocated to it, and nothing else") if cluster.nodes else NO_NODE
     )
 
 

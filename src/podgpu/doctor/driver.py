@@ -86,7 +86,7 @@ def processes(snapshot: Snapshot, _: Machine) -> CheckResult:
         return NO_GPU
     cards = first_hand(snapshot)
     if not cards:
-        return skipped("a page of metrics lists none: whoever holds a card is taken for its user")
+        return skipped("a page of metrics lists none: the holder of a card is assumed to be its user")
     partial = [card for card in cards if not card.ability.sees_all]
     if partial:
         return warned(f"{named(partial)}: the list of processes could not be read in full")

@@ -30,7 +30,7 @@ OF_KUBERNETES = frozenset(part.name for part in (PODRESOURCES, PODS_API, APISERV
 NO_KUBERNETES = skipped("no sign of Kubernetes here")
 # Reasons for an unknown process that another check reports, or that go away by themselves.
 REPORTED_ELSEWHERE = frozenset({"no_host_pid", "hidden", "exited"})
-NOT_LOOKED_AT = skipped("nobody looks processes up")
+NOT_LOOKED_AT = skipped("no owners of processes are looked up")
 
 
 @check("kubelet.socket", "The kubelet's pod-resources socket answers.", BY_REASON)
@@ -41,7 +41,7 @@ def socket(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if not is_kubernetes(snapshot, machine):
         return NO_KUBERNETES
     if state_of(DCGM, snapshot) and not first_hand(snapshot):
-        return skipped("the pages say who holds what: no kubelet is asked")
+        return skipped("the pages name the holders: no kubelet is used")
     where = (
         f"there is no {machine.kubelet}" if machine.kubelet else "the agent cannot see the kubelet's folder"
     )
@@ -50,7 +50,7 @@ def socket(snapshot: Snapshot, machine: Machine) -> CheckResult:
 
 @check(
     "kubelet.allocations",
-    "The kubelet reports which container was given which device.",
+    "The kubelet reports which device is allocated to which container.",
     "See claims.missing and sharing.unknown-ids.",
 )
 def allocations(snapshot: Snapshot, machine: Machine) -> CheckResult:
@@ -111,7 +111,7 @@ def log_dirs(snapshot: Snapshot, machine: Machine) -> CheckResult:
 
 @check(
     "pods.annotations",
-    "The pods' annotations can be read. Many schedulers write into them who has which card.",
+    "The pods' annotations can be read. Many schedulers write into them which pod has which card.",
     "Give the agent's service account the role in docs/operations.md, and mount its token.",
 )
 def annotations(snapshot: Snapshot, machine: Machine) -> CheckResult:
@@ -158,7 +158,7 @@ def _is_nameless(holder: Holder) -> bool:
 
 
 def _unless_replaced(state: PartStatus, snapshot: Snapshot) -> CheckResult:
-    """A source that is down costs little while another one reports as much."""
+    """A source that is down matters little while another source reports as much."""
     verdict = down(state)
     is_replaced = any(works(part, snapshot) for part in WITH_ANNOTATIONS)
     return CheckResult(Status.WARN, verdict.detail, verdict.advice) if is_replaced else verdict
@@ -210,13 +210,13 @@ def owners(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 @check(
     "proc.switches",
-    "The driver's log of context switches can be read, where it is asked for, and hides nobody.",
-    "docs/switches.md says what it takes.",
+    "The driver's log of context switches can be read, where it is enabled, and hides no process.",
+    "docs/switches.md lists what it needs.",
 )
 def switches(snapshot: Snapshot, _: Machine) -> CheckResult:
     state = state_of(SWITCHES, snapshot)
     if state is None:
-        return skipped("nobody asked for it: --switches=off")
+        return skipped("it is off: --switches=off")
     if not state.up:
         return down(state)
     if state.fault:

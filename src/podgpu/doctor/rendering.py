@@ -155,7 +155,7 @@ With the address of a `podgpu cluster`, or a kubeconfig, it judges every node, a
 | status | meaning |
 |---|---|
 | `PASS` | it works |
-| `WARN` | less is known than could be, or there is a problem that needs a look |
+| `WARN` | less is known than could be, or there is a problem that needs attention |
 | `FAIL` | it does not work: GPUs, or their users, are missing from the numbers; or there is a critical problem |
 | `SKIP` | it does not apply here, or another check has to pass first |
 
@@ -163,7 +163,7 @@ The exit code is 0 when no check fails, 1 when one does, and 2 for a mistake on 
 be read. `-o json` prints the same for machines: `schema`, `node`, `version`, `demo`, `taken_at`, `checks` with `id`,
 `status`, `detail` and `advice`, and `counts` by status.
 
-A problem is told in the words of the page and of `podgpu top`. [problems.md](problems.md) lists all kinds.
+A problem has the same text as on the page and in `podgpu top`. [problems.md](problems.md) lists all kinds.
 
 Once released, an id keeps its meaning. In `sharing.*` and `part.*` the star stands for a name, as in `sharing.mig`.
 The details and the advice may quote names of pods and devices. A check that breaks is

@@ -36,7 +36,7 @@ def _not_given(on: NodeCard) -> Iterator[Problem]:
         if _serves(tenant) or _is_init(tenant.container, on.snapshot):
             continue
         name = pod_name(tenant.container)
-        text = f"{name} uses GPU {on.card.gpu.index}, which it was not given."
+        text = f"{name} uses GPU {on.card.gpu.index}, which is not allocated to it."
         yield on_card(on, "not_given", WARNING, "Not given", text, next_step=NOT_GIVEN, pod=name)
 
 
@@ -144,12 +144,12 @@ KINDS = (
     ProblemKind(
         "evades_sampling",
         49,
-        "A pod works while the driver takes no sample, so that others are named for its time.",
+        "A pod works while the driver takes no sample, so that its time is attributed to others.",
         of_card=_evades,
     ),
-    ProblemKind("not_given", 50, "A pod uses a card that it was not given.", of_card=_not_given),
+    ProblemKind("not_given", 50, "A pod uses a card that is not allocated to it.", of_card=_not_given),
     ProblemKind(
-        "unclaimed", 51, "A device that the kubelet gave out is not understood.", of_snapshot=_unclaimed
+        "unclaimed", 51, "A device that the kubelet allocated is not understood.", of_snapshot=_unclaimed
     ),
     ProblemKind(
         "idle",

@@ -8,7 +8,7 @@ METHODS = {
         "a tenant times its work by the samples. Kernels that draw unequal power in equal time cannot be distinguished."
     ),
     "resident": (
-        "The driver's log of context switches says whose context was on the GPU, to the microsecond. A context stays "
+        "The driver's log of context switches shows which context was on the GPU, to the microsecond. A context stays "
         "after its work is done, so where the GPU had pauses, its busy time is known between a least and a most; where "
         "it had none, exactly. A tenant whose context was not on the GPU did nothing."
     ),
@@ -21,18 +21,17 @@ METHODS = {
         "instance's part of it is estimated from its activity and its size."
     ),
     "weighted": (
-        "It shares a MIG instance, or an MPS server, and within one nothing can be measured. What they did together "
-        "is measured, then divided by what each was given, or equally if nothing is known of that: an estimate."
+        "It shares a MIG instance, or an MPS server, within which use cannot be measured. The total of its tenants "
+        "is measured, then divided by their claims, or equally if no claim is known: an estimate."
     ),
     "reserved": (
-        "Use could not be measured by process. Busy time and active energy are divided by what each was given: an "
-        "estimate."
+        "Use could not be measured by process. Busy time and active energy are divided by claims: an estimate."
     ),
     "equal": (
         "Use could not be measured by process, and no claim is known. Busy time and active energy are divided "
         "equally: an estimate."
     ),
-    "": "No use is booked to it now. It is charged for the idle energy of the share that it was given.",
+    "": "No use is booked to it now. It is charged for the idle energy of the share that it holds.",
 }
 STORED = (
     "This is read from a store. It keeps numbers, and no processes, claims or other evidence. To see those, ask the "
@@ -57,14 +56,14 @@ EVADES = (
     "context switches shows it on the GPU for"
 )
 UNDERSAMPLED = (
-    "Samples name it far less often than its processor time suggests. It may rest around each sample, so it can have "
-    "used all the busy time that others are booked. --switches=check would settle it."
+    "Samples name it far less often than its CPU time suggests. It may pause around each sample, so it may have used "
+    "all the busy time that is booked to others. --switches=check would settle it."
 )
 NOT_GIVEN = (
-    "It uses this without having been given it: no claim is known. Look for a privileged container or for "
+    "It uses this without an allocation: no claim is known. Look for a privileged container or for "
     "NVIDIA_VISIBLE_DEVICES=all."
 )
-INIT = "It is an init container. The kubelet does not list what these are given; the pod was given this card."
+INIT = "It is an init container. The kubelet does not list what it holds; this card is allocated to its pod."
 SERVER = "It is the MPS server. Its time is booked to its clients, its memory as overhead."
 NO_CONTAINER = "It is not known which of the pod's containers this is, so it is booked as unknown."
 ENDED = (

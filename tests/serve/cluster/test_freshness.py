@@ -107,7 +107,7 @@ async def test_a_page_that_cannot_be_made_is_a_503_and_the_others_are_fresh(
         await until(server, "/frail", lambda page: page.status == 200)
         frail.is_broken = True
         stale = await until(server, "/frail", lambda page: page.status == 503)
-        assert "this page could not be made for" in stale.text
+        assert "this page could not be rendered for" in stale.text
         seen = (await until(server, "/api/v1/cluster", lambda page: page.status == 200)).body
         await until(server, "/api/v1/cluster", lambda page: page.status == 200 and page.body != seen)
         assert not supervisor.shown(())[0].up and supervisor.shown(())[0].name == "pages"
@@ -127,6 +127,6 @@ async def test_a_loop_that_stands_still_makes_every_page_a_503() -> None:
         feed.lives = False
         for path in ("/metrics", "/api/v1/cluster", "/"):
             found = await until(server, path, lambda page: page.status == 503)
-            assert "the nodes were not looked at for" in found.text
+            assert "the nodes were not read for" in found.text
         feed.lives = True
         await until(server, "/metrics", lambda page: page.status == 200)

@@ -53,7 +53,7 @@ class StubFeed(Feed[Cluster]):
 
     async def full(self, name: str) -> Snapshot:
         if name != "gpu-a":
-            raise UserError(f"nobody reads the GPUs of a node {name!r}")
+            raise UserError(f"nothing reads the GPUs of a node {name!r}")
         return snapshot("gpu-a")
 
 

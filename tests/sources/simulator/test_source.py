@@ -197,7 +197,7 @@ def test_processes_use_no_more_than_their_card(elapsed: float) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(TIMES)
-def test_profiling_agrees_with_utilisation(elapsed: float) -> None:
+def test_profiling_agrees_with_utilization(elapsed: float) -> None:
     for device in report(elapsed).devices:
         found = values(device.readings)
         active = found["graphics_engine_active_ratio",]

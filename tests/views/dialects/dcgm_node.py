@@ -173,7 +173,7 @@ SHARED = heard(
 SPLIT = heard(
     Device(
         gpu=gpu(3, mig_enabled=True),
-        # A card in MIG mode reports no utilisation. Its memory is not that of its instances.
+        # A card in MIG mode reports no utilization. Its memory is not that of its instances.
         readings=tuple(reading for reading in readings(0.5) if reading.metric != "utilization_ratio"),
         instances=(
             instance(1, 3, "2g.35gb", 10 * GIB),

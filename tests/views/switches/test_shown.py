@@ -66,7 +66,7 @@ def test_why_explains_the_method() -> None:
     text = reported(node(logged()))
     assert "Busy 23% (22–24) of the GPU's time" in text
     assert "on the GPU 12.500000 s" in text
-    assert "Method resident. The driver's log of context switches says whose context was on the GPU" in text
+    assert "Method resident. The driver's log of context switches shows which context was on the GPU" in text
 
 
 def test_nothing_is_said_without_a_log() -> None:

@@ -158,7 +158,7 @@
 {{- fail "webConfig.tls_server_config needs a certificate: set tlsServerConfig.existingSecret, or give both cert_file and key_file." -}}
 {{- end -}}
 {{- if has $demand (list "RequestClientCert" "RequireAnyClientCert") -}}
-{{- fail (printf "webConfig.tls_server_config.client_auth_type=%s would accept certificates that nobody vouches for. Set RequireAndVerifyClientCert." $demand) -}}
+{{- fail (printf "webConfig.tls_server_config.client_auth_type=%s would accept certificates that no authority has signed. Set RequireAndVerifyClientCert." $demand) -}}
 {{- end -}}
 {{- if ne (eq $demand "NoClientCert") (empty $tls.client_ca_file) -}}
 {{- fail "webConfig.tls_server_config: client_ca_file goes together with client_auth_type=VerifyClientCertIfGiven or RequireAndVerifyClientCert. Set both or none." -}}

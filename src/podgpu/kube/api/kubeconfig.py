@@ -26,7 +26,7 @@ _FOR_USER = {
     "auth-provider": f"auth providers are gone from Kubernetes; {_TOKEN}",
     "username": f"passwords are gone from Kubernetes; {_TOKEN}",
     "password": f"passwords are gone from Kubernetes; {_TOKEN}",
-    "as": f"podgpu acts for nobody else; {_TOKEN}",
+    "as": f"podgpu does not impersonate other users; {_TOKEN}",
 }
 
 Entry = Mapping[str, Any]

@@ -116,14 +116,14 @@ class ClusterPages:
         last = self._ready[path]
         age = time.monotonic() - last.at
         if age > STALE_INTERVALS * max(self._feed.interval, last.seconds):
-            raise StalePage(f"this page could not be made for {age:.0f} s; look at the log of podgpu cluster")
+            raise StalePage(
+                f"this page could not be rendered for {age:.0f} s; check the log of podgpu cluster"
+            )
 
     def _check_feed(self) -> None:
         behind = self._feed.seconds_behind
         if self._feed.ready and behind > STALE_INTERVALS * self._feed.interval:
-            raise StalePage(
-                f"the nodes were not looked at for {behind:.0f} s; look at the log of podgpu cluster"
-            )
+            raise StalePage(f"the nodes were not read for {behind:.0f} s; check the log of podgpu cluster")
 
     async def _update(self, path: str, *, packing: bool) -> None:
         began, cluster, last = time.monotonic(), self._feed.cluster, self._ready.get(path)

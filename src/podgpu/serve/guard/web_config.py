@@ -222,7 +222,7 @@ def _yes_or_no(text: str) -> bool:
 def _auth_type(text: str) -> str:
     if text in ("RequestClientCert", "RequireAnyClientCert"):
         raise UserError(
-            f"{text} would accept certificates that nobody vouches for; write RequireAndVerifyClientCert"
+            f"{text} would accept certificates that no authority has signed; write RequireAndVerifyClientCert"
         )
     if text not in AUTH_TYPES:
         raise UserError(
