@@ -14,6 +14,7 @@ from podgpu.net.client import HttpAnswer, HttpClient
 from podgpu.net.connection import HttpFault
 from podgpu.net.login import Login
 from podgpu.option.file import text_of
+from podgpu.supervise import brief
 
 T = TypeVar("T")
 Read = Callable[[int, bytes], tuple[list[T], list[Notice]]]
@@ -60,6 +61,7 @@ class Store:
         self._client = HttpClient(_login(options), kept=AT_A_TIME, connect_seconds=_CONNECT_SECONDS)
         self._turns = asyncio.Semaphore(AT_A_TIME)
         self._is_closed = False
+        self._asking: set[asyncio.Task[HttpAnswer]] = set()
         self.notices: set[Notice] = set()
 
     def select(self, metric: str, *more: str) -> str:
@@ -76,11 +78,21 @@ class Store:
 
     async def close(self) -> None:
         self._is_closed = True
+        # If one of several questions failed, the others are still being asked.
+        left = list(self._asking)
+        for asking in left:
+            asking.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         await self._client.close()
 
     async def _ask(self, query: str, at: float, read: Read[T]) -> list[T]:
         async with self._turns:
-            answer = await self._answer({"query": query, "time": f"{at:.3f}", **self._manner})
+            asking = brief(self._answer({"query": query, "time": f"{at:.3f}", **self._manner}))
+            self._asking.add(asking)
+            try:
+                answer = await asking
+            finally:
+                self._asking.discard(asking)
         # In a thread: a large answer takes long to decode.
         found, notices = await asyncio.to_thread(self._read, answer, read)
         if self._whole and (missing := [notice for notice in notices if notice.reason == PARTIAL]):
