@@ -11,7 +11,7 @@ _ERRORS = counted("podgpu_errors_total{<node>}", "$__rate_interval")
 _NOW = Section(
     "Now",
     (
-        stat("Agents", "Agents that are scraped.", "short", "count(podgpu_up{<node>})"),
+        stat("Agents", "Agents that are scraped.", "short", "count(podgpu_up{<node>})", absent="none"),
         stat(
             "Agents in trouble",
             "Agents of which a source or a GPU does not work.",
@@ -66,7 +66,7 @@ _ALERTS = Section(
                 width=80,
             ),
             sort="Severity",
-            absent="No alert of podgpu fires",
+            absent="No alert of podgpu's rules fires",
         ),
     ),
 )
@@ -87,7 +87,7 @@ _SOURCES = Section(
             (CLUSTER, NODE, Column("source", "Source"), Column("reason", "Reason", 160)),
             Query("max by (cluster, node, source, reason) (podgpu_source_problem{<node>})"),
             width=12,
-            absent="Every source works",
+            absent="No source reports a problem",
         ),
         lines(
             "Errors",
@@ -157,14 +157,14 @@ _BOOKS = Section(
             "Busy time that is booked to no container, by reason, in cards.",
             "short",
             Query(_BOOKED.format(quantity="busy_seconds"), "{{reason}}"),
-            absent="All busy time is booked to containers",
+            absent="No busy time is unattributed",
         ),
         areas(
             "Memory of nobody",
             "Device memory in use that is booked to no container, by reason.",
             "bytes",
             Query("sum by (reason) (podgpu_unattributed_memory_bytes{<node>})", "{{reason}}"),
-            absent="All memory is booked to containers",
+            absent="No memory is unattributed",
         ),
         lines(
             "Processes of nobody",
@@ -175,7 +175,7 @@ _BOOKS = Section(
                 "{{reason}}",
             ),
             whole=True,
-            absent="Every process belongs to a pod",
+            absent="No process is unattributed",
         ),
         lines(
             "Books that do not balance",

@@ -137,7 +137,7 @@ _WHO = Section(
             Query(_IDLE, "Share", "percentunit", width=80),
             sort="Share",
             width=16,
-            absent="Nobody holds a GPU without using it",
+            absent="No container holds a GPU idle",
         ),
     ),
 )

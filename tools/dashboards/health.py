@@ -69,7 +69,7 @@ _PRESENCE = Section(
             (CLUSTER, NODE, GPU, Column("reason", "Reason", 140), Column("call", "Call", 180)),
             Query("max by (cluster, node, gpu, reason, call) (podgpu_gpu_problem{<node>})"),
             width=12,
-            absent="Every GPU answers",
+            absent="No GPU reports a problem",
         ),
         table(
             "XIDs",

@@ -21,11 +21,12 @@ FILTERS: Mapping[str, str] = {
 }
 
 # What a panel says instead of "No data", by the filter of its queries: short where there is little room, and long.
+# The words must hold too where no agent reports anything at all.
 _ABSENT: Mapping[str, tuple[str, str]] = {
     "<team>": ("no rules", "No series of the recording rules: docs/alerts.md says how to load them"),
-    "<pod>": ("none", "None of these containers has it"),
-    "<namespace>": ("none", "None of these containers has it"),
-    "": ("not reported", "These nodes do not report it"),
+    "<pod>": ("none", "No container reports it"),
+    "<namespace>": ("none", "No container reports it"),
+    "": ("not reported", "No node reports it"),
 }
 
 # The lowest value at which a colour begins.

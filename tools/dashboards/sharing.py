@@ -153,7 +153,7 @@ _METHODS = Section(
             (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU, Column("method", "Method", 100)),
             Query(f'max by ({_SHOWN}, method) (podgpu_container_info{{<namespace>, method=~"{_ESTIMATE}"}})'),
             sort="Namespace",
-            absent="The busy time of every container is measured",
+            absent="No container's busy time is estimated",
         ),
     ),
 )

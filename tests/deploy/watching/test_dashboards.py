@@ -36,7 +36,7 @@ CHOICES = {
 }
 
 # Options that Grafana's model of our oldest version does not have yet. Older versions ignore them.
-NEWER = re.compile(r"\.panels\[\d+\]\.options\.perPage")  # Grafana 11.1
+NEWER = re.compile(r"\.panels\[\d+\]\.options\.perPage")  # Grafana 11.2
 
 # A table of this many grid columns has so much room in a browser window of 1366 pixels.
 ROOM = {width: width * 1310 // 24 - 24 for width in range(1, 25)}
