@@ -212,6 +212,12 @@ def count(things: int, noun: str) -> str:
     return f"{integer(things)} {noun if abs(things) == 1 else many}"
 
 
+def coverage(ratio: Number) -> str:
+    """Write a part that was seen: never 100% of what was not seen in full."""
+    text = percent(ratio)
+    return f"<{text}" if _known(ratio) and ratio < 1 and text == percent(1) else text
+
+
 def money(value: Number, currency: str = "") -> str:
     """Without a currency for a column that is headed by it."""
     written = bare("money", value)

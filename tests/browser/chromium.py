@@ -70,7 +70,8 @@ class Page:
         await self.until(
             "document.readyState === 'complete' && document.documentElement.dataset.app === 'on'"
         )
-        await self.until("document.querySelector('.podpage, .item, .empty:not([hidden])') !== null")
+        shown = ".podpage, .item, .bill:not([hidden]), .empty:not([hidden])"
+        await self.until(f"document.querySelector('{shown}') !== null")
 
     async def size(self, width: int, height: int, *, scale: float = 1.0) -> None:
         await self.send(

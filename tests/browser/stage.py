@@ -10,10 +10,12 @@ import msgspec
 
 from podgpu.assembly.agent import open_agent
 from podgpu.config import Config
+from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.insight import InsightSettings, conclude, reconclude
-from podgpu.model import Cluster, of_one
+from podgpu.model import Cluster, Statement, of_one
 from podgpu.option.address import Address
+from podgpu.serve.cluster.bills import BillRoute
 from podgpu.serve.http.gzip_parts import BodyPart
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response
@@ -33,6 +35,7 @@ class Script:
     """What the page is told: a node's documents, or a cluster's, one after the other, with what follows from them."""
 
     are_rows_broken = False
+    bills: Mapping[str, Statement] = {}  # by what they are grouped by
 
     def __init__(self, first: Document, settings: InsightSettings = SETTINGS) -> None:
         self._settings = settings
@@ -101,7 +104,14 @@ class _Tables:
             "/": Route(self._page),
             "/api/v1/history": Route(self._history),
             "/api/v1/rows": Route(self._rows),
+            "/api/v1/report": Route(BillRoute(self)),
         }
+
+    async def of(self, query: Mapping[str, str], _now: float) -> tuple[Statement, Mapping[str, Any]]:
+        try:
+            return self._script.bills[query["by"]], {"by": query["by"]}
+        except KeyError:
+            raise UserError(f"--by={query['by']}: no pod has such a label in this time") from None
 
     def _rows(self, request: Request) -> Response:
         if self._script.are_rows_broken:

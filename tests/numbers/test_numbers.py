@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu import numbers
-from podgpu.numbers import QUANTITIES
+from podgpu.numbers import QUANTITIES, column
 from podgpu.views.page import words_script
 
 HERE = Path(__file__).parent
@@ -88,6 +88,24 @@ def test_a_unit_that_two_numbers_share_is_written_once_on_the_page(page: Page) -
     }
     found = page.written([(f"part of {quantity}", (part, total)) for quantity, part, total in examples])
     assert found == list(examples.values())
+
+
+def test_a_column_has_the_decimals_of_its_total_in_python_and_on_the_page(page: Page) -> None:
+    values = (None, 0, 0.004, 1.25, 12.3456, 123.456, 98765.4321, -2.5)
+    examples = [
+        (quantity, value, total)
+        for quantity in ("gpu hours", "money", "kilowatt hours")
+        for value in values
+        for total in values
+    ]
+    found = page.written([(f"column of {quantity}", pair) for quantity, *pair in examples])
+    assert found == [column(*example) for example in examples]
+
+
+def test_what_was_not_seen_in_full_is_never_written_as_all_of_it(page: Page) -> None:
+    examples = {None: "-", 0: "0%", 0.5: "50%", 0.994: "99%", 0.99999: "<100%", 1: "100%"}
+    assert [numbers.coverage(ratio) for ratio in examples] == list(examples.values())
+    assert page.written([("coverage", ratio) for ratio in examples]) == list(examples.values())
 
 
 def test_every_quantity_has_examples() -> None:

@@ -9,6 +9,8 @@ const value = (given) => (typeof given === "string" ? Number(given) : given);
 function text([quantity, given]) {
   if (quantity === "use" || quantity === "bounds") return numbers[quantity](...given);
   if (quantity.startsWith("part of ")) return numbers.partOf(quantity.slice(8), ...given);
+  if (quantity === "coverage") return numbers.coverage(given);
+  if (quantity.startsWith("column of ")) return numbers.column(quantity.slice(10), ...given);
   if (quantity.startsWith("count of ")) return numbers.count(given, quantity.slice(9));
   if (quantity.startsWith("money in ")) return numbers.money(given, quantity.slice(9));
   if (quantity.startsWith("bare ")) return numbers.bare(quantity.slice(5), value(given));

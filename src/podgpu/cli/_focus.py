@@ -11,8 +11,8 @@ import msgspec
 from podgpu import __version__
 from podgpu.errors import UserError
 from podgpu.model import ChargePeriod, Statement, StatementLine
+from podgpu.views.format import STATEMENT_ROWS
 from podgpu.views.row_table import csv_cell
-from podgpu.views.statement import OTHERS
 
 UNIT = "GPU-Hours"
 _HOUR = Decimal(3_600_000_000)
@@ -58,7 +58,7 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
     cost = Decimal(line.cost_units or 0).scaleb(-statement.digits)
     hours = Decimal(line.held_us or 0) / _HOUR
     unit_price = (cost / hours).quantize(_PRECISION).normalize() if hours else Decimal(0)
-    name = "/".join(line.group.values()) if line.kind == "group" else OTHERS[line.kind][0]
+    name = "/".join(line.group.values()) if line.kind == "group" else STATEMENT_ROWS[line.kind][0]
     account = line.group.get("cluster") or "podgpu"
     money, amount = f"{cost:f}", f"{hours.quantize(_PRECISION).normalize():f}"
     return {
@@ -116,7 +116,7 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
 def _description(statement: Statement, line: StatementLine, name: str) -> str:
     if line.kind == "group":
         return f"GPUs of {name}, by {statement.basis}"
-    return f"{name}: {OTHERS[line.kind][1]}"
+    return f"{name}: {STATEMENT_ROWS[line.kind][1]}"
 
 
 def _time(at: float) -> str:

@@ -27,6 +27,16 @@ MEANINGS = {
     ENDED: "what pods used before they ended",
 }
 
+# The rows of a statement that stand for no group, and what they mean.
+STATEMENT_ROWS = {
+    "unattributed": ("(unattributed)", "booked to no container"),
+    "unbooked": ("(not booked)", "used while no agent was there to book it"),
+    "idle": ("(idle)", "time that was held and not used"),
+    "free": ("(free)", "time in which no pod held it"),
+    "unseen": ("(not seen)", "time in which no agent was there to see the GPU"),
+    "total": ("total", ""),
+}
+
 LEAST_SHOWN = 0.005  # of the card's time
 _LEAST_WATTS = 0.5  # less is not worth a line
 _ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}

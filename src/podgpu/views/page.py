@@ -12,7 +12,7 @@ import msgspec
 from podgpu.insight.tenants import EVIDENCE
 from podgpu.model import Snapshot
 from podgpu.numbers import TABLE, duration, moment
-from podgpu.views.format import MEANINGS, REASONS
+from podgpu.views.format import MEANINGS, REASONS, STATEMENT_ROWS
 from podgpu.views.table import table
 from podgpu.views.text import line
 from podgpu.views.why_sentences import METHODS, NOT_GIVEN
@@ -115,6 +115,7 @@ def words_script() -> bytes:
         "reasons": REASONS,
         "meanings": MEANINGS,
         "evidence": EVIDENCE,
+        "statement_rows": STATEMENT_ROWS,
         "numbers": TABLE,
     }
     return b"export const words = " + msgspec.json.encode(words) + b";\n"

@@ -9,19 +9,10 @@ import msgspec
 from podgpu import __version__
 from podgpu.model import Statement, StatementLine
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
-from podgpu.numbers import UNKNOWN, bare, column, count, money, percent
+from podgpu.numbers import UNKNOWN, bare, column, count, coverage, money, percent
+from podgpu.views.format import STATEMENT_ROWS
 from podgpu.views.row_table import Column, RowTable, csv_text, json_text
 from podgpu.views.text import line
-
-# The rows of a report that stand for no group, and what they mean.
-OTHERS = {
-    "unattributed": ("(unattributed)", "booked to no container"),
-    "unbooked": ("(not booked)", "used while no agent was there to book it"),
-    "idle": ("(idle)", "time that was held and not used"),
-    "free": ("(free)", "time in which no pod held it"),
-    "unseen": ("(not seen)", "time in which no agent was there to see the GPU"),
-    "total": ("total", ""),
-}
 
 
 def report_table(
@@ -70,14 +61,14 @@ def heading(statement: Statement) -> str:
             else "the rest shared evenly"
         )
     parts += [statement.currency] if statement.currency else []
-    parts.append(f"{percent(statement.coverage.ratio)} seen")
+    parts.append(f"{coverage(statement.coverage.ratio)} seen")
     return ("DEMO, " if statement.demo else "") + ", ".join(parts)
 
 
 def report_notes(statement: Statement) -> list[str]:
     """Say what the rows in brackets mean, for a person who sees them for the first time."""
     kinds = {each.kind for each in statement.lines}
-    return [f"{name}: {text}." for kind, (name, text) in OTHERS.items() if kind in kinds]
+    return [f"{name}: {text}." for kind, (name, text) in STATEMENT_ROWS.items() if kind in kinds]
 
 
 def problems(found: Statement) -> list[str]:
@@ -202,14 +193,14 @@ def _report_columns(statement: Statement) -> tuple[Column[Any], ...]:
         Column("USE", _use, number=True),
         Column("KWH", lambda row: column("kilowatt hours", row.energy_kwh, sums.energy_kwh), number=True),
         *((costs, shared) if statement.currency else ()),
-        Column("SEEN", lambda row: percent(row.coverage), number=True, wide=True),
+        Column("SEEN", lambda row: coverage(row.coverage), number=True, wide=True),
     )
 
 
 def _group_name(by: Sequence[str]) -> Callable[[Any], str]:
     def name_of(row: Any) -> str:
-        if row.row in OTHERS:
-            return OTHERS[row.row][0]
+        if row.row in STATEMENT_ROWS:
+            return STATEMENT_ROWS[row.row][0]
         return "/".join(line(getattr(row, name)) or UNKNOWN for name in by)
 
     return name_of

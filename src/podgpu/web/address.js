@@ -1,15 +1,16 @@
 // What is looked at is in the address, so that a link shows the same.
 
-export const VIEWS = { gpus: "By GPU", workloads: "By workload", idle: "Idle" };
+export const VIEWS = { gpus: "By GPU", workloads: "By workload", idle: "Idle", bill: "Bill" };
 export const FACETS = ["namespace", "workload", "node", "model", "state"];
 export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", lost: "lost", stale: "stale" };
 export const SORTS = {
   gpus: { "": "node", busy: "busiest", memory: "most memory", power: "most power", heat: "hottest", idle: "longest idle" },
   workloads: { "": "most GPUs", busy: "busiest", memory: "most memory", power: "most power", name: "name" },
   idle: { "": "most wasted", since: "longest idle", name: "name" },
+  bill: { "": "" },
 };
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
-const NAMES = ["view", "q", ...FACETS, "sort", "pod", "period"];
+const NAMES = ["view", "q", ...FACETS, "sort", "by", "pod", "period"];
 
 export class Address {
   constructor(onChange) {

@@ -1,7 +1,8 @@
-// podgpu's page: one document, three views of it, and a page for each pod.
+// podgpu's page: one document, views of it, the bill where there is a store, and a page for each pod.
 
 import { Address, FACETS, filterOf } from "./address.js";
 import { Alerts } from "./alerts.js";
+import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
 import { h, write } from "./dom.js";
@@ -40,6 +41,7 @@ class App {
     const link = (changes) => this.address.link({ pod: "", ...changes });
     this.alerts = new Alerts((changes) => this.address.link({ ...blank(), ...changes }));
     this.controls = new Controls(this.address);
+    this.bill = new Bill(this.address, () => this.draw());
     this.banners = h("div", { class: "banners" });
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
     this.empty = h("p", { class: "empty", hidden: true });
@@ -59,7 +61,8 @@ class App {
       },
       NAMES.gpus,
     );
-    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.controls.element, h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty));
+    this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
+    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.controls.element, this.sheet, this.bill.element);
     this.foot = h("footer", { class: "dim" });
     root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, h("main", { id: "content", tabindex: "-1" }, this.overview, this.pod), this.foot);
     addEventListener("click", (event) => this.follow(event));
@@ -84,10 +87,10 @@ class App {
 
   key(event) {
     if (event.target instanceof HTMLInputElement || event.metaKey || event.ctrlKey || event.altKey) return;
-    const view = { g: "gpus", w: "workloads", i: "idle" }[event.key];
+    const view = { g: "gpus", w: "workloads", i: "idle", b: this.model.hasStore && "bill" }[event.key];
     if (event.key === "/") {
       event.preventDefault();
-      if (this.address.pod) this.address.go({ pod: "" });
+      if (this.address.pod || this.address.view === "bill") this.address.go({ pod: "", view: this.address.view === "bill" ? "gpus" : this.address.view });
       this.controls.focus();
     } else if (view) this.address.go({ view, pod: "", sort: "" });
     else if (event.key === "Escape" && this.address.pod) this.address.go({ pod: "" });
@@ -156,14 +159,25 @@ class App {
 
   drawOverview() {
     const { address, model } = this;
+    const isBill = address.view === "bill";
+    this.sheet.hidden = isBill;
+    this.bill.element.hidden = !isBill;
+    this.overview.dataset.view = address.view;
+    this.tiles.draw(model, this.history);
+    this.alerts.draw(model.insight.problems, model.isCluster);
+    if (isBill) {
+      this.controls.draw(model);
+      this.bill.draw(model);
+    } else this.drawList();
+  }
+
+  drawList() {
+    const { address, model } = this;
     if (!this.sizes) this.resize();
     if (!this.sizes) return;
     this.filter = filterOf(address);
     const gpus = address.isFiltered ? model.gpus.filter(this.filter.isMeant) : model.gpus;
-    this.tiles.draw(model, this.history);
-    this.alerts.draw(model.insight.problems, model.isCluster);
     this.controls.draw(model, gpus.length);
-    this.overview.dataset.view = address.view;
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
     this.drawHeads(HEADS[address.view] ?? view.headsOf(gpus));
@@ -197,8 +211,7 @@ class App {
     const { address, model } = this;
     const open = document.activeElement;
     const hadFocus = this.pod.contains(open) && open.tagName === "H2";
-    const hasStore = model.nodes.some((node) => node.origin === "store");
-    const linkPeriod = hasStore ? (period) => address.link({ period }) : null;
+    const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
     this.pod.replaceChildren(podPage(address.pod, { model, history: this.history, past: this.past, period: address.period, linkPeriod, colours: this.colours, back: address.link({ pod: "", period: "" }), more: model.isCluster ? this.evidence : null }));
     if (hadFocus) this.pod.querySelector("h2").focus({ preventScroll: true });
   }
@@ -213,12 +226,13 @@ class App {
   }
 
   drawFoot() {
-    const { document: doc, isCluster } = this.model;
+    const { document: doc, isCluster, hasStore } = this.model;
     const text = `podgpu ${doc.version}`;
-    if (this.foot.dataset.sign === text) return;
-    this.foot.dataset.sign = text;
+    const keys = `Keys: / search, g GPUs, w workloads, i idle${hasStore ? ", b bill" : ""}`;
+    if (this.foot.dataset.sign === text + keys) return;
+    this.foot.dataset.sign = text + keys;
     const links = [["metrics", "Metrics"], [isCluster ? "api/v1/cluster" : "api/v1/snapshot", "JSON"], ["-/ready", "Ready"]];
-    this.foot.replaceChildren(...links.map(([href, name]) => h("a", { href }, name)), h("span", {}, text), h("span", { class: "keys" }, "Keys: / search, g GPUs, w workloads, i idle"));
+    this.foot.replaceChildren(...links.map(([href, name]) => h("a", { href }, name)), h("span", {}, text), h("span", { class: "keys" }, keys));
   }
 }
 

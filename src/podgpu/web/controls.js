@@ -1,7 +1,7 @@
 // Tabs, search, filters and order. All of it is in the address.
 
 import { FACETS, SORTS, STATES, VIEWS } from "./address.js";
-import { h, shortModel, write } from "./dom.js";
+import { fill, h, shortModel, write } from "./dom.js";
 import { partOf } from "./numbers.js";
 
 const CHOICES_MS = 4000; // between two looks at what there is to choose from
@@ -16,12 +16,13 @@ export class Controls {
     this.sort = h("select", { "aria-label": "Order", onchange: (event) => address.go({ sort: event.target.value }) });
     this.clear = h("button", { type: "button", onclick: () => address.go({ q: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) }) }, "Clear");
     this.count = h("span", { class: "dim count" });
+    this.filters = h("div", { class: "filters" }, ...Object.values(this.selects), this.sort, this.clear, this.count);
     this.element = h(
       "div",
       { class: "controls" },
       h("nav", { "aria-label": "Views" }, ...this.tabs),
       this.search,
-      h("div", { class: "filters" }, ...Object.values(this.selects), this.sort, this.clear, this.count),
+      this.filters,
     );
   }
 
@@ -37,7 +38,11 @@ export class Controls {
       tab.setAttribute("href", address.link({ view: tab.dataset.view, sort: "" }));
       if (isOn) tab.setAttribute("aria-current", "page");
       else tab.removeAttribute("aria-current");
+      tab.hidden = tab.dataset.view === "bill" && !model.hasStore;
     }
+    // A bill is of everything.
+    this.search.hidden = this.filters.hidden = address.view === "bill";
+    if (address.view === "bill") return;
     if (this.search.value !== address.q && document.activeElement !== this.search) this.search.value = address.q;
     const sign = FACETS.map((name) => address[name]).join("\n");
     if (sign !== this.sign || Date.now() - this.at > CHOICES_MS) {
@@ -67,13 +72,3 @@ const CHOICES = {
   model: (model) => model.gpus.map((gpu) => gpu.model),
   state: (model) => model.gpus.flatMap((gpu) => [...gpu.states]),
 };
-
-/** Make the options anew only if they changed: an open menu must not close under the hand. */
-function fill(select, options, value) {
-  const sign = JSON.stringify(options);
-  if (select.dataset.sign !== sign) {
-    select.dataset.sign = sign;
-    select.replaceChildren(...options.map(([key, name]) => h("option", { value: key }, name)));
-  }
-  if (select.value !== value) select.value = value;
-}

@@ -36,3 +36,13 @@ export function write(element, text) {
 export const known = (value) => value !== null && value !== undefined;
 
 export const shortModel = (model) => model.replace(/^NVIDIA\s+/, "") || "GPU";
+
+/** Make the options anew only if they changed: an open menu must not close under the hand. */
+export function fill(select, options, value) {
+  const sign = JSON.stringify(options);
+  if (select.dataset.sign !== sign) {
+    select.dataset.sign = sign;
+    select.replaceChildren(...options.map(([key, name]) => h("option", { value: key }, name)));
+  }
+  if (select.value !== value) select.value = value;
+}

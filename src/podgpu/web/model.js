@@ -153,6 +153,7 @@ export class Model {
     this.document = document;
     this.pending = document.pending ?? [];
     this.isDemo = Boolean(document.demo);
+    this.hasStore = Boolean(document.has_store) || this.nodes.some((node) => node.origin === "store");
     this.isReplay = Boolean(document.replayed);
     this.takenAt = document.taken_at;
     this.interval = document.interval_seconds ?? 0;

@@ -66,6 +66,14 @@ export function bare(quantity, value) {
   return signed(size, step.decimals, how, value < 0);
 }
 
+/** Write a value of a column, without its unit, with the decimals that the column's total has. */
+export function column(quantity, value, total) {
+  if (!isNumber(value)) return unknown;
+  const how = quantities[quantity];
+  const [step] = stepOf(how, isNumber(total) ? total : value);
+  return signed(inStep(Math.abs(value), step), step.decimals, { trims: false }, value < 0);
+}
+
 /** `691 of 700 W`: a unit that both have is written once. */
 export function partOf(quantity, part, total) {
   const isAlike = isNumber(part) && isNumber(total) && (part === 0 || stepOf(quantities[quantity], part)[0].unit === stepOf(quantities[quantity], total)[0].unit);
@@ -73,6 +81,8 @@ export function partOf(quantity, part, total) {
 }
 
 export const percent = (ratio) => written("ratio", ratio);
+/** Never 100% of what was not seen in full. */
+export const coverage = (ratio) => (ratio < 1 && percent(ratio) === percent(1) ? `<${percent(1)}` : percent(ratio));
 export const gpus = (value) => written("gpus", value);
 export const gpuNumber = (value) => bare("gpus", value);
 export const memory = (bytes) => written("memory", bytes);

@@ -33,7 +33,10 @@ const cardOf = (card) => ({
 // Of what follows for a node its sums are drawn; problems and all else are the cluster's.
 const sumsOf = ({ insight }) => (insight ? { insight: pick(insight, ["sums"]) } : {});
 
-const rowOf = (row) => ({ ...row, ...sumsOf(row), snapshot: row.snapshot && { ...pick(row.snapshot, SNAPSHOT), ...sumsOf(row.snapshot), cards: row.snapshot.cards.map(cardOf) } });
+// By what a bill may be grouped.
+const labelsOf = ({ pods = [] }) => [...new Set(pods.flatMap((pod) => Object.keys(pod.labels ?? {})))];
+
+const rowOf = (row) => ({ ...row, ...sumsOf(row), snapshot: row.snapshot && { ...pick(row.snapshot, SNAPSHOT), ...sumsOf(row.snapshot), labels: labelsOf(row.snapshot), cards: row.snapshot.cards.map(cardOf) } });
 
 let queue = [];
 let timer = 0;
