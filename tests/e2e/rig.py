@@ -115,3 +115,19 @@ def demo(dialects: Iterable[str], log: Path, *options: str) -> Iterator[Demo]:
         # What a container draws takes two readings: then every series is there.
         eventually(lambda: any("power_watts" in one["booking"] for one in here.tenants()))
         yield here
+
+
+@contextmanager
+def cluster(log: Path, *options: str) -> Iterator[str]:
+    """Start `podgpu cluster`, and yield its address."""
+    program = [
+        sys.executable,
+        "-m",
+        "podgpu",
+        "cluster",
+        "--web.listen-address=127.0.0.1:0",
+        "--cluster.interval=1s",
+    ]
+    with running([*program, *options], log):
+        address = logged(log, r"addresses=(127\S+)")
+        yield f"http://{address}"

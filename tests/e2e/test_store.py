@@ -1,7 +1,6 @@
 """Three agents, scraped by a real Prometheus and a real VictoriaMetrics, and a cluster on top of each of the three."""
 
 import json
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from tests.e2e import prometheus, victoria
 from tests.e2e.kubernetes import kubernetes, whole_cards
 from tests.e2e.prometheus import Job
 from tests.e2e.recorder import Recorder
-from tests.e2e.rig import Demo, demo, eventually, get, logged, running
+from tests.e2e.rig import Demo, cluster, demo, eventually, get
 
 pytestmark = pytest.mark.skipif(
     prometheus.PROGRAM is None or victoria.PROGRAM is None,
@@ -79,21 +78,6 @@ class Rig:
             (one["metric"], [(when, float(value)) for when, value in one["values"]])
             for one in answer["data"]["result"]
         ]
-
-
-@contextmanager
-def cluster(log: Path, *options: str) -> Iterator[str]:
-    program = [
-        sys.executable,
-        "-m",
-        "podgpu",
-        "cluster",
-        "--web.listen-address=127.0.0.1:0",
-        "--cluster.interval=1s",
-    ]
-    with running([*program, *options], log):
-        address = logged(log, r"addresses=(127\S+)")
-        yield f"http://{address}"
 
 
 @pytest.fixture(scope="module")
