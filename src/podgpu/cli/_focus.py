@@ -13,6 +13,7 @@ from podgpu.errors import UserError
 from podgpu.model import ChargePeriod, Statement, StatementLine
 from podgpu.views.format import STATEMENT_ROWS
 from podgpu.views.row_table import csv_cell
+from podgpu.views.statement import problems
 
 UNIT = "GPU-Hours"
 _HOUR = Decimal(3_600_000_000)
@@ -106,6 +107,8 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "x_Basis": statement.basis,
         "x_BusyHours": None if line.busy_us is None else f"{Decimal(line.busy_us) / _HOUR:f}",
         "x_EnergyKwh": None if line.energy_mj is None else f"{Decimal(line.energy_mj) / _KWH:f}",
+        "x_Coverage": None if (ratio := statement.coverage.ratio) is None else f"{ratio:.6f}",
+        "x_Notices": "; ".join(problems(statement)) or None,
         "x_Complete": str(statement.complete).lower(),
         "x_Demo": str(statement.demo).lower(),
         "x_Version": __version__,

@@ -108,8 +108,9 @@ def run(config: Config, arguments: Namespace) -> int:
 
         print(focus_csv(found), end="")
     else:
-        if arguments.output in ("table", "wide") and not arguments.no_headers:
-            print(heading(found))
+        if arguments.output in FOR_PEOPLE and not arguments.no_headers:
+            is_text = arguments.output != "markdown"
+            print(*heading(found), sep="\n" if is_text else "\n\n", end="\n" if is_text else "\n\n")
         table = report_table(
             found,
             asked.document,

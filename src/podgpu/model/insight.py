@@ -128,6 +128,11 @@ class Prices(Struct, frozen=True, kw_only=True):
     def changed_at(self) -> tuple[float, ...]:
         return tuple(change.since for change in self.changes)
 
+    @property
+    def has_kwh(self) -> bool:
+        """Whether energy has a price at any time."""
+        return self.kwh is not None and all(change.kwh is not None for change in self.changes)
+
     def at(self, moment: float) -> "Prices":
         """Return the prices of a moment, without changes."""
         past = [change for change in self.changes if change.since <= moment]

@@ -51,8 +51,8 @@ def report_csv(statement: Statement, request: Mapping[str, Any]) -> str:
     return csv_text(report_table(statement, request, describes_rows=True))
 
 
-def heading(statement: Statement) -> str:
-    """Say of a bill what its rows do not: of when it is, in what, by what, and how much of it was seen."""
+def heading(statement: Statement) -> tuple[str, str]:
+    """Say of a bill what its rows do not: of when it is, by what, how much of it was seen; and what it is made of."""
     parts = [f"{_iso(statement.start)} to {_iso(statement.end)}", f"by {statement.basis}"]
     if statement.share != "none":
         parts.append(
@@ -62,7 +62,12 @@ def heading(statement: Statement) -> str:
         )
     parts += [statement.currency] if statement.currency else []
     parts.append(f"{coverage(statement.coverage.ratio)} seen")
-    return ("DEMO, " if statement.demo else "") + ", ".join(parts)
+    made_of = [f"podgpu {__version__}", *_price_list(statement), f"inputs {statement.inputs_sha256[:12]}"]
+    return ("DEMO, " if statement.demo else "") + ", ".join(parts), ", ".join(made_of)
+
+
+def _price_list(statement: Statement) -> list[str]:
+    return [f"{model} {price:.12g}" for model, price in statement.prices.items()]
 
 
 def report_notes(statement: Statement) -> list[str]:
@@ -128,12 +133,14 @@ def _about(statement: Statement) -> dict[str, Any]:
         "to": _iso(statement.end),
         "zone": "UTC",
         "currency": statement.currency,
+        "price_list": "; ".join(_price_list(statement)),
         "basis": statement.basis,
         "share": statement.share,
         "bill_coverage": statement.coverage.ratio,
         "complete": str(statement.complete).lower(),
         "demo": str(statement.demo).lower(),
         "version": __version__,
+        "notices": "; ".join(problems(statement)),
         "inputs_sha256": statement.inputs_sha256,
     }
 
@@ -171,7 +178,7 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
         "total": {name: value for name, value in total.items() if value is not None},
         "request": request,
     }
-    del head["bill_coverage"]
+    del head["bill_coverage"], head["price_list"]
     return {name: value for name, value in head.items() if value is not None}
 
 

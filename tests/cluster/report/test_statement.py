@@ -44,6 +44,7 @@ def test_each_hour_costs_what_it_cost_then() -> None:
     found = made(PRICES)
     assert [line.cost_units for line in found.lines] == [175 + 350, 175 + 350]
     assert found.total.cost_units == 350 + 700
+    assert found.prices == {"NVIDIA H200": 3.5, "NVIDIA H200 from 1970-01-01T01:00:00Z": 7.0}
 
 
 def test_a_bill_of_energy_has_a_total_although_free_time_costs_nothing() -> None:

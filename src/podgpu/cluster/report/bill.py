@@ -90,8 +90,10 @@ def bill_request(words: BillWords, prices: Prices | None, now: float) -> BillReq
         share=share_word(words.share),
         prices=prices,
     )
-    if asked.basis is Basis.ENERGY and prices is not None and prices.kwh is None:
-        raise UserError("--basis=energy needs a price of energy; add kwh to the file of --price")
+    if asked.basis is Basis.ENERGY and prices and not prices.has_kwh:
+        raise UserError(
+            "--basis=energy needs a price of energy; add kwh to the file of --price, and to its changes"
+        )
     return asked
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
 
@@ -250,11 +251,7 @@ class StatementBuilder:
         if any(totals.is_unpriced for _, totals in shown):
             priced = [None if totals.is_unpriced else totals.cost for _, totals in shown]
             return [None if cost is None else rounded(cost) for cost in priced], nothing
-        # Time that costs nothing, as in a bill of energy, is not time of which the cost is unknown.
-        paid = [
-            Fraction(0) if totals.cost is None and Measure.HELD in totals.sums else totals.cost
-            for _, totals in shown
-        ]
+        paid = [totals.cost for _, totals in shown]
         costs = apportioned([cost or Fraction(0) for cost in paid])
         groups = [at for at, ((kind, _), _) in enumerate(shown) if kind == "group"]
         if self._terms.share == "none" or not groups:
@@ -293,9 +290,15 @@ class StatementBuilder:
         prices = self._terms.prices
         if prices is None:
             return {}
-        if self._terms.basis is Basis.ENERGY:
-            return {} if prices.kwh is None else {"kwh": prices.kwh}
-        found = {model: prices.at(self._period[0]).of(model) for model in sorted(set(models))}
+        start, end = self._period
+        found: dict[str, float | None] = {}
+        for at in (start, *(at for at in prices.changed_at if start < at < end)):
+            since = f" from {_iso(at)}" if at > start else ""
+            now = prices.at(at)
+            if self._terms.basis is Basis.ENERGY:
+                found[f"kwh{since}"] = now.kwh
+            else:
+                found |= {f"{model or 'unknown'}{since}": now.of(model) for model in sorted(set(models))}
         return {model: price for model, price in found.items() if price is not None}
 
     def _unpriced(self, models: Iterable[str]) -> tuple[str, ...]:
@@ -351,6 +354,10 @@ def _divided_cost(units: int | None, parts: Sequence[_RowTotals]) -> Sequence[in
     if not (whole := sum(costs, Fraction(0))):
         return divided(units, [part.sums.get(Measure.HELD, 0) for part in parts])
     return apportioned([units * cost / whole for cost in costs], units)
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _sum(parts: Iterable[Coverage]) -> Coverage:
