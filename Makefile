@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
+.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes test-opencost
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -157,6 +157,10 @@ kubernetes-tools: ## build Kubernetes and etcd from their Go modules into ~/.cac
 
 test-kubernetes: $(READY) ## install the chart and the manifests on a real API server and kubelet, with the image of make image
 	$(BIN)/python -m tests.kubernetes $(BIN)/python -m pytest -q -o python_files='check_*.py' tests/kubernetes
+
+test-opencost: $(READY) ## build OpenCost from its source, and compare its GPU costs with podgpu report; needs Go
+	nice tests/e2e/opencost/build.sh
+	PODGPU_OPENCOST=$(CURDIR)/build/opencost/opencost $(BIN)/python -m pytest -q tests/e2e/test_opencost.py
 
 # ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap

@@ -90,3 +90,11 @@ def test_a_card_that_was_away_is_unseen_although_its_agent_went_on() -> None:
     samples = {BOOKED: [(60, 100), (120, 160), (7200, 170)], METER: [(60, 1100), (120, 1160), (7200, 1900)]}
     assert totals.grow(samples, {CARD: 60.0})[CARD].seen_us == 120_000_000
     assert totals.presence[CARD].gaps == [(120, 7140)]
+
+
+def test_a_card_without_a_meter_of_energy_is_seen_while_it_is_scraped_steadily() -> None:
+    """Only the first and the last sample of a steady card are read."""
+    totals = CounterTotals(0.0)
+    totals.begin({BOOKED: 100})
+    assert totals.grow({BOOKED: [(0.001, 100), (7200, 170)]}, {CARD: 15.0})[CARD].seen_us == 7_200_000_000
+    assert not totals.presence[CARD].gaps

@@ -84,6 +84,7 @@ class CounterTotals:
         self, key: CardKey, scrapes: Mapping[float, dict[CounterKey, int]], interval: float | None
     ) -> CardGrowth:
         growth, times = CardGrowth(), sorted(scrapes)
+        is_steady = interval is not None
         if interval is None and len(times) > 1:
             interval = median(later - earlier for earlier, later in pairwise(times))
         for at in times:
@@ -91,7 +92,11 @@ class CounterTotals:
             if card is None:  # how its counters came to their values nobody saw
                 card = self._cards[key] = _CardState(CardPresence(at, at), dict(scrapes[at]))
             elif at > card.presence.last:
-                _scrape(card, at, scrapes[at], growth, interval or card.presence.interval)
+                now = scrapes[at]
+                # A card without a meter of energy cannot show by it that it was booked; its scrapes do.
+                is_seen = is_steady and at != times[0] and not _has_meter(now)
+                pause = at - card.presence.last if is_seen else interval or card.presence.interval
+                _scrape(card, at, now, growth, pause)
             card.presence.interval = interval or card.presence.interval
         return growth
 
@@ -123,6 +128,10 @@ def _is_restarted(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int])
     return any(
         value < last.get(counter, 0) for counter, value in now.items() if counter.scope is CounterScope.BOOKED
     )
+
+
+def _has_meter(now: Mapping[CounterKey, int]) -> bool:
+    return any(counter.scope is CounterScope.METER for counter in now)
 
 
 def _was_booked(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int]) -> bool:
