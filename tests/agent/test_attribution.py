@@ -30,7 +30,7 @@ from tests.agent.stage import check_card, write_proc
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 INTERVAL = 5.0
-LONGEST_PIECE = 0.25  # seconds of work without a turn for others; all of it would be more than a second
+LONGEST_PIECE = 0.6  # seconds of work without a turn for others; all of it would be more than a second
 
 
 def cgroup(uid: str, container: str) -> str:
