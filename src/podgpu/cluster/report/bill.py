@@ -19,6 +19,7 @@ from podgpu.errors import UserError
 from podgpu.model import Prices, Statement
 from podgpu.option.times import moment, period
 from podgpu.option.value import OneOf, did_you_mean
+from podgpu.supervise import brief
 
 T = TypeVar("T")
 
@@ -193,7 +194,7 @@ async def _in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 
     async def run() -> T:
-        task = asyncio.ensure_future(work())
+        task = brief(work())
         started.append((asyncio.get_running_loop(), task))
         return await task
 
