@@ -123,7 +123,8 @@ _PAGES = Section(
             "How long Prometheus waits for an agent's page.",
             "s",
             Query(
-                "scrape_duration_seconds * on (cluster, job, instance) group_left (node) podgpu_build_info{<node>}",
+                "scrape_duration_seconds * on (cluster, job, instance) group_left (node)"
+                " max by (cluster, job, instance, node) (podgpu_build_info{<node>})",
                 "{{node}} {{instance}}",
             ),
         ),

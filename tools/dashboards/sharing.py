@@ -9,7 +9,8 @@ _PLACE = "cluster, node, gpu, uuid, mig, namespace, pod, container"
 _SHOWN = "cluster, namespace, pod, container, node, gpu"
 _NAME = "{{namespace}}/{{pod}}/{{container}} GPU {{gpu}}"
 _GPU = "{{node}} GPU {{gpu}}"
-_INFO = "max by (cluster, node, gpu, uuid, mig, namespace, pod, container, method) (podgpu_container_info{<namespace>})"
+# One method of each container, also while a replaced agent's series are still there.
+_METHOD = f"topk by ({_PLACE}) (1, max by ({_PLACE}, method) (podgpu_container_info{{<namespace>}}))"
 _SHARED = f"count by ({_CARD}) (podgpu_container_info{{<namespace>}}) > 1"
 _ESTIMATE = "weighted|reserved|equal"
 _NO_LOG = "No log of context switches is read: docs/switches.md"
@@ -136,7 +137,7 @@ _METHODS = Section(
             "Busy time of containers by the way it was found, in cards. Weighted, reserved and equal are estimates.",
             "short",
             Query(
-                f"sum by (method) (sum by ({_PLACE}) ({BUSY}) * on ({_PLACE}) group_left (method) {_INFO})",
+                f"sum by (method) (sum by ({_PLACE}) ({BUSY}) * on ({_PLACE}) group_left (method) {_METHOD})",
                 "{{method}}",
             ),
         ),
