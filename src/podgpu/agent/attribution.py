@@ -137,7 +137,7 @@ class Attribution:
             await part.close()
 
     async def release(self, seconds: float) -> bool:
-        """Let go of the driver for a while, as far as anything here holds it."""
+        """Release the driver for a while, as far as anything here holds it."""
         return await self._switch_logs.release(seconds) if self._switch_logs else True
 
     @property

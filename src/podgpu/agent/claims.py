@@ -1,4 +1,4 @@
-"""What each container was given on this node: found again only when something about it changes."""
+"""The claims of each container on this node, resolved again only when something about them changes."""
 
 import asyncio
 import time
@@ -178,7 +178,7 @@ class RememberedClaims:
         self._claims = found
 
     async def save(self) -> None:
-        """Write the file, in a thread: a disk may be slow. It has a few KiB, and seldom changes."""
+        """Write the file, in a thread: a disk may be slow. It has a few KiB, and rarely changes."""
         if self._path is None:
             return
         self.is_changed = False

@@ -1,6 +1,6 @@
 """Counters over the agent's life, which never fall, and what a device did since its last reading.
 
-Both are kept for cards that were seen lately. A real card comes back, but the page of a dcgm-exporter may list new
+Both are kept for cards that were seen recently. A real card comes back, but the page of a dcgm-exporter may list new
 cards in every cycle.
 """
 
@@ -23,7 +23,7 @@ RESET_BELOW = 0.5  # of the last value; a smaller fall is noise, not a reset
 ENERGY = "energy_joules_total"
 BELIEVED_JUMPS = 3  # readings in a row
 SHORTEST = 0.01  # seconds; less is no time to measure in
-LATE_SECONDS = 60.0  # a reading older than the last one by this much is not late: its source has begun anew
+LATE_SECONDS = 60.0  # a reading older than the last one by this much is not late: its source has restarted
 GAP_INTERVALS = 3  # a longer silence is a gap: its energy is known, its users are not
 IDLE_SHARE_OF_LIMIT = 0.12  # of the power limit, until the card was seen idle: an H200 draws 84 W of 700
 MOST_OVER_LIMIT = 1.5  # a card that drew more than this times its limit did not: the counter jumped

@@ -19,7 +19,7 @@ BELIEVED_SECONDS = 600.0  # how long the last allocations count while the kubele
 
 
 def _facts(device: Device) -> tuple[object, ...]:
-    """What sharing systems look at on a card; its other readings change all the time and mean nothing to them."""
+    """The readings of a card that sharing systems use. Its other readings change all the time."""
     return (
         device.gpu,
         device.fault is None,

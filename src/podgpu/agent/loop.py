@@ -37,7 +37,7 @@ class BackgroundPart(Protocol):
 class Agent(SnapshotFeed):
     """Reads, books and publishes. A source that fails leaves a snapshot that says so."""
 
-    name = "attribution"  # the part it stands for, should booking break
+    name = "attribution"  # the part that is reported if booking fails
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 In the first minute, and then once in two, each shared card's log is open for a cycle, two seconds at least. No tenant
 can predict when: the times come from the system's source of secrets. Where the samples of the same seconds leave a
 suspicion, the check goes on until it is settled. Where they name a tenant less often than chance allows, the log stays
-open and decides, for as long as that lasts. Until then processor time is a hint: a tenant that computes likely has work
+open and decides, for as long as that lasts. Until then CPU time is a hint: a tenant that computes likely has work
 for the card.
 """
 
@@ -165,7 +165,7 @@ def _samples(comparisons: Iterable[Mapping[Party, Comparison]]) -> float:
     return sum(next((comparison.samples for comparison in cycle.values()), 0.0) for cycle in comparisons)
 
 
-Known = tuple[int | None, int]  # when the process began, and its processor time so far
+Known = tuple[int | None, int]  # when the process started, and its CPU time so far
 
 
 class ProcessorTime:
@@ -176,7 +176,7 @@ class ProcessorTime:
         self._last: dict[int, Known] = {}
 
     def note(self, cycles: Iterable[CycleBooks]) -> None:
-        """Enter the processor time since the previous cycle into the bookings."""
+        """Add the CPU time since the previous cycle to the bookings."""
         before, self._last = self._last, {}
         for cycle in cycles:
             bookings = [booking for booking in cycle.bookings.values() if booking.running]

@@ -119,7 +119,7 @@ def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
 
 
 def misses_kubelet(config: Config) -> bool:
-    """Whether only the kubelet could say which container was given which device, and there is none."""
+    """Whether only the kubelet could report allocations, and there is none."""
     source = _source_entry(config)
     return not (source.node_sources or source.names_holders or machine.has_kubelet(config))
 

@@ -1,4 +1,4 @@
-"""Looks at the machine itself: its name, folders and environment. No other module of assembly does."""
+"""Inspects the machine itself: its name, folders and environment. No other module of assembly does."""
 
 import os
 import shutil

@@ -31,7 +31,7 @@ _TOPICS: tuple[tuple[str, str, tuple[Metric, ...]], ...] = (
     ("Pods", "pods", container.PODS),
     ("Processes", "processes", container.PROCESSES),
     ("The cluster: itself", "cluster", cluster.ITSELF),
-    ("The cluster: what there is and who was given it", "capacity", cluster.CAPACITY),
+    ("The cluster: what there is and what is allocated", "capacity", cluster.CAPACITY),
     ("The cluster: use", "use", cluster.USE),
     ("The cluster: who waits", "waiting", cluster.WAITING),
 )

@@ -62,7 +62,7 @@ DCGM = AgentPart(
 SIMULATOR = AgentPart(name="simulator", purpose="Makes up the GPUs of the demo.")
 PODRESOURCES = AgentPart(
     name="podresources",
-    purpose="Asks the kubelet which container was given which device.",
+    purpose="Asks the kubelet which device is allocated to which container.",
     errors=("bad_id", *_KUBELET),
 )
 PODS_API = AgentPart(
@@ -95,7 +95,7 @@ LOG_DIRS = AgentPart(
 )
 RESOURCE_CLAIMS = AgentPart(
     name="resource-claims",
-    purpose="Asks the API server which devices pods were given by dynamic resource allocation.",
+    purpose="Asks the API server which devices are allocated to pods by dynamic resource allocation.",
     next_steps={
         "forbidden": "Let the agent's service account get resourceclaims and list resourceslices: "
         "docs/operations.md has the role.",

@@ -1,4 +1,4 @@
-"""The whole cluster, as `podgpu cluster` serves it: what there is, what was given, what is used, and who waits."""
+"""The whole cluster, as `podgpu cluster` serves it: what there is, what is allocated, what is used, and what waits."""
 
 from podgpu.catalog.row import VITAL, Metric, Scope, counter, gauge, info
 

@@ -83,7 +83,7 @@ def _announce_missing_kubelet(config: Config) -> None:
     """A pod may run beside a kubelet whose folder is not mounted into it."""
     if machine.is_in_pod():
         message = (
-            "the kubelet's folder is not mounted: the kubelet cannot say which container was given which GPU"
+            "the kubelet's folder is not mounted: it is not known which GPU is allocated to which container"
         )
     else:
         message = "no kubelet here: GPUs are booked by their processes alone"

@@ -18,18 +18,20 @@ from podgpu.supervise import brief
 # For the server to stop, and for what reads the GPUs or the nodes to close; together less than the last resort.
 SERVER_SECONDS, READER_SECONDS = 2.4, 2.2
 LAST_RESORT_SECONDS = 4.8
-# Between two looks for cycles. Each client leaves about ten objects in one, by the transport of Python 3.11.
+# Between two collections. Each client leaves about ten objects in a cycle, by the transport of Python 3.11.
 GC_OBJECTS = 20_000
-FEWER_GC_OBJECTS = 5_000  # the same where a look must be short: it takes a millisecond for a thousand or two
+FEWER_GC_OBJECTS = (
+    5_000  # the same where a collection must be short: it takes a millisecond for a thousand or two
+)
 TLS_BYTES = 16 << 10  # a record of TLS has no more
 
 Release = Callable[[], Coroutine[Any, Any, bool]]
 
 
 def collect_seldom(objects: int = GC_OBJECTS) -> None:
-    """Let Python look for reference cycles seldom: a snapshot is a large tree without any.
+    """Let Python collect reference cycles rarely: a snapshot is a large tree without any.
 
-    Modules stay for the life of the process, so they are not looked at again.
+    Modules stay for the life of the process, so they are excluded.
     """
     gc.freeze()
     gc.set_threshold(objects, 20, 50)

@@ -92,9 +92,9 @@ class KubeAllocations:
 
 
 def wanted_objects(pod_labels: Collection[str] = ()) -> ObjectFilter:
-    """Choose what is needed to say which pod was given which GPU.
+    """Choose what is needed to find out which GPU is allocated to which pod.
 
-    `pod_labels` are kept besides those that sharing systems look at.
+    `pod_labels` are kept in addition to those that sharing systems use.
     """
     systems = sharing.systems()
     signs, shown = sharing.signs_of(systems), {*pod_labels, *HASHES}

@@ -20,7 +20,7 @@ class Config:
     """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(CadvisorOptions)`.
 
     `sections` holds the instances of those classes that differ from their defaults. `outdated` lists the former names
-    that were used, each with the present one. `unknown` lists environment variables that look like options and are
+    that were used, each with the current one. `unknown` lists environment variables that look like options and are
     none, each with advice.
     """
 

@@ -62,7 +62,7 @@ def family_name(text: str) -> str:
 
 def listener(text: str) -> Address:
     address = Address.parse(text)
-    # Only loading all dialects tells their names, so an address without a dialect does not load them.
+    # The names are known only once all dialects are loaded, so an address without a dialect does not load them.
     if address.dialect != NATIVE and address.dialect not in (known := [NATIVE, *dialect_names()]):
         advice = did_you_mean(address.dialect, known, f"choose one of: {', '.join(known)}")
         raise UserError(f"there is no dialect {address.dialect!r}; {advice}")

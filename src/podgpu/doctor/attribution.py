@@ -1,4 +1,4 @@
-"""Whether it is understood who was given a GPU, and whether the books balance."""
+"""Whether all allocations of GPUs are understood, and whether the books balance."""
 
 from collections import Counter
 from collections.abc import Callable

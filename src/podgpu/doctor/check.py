@@ -1,4 +1,4 @@
-"""What a check is, what it looks at, and what it says."""
+"""What a check is, what it reads, and what it reports."""
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum

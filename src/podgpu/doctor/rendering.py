@@ -36,7 +36,7 @@ def text(snapshot: Snapshot, findings: Sequence[Finding], width: int, *, colour:
 def cluster_text(
     name: str, whole: Sequence[Finding], nodes: Mapping[str, Sequence[Finding]], width: int, *, colour: bool
 ) -> str:
-    """Write the checks of the whole, and of each node what needs a look."""
+    """Write the checks of the cluster, and of each node only those that need attention."""
     parts = [_written(name or "The cluster", whole, whole, width, colour=colour)]
     for node, findings in nodes.items():
         bad = [finding for finding in findings if finding.status in (Status.FAIL, Status.WARN)]

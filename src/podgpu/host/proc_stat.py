@@ -13,7 +13,7 @@ _PF_EXITING = 0x4
 _EXIT_SIGNAL = 38 - 3
 _USER, _SYSTEM = 14 - 3, 15 - 3
 TICKS = os.sysconf("SC_CLK_TCK")  # per second
-# How many threads are looked at, for all processes of a cycle and for each process. A tracer can keep any number of
+# How many threads are read, for all processes of a cycle and for each process. A tracer can keep any number of
 # threads from being reaped, so the search goes on in the next cycle.
 _IN_A_CYCLE, _OF_A_PROCESS = 10_000, 2_000
 _MOST_SEARCHES = 1024
@@ -37,7 +37,7 @@ class Stat(Struct, frozen=True):
 class LiveThread(Struct, frozen=True):
     """A living thread's path below the folder of its process, or nothing.
 
-    It `is_sure` if all threads were looked at, or one was found.
+    It `is_sure` if all threads were read, or one was found.
     """
 
     thread: str = ""
@@ -107,7 +107,7 @@ def is_thread(line: bytes) -> bool:
 
 
 def processor_time_us(root: Path, pid: int) -> int | None:
-    """Return the processor time of all threads so far, in microseconds; None if it cannot be read."""
+    """Return the CPU time of all threads so far, in microseconds; None if it cannot be read."""
     try:
         fields = read_bytes(f"{root}/{pid}/stat", STAT).rpartition(b")")[2].split(None, _SYSTEM + 1)
         return (int(fields[_USER]) + int(fields[_SYSTEM])) * (1_000_000 // TICKS)

@@ -116,7 +116,7 @@ class Procfs:
             return []
 
     def newest_pid(self) -> int | None:
-        """Return the number that the kernel gave out last, for a process or a thread."""
+        """Return the number that the kernel assigned last, for a process or a thread."""
         return self._number("loadavg")
 
     def largest_pid(self) -> int:

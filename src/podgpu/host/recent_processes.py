@@ -26,13 +26,13 @@ SETTLED_SECONDS = 1.0  # a runtime or `su` may move a process that it has just s
 SWEEP_SECONDS = 30.0
 MOST_KNOWN = 20_000
 _CROWD = 1000  # new numbers; with more of them it is cheaper to list the living processes
-_WORK_SECONDS = 0.005  # for each look
+_WORK_SECONDS = 0.005  # for each poll
 
 
 class _Seen(Struct):
     """`is_disputed`: two processes of different owners had the PID, so it proves nothing.
 
-    `is_reused`: the kernel may have given out this PID again, which was not read since.
+    `is_reused`: the kernel may have assigned this PID again, and it was not read since.
     """
 
     holder: Holder
@@ -94,7 +94,7 @@ class RecentProcesses:
         return seen is not None and (seen.is_disputed or seen.is_reused)
 
     def look(self) -> None:
-        """Read the processes that have begun since the last look, for no longer than a few milliseconds."""
+        """Read the processes that have started since the last poll, for no longer than a few milliseconds."""
         last = None if self._procfs.fault() else self._procfs.newest_pid()
         if last is None:
             return
@@ -112,7 +112,7 @@ class RecentProcesses:
             self._sweep(now)
 
     def _queue_new(self, numbers: tuple[range, range]) -> None:
-        """Queue the processes whose PIDs were given out since the last look."""
+        """Queue the processes whose PIDs the kernel assigned since the last poll."""
         if sum(map(len, numbers)) <= _CROWD:
             for pid in chain(*numbers):
                 self._new.append(pid)
@@ -168,7 +168,7 @@ class RecentProcesses:
 
 
 def _between(last: int, newest: int, largest: int) -> tuple[range, range]:
-    """Return the numbers that were given out since. They go up, and start over after the largest."""
+    """Return the PIDs that were assigned since. They increase, and start over after the largest."""
     if newest < last:
         return range(last + 1, largest + 1), range(1, newest + 1)
     return range(last + 1, newest + 1), range(0)

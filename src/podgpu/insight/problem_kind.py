@@ -13,7 +13,7 @@ CRITICAL, WARNING = "critical", "warning"
 
 
 class ProblemKind(Struct, frozen=True):
-    """Kinds of a lower rank come first. A kind looks at cards, at a node's snapshot, at a node, or at the cluster."""
+    """Kinds of a lower rank come first. A kind examines cards, a node's snapshot, a node, or the cluster."""
 
     name: str
     rank: int

@@ -2,7 +2,7 @@
 
 All numbers on a card are of one period. Where the driver's samples leave a doubt, the period is the last full minute,
 and the doubt stands beside the number. Else it is the time since the previous reading. A tenant that came within the
-minute has no number of it yet: until it has, the whole card goes by the previous reading.
+minute has no number of it yet: until it has, the whole card is shown by the previous reading.
 
 `--idle.after` is the only threshold of whether a tenant uses what it holds.
 """

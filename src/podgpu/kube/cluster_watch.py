@@ -123,7 +123,7 @@ class SliceCache(ObjectCache[SliceSpec]):
 
     def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[SliceSpec] | None:
         item = decode_slice(data)
-        # A Raw is a view into the whole page; a copy lets go of it.
+        # A Raw is a view into the whole page; a copy frees the page.
         devices = [device.copy() for device in item.spec.devices or ()]
         spec = msgspec.structs.replace(item.spec, devices=devices)
         return cached(item.metadata, spec)

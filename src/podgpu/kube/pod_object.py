@@ -17,7 +17,7 @@ LONGEST_HASH = 64
 SCHEDULED = "PodScheduled"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
-# By these, users say who works where. No other variable of a container is looked at.
+# With these, users name the submitter and the cluster. No other variable of a container is read.
 SUBMITTER = "SUBMITTER"
 CLUSTER_NAME = "clusterName"
 LONGEST_NAME = 253

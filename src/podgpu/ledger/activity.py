@@ -94,7 +94,7 @@ def busy_us(device: Device, interval: Interval) -> int | None:
 def on_instance(
     instance: GpuInstance, usages: Mapping[Party, Usage], reserved: Reserved, *, visible: bool
 ) -> list[Party]:
-    """List who uses an instance; where processes are not visible, who was given a part of it."""
+    """List the users of an instance; where processes are not visible, the holders of its parts."""
     if visible:
         return [party for party, usage in usages.items() if usage.migs & instance.migs]
     return [account for account in reserved.claims if account.mig in instance.migs]
@@ -153,7 +153,7 @@ def _by_residency(
 ) -> Weights:
     """A party without a slice did nothing. Where the log is blind, the samples divide, and prove nothing.
 
-    Slices of MPS clients are theirs together. What each had of them is not in the log.
+    Slices of MPS clients belong to all of them together. The part of each client is not in the log.
     """
     named: dict[Party, int] = {party: usage.sm_us or 0 for party, usage in usages.items()}
     sampled = split(residency.blind_ns, named | {SERVERS: served_us})

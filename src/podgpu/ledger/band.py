@@ -11,7 +11,7 @@ and the sampling error is added on both sides. What is booked, s * y, lies insid
 band, and where nothing was measured it is the whole of what is shared. Where the driver's log of context switches is
 read, its bounds take the place of the samples': see `residency`.
 
-All of this holds if no tenant times its work by the samples. A party that holds memory and computes on the processor,
+All of this holds if no tenant times its work by the samples. A party that holds memory and computes on the CPU,
 but is named far less often than that suggests, may do so. It can then have had all of the card's busy time, and no
 other party is sure of anything. The log settles it: see `residency`.
 """
@@ -29,7 +29,7 @@ SAMPLE_US = 200_000  # between two samples of the driver
 DEVIATIONS = 2  # of chance on each side: 95 % of periods
 EXACT = frozenset({"exclusive", "instance"})
 LEAST_CPU = 0.02  # of a core; a party that uses less waits for work
-SUSPICIOUS = 0.25  # named for less than this part of what its processor time suggests
+SUSPICIOUS = 0.25  # named for less than this part of what its CPU time suggests
 HOST = "host"  # the node's own processes are not suspected
 BY_SAMPLES = frozenset({"measured", ""})  # without a method nothing is booked: no sample named it
 
@@ -37,7 +37,7 @@ BY_SAMPLES = frozenset({"measured", ""})  # without a method nothing is booked: 
 class SampleEvidence(Struct, kw_only=True):
     """What samples say about one party, over the cycles in which it could have run: it had processes on the card.
 
-    `cpu_us` is the processor time of its processes, `holds` whether they held memory. `evades` and `is_honest` are what
+    `cpu_us` is the CPU time of its processes, `holds` whether they held memory. `evades` and `is_honest` are what
     the log found of it, if it was read for a while.
     """
 
@@ -70,7 +70,7 @@ class SampleEvidence(Struct, kw_only=True):
 
     @property
     def cpu(self) -> float:
-        """Its processor time as a part of the elapsed time; more than one core counts as one."""
+        """Its CPU time as a part of the elapsed time; more than one core counts as one."""
         return min(self.cpu_us / self.elapsed_us, 1.0) if self.elapsed_us else 0.0
 
     def share(self) -> tuple[float, float]:
@@ -81,7 +81,7 @@ class SampleEvidence(Struct, kw_only=True):
         return max(0.0, named - error + self.busy - 1), min(named + error, self.busy)
 
     def hides(self, all_cpu: float) -> bool:
-        """Whether it may time its work by the samples: they name it far less often than its processor time suggests."""
+        """Whether it may time its work by the samples: they name it far less often than its CPU time suggests."""
         if self.evades:
             return True
         if self.is_honest or not self.holds or not self.taken or self.cpu < LEAST_CPU:

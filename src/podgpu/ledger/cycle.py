@@ -52,7 +52,7 @@ class CycleBooking(Struct, kw_only=True, gc=False):
     `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the samples
     that named it; `resident_us` is how long its contexts were on the card, None without a log of switches; then
     `least_us` and `most_us` are what the log proves of its busy time. `idle_mj` is the part of `energy_mj` that the
-    card draws without doing anything. `cpu_us` is the processor time of its processes, None where it was not read;
+    card draws without doing anything. `cpu_us` is the CPU time of its processes, None where it was not read;
     `sampling` is how its samples compare with the log, None where that is not known.
     """
 

@@ -70,7 +70,7 @@ def residency(evidence: Evidence, parties: Mapping[int, Party]) -> Residency:
         if not resident_ns or blind_in(window, evidence.blind):
             blind_ns += window.busy_ns
             continue
-        # Some of the switching counts as busy. It goes by the rest of the window.
+        # Some of the switching counts as busy. It is divided like the rest of the window.
         seen_ns = min(window.busy_ns, resident_ns)
         busy_ns += seen_ns
         _add(stays, pieces, resident_ns, seen_ns)
@@ -145,7 +145,7 @@ def compared(
     for window, slices in by_window(evidence.windows, evidence.slices):
         resident_ns = sum(nanoseconds for _, nanoseconds in slices)
         length = window.end_ns - window.begin_ns
-        # A longer one is no window of the driver's, and does not tell when the card was busy.
+        # A longer window does not come from the driver, and does not show when the card was busy.
         if not resident_ns or length > LONGEST_NS or blind_in(window, evidence.blind):
             continue
         covered_ns += length
@@ -181,7 +181,7 @@ class SampleCounts(Struct):
 
     @property
     def evidence(self) -> float:
-        """How unlikely it is that chance alone names the party so seldom, as minus the logarithm of a bound."""
+        """How unlikely it is that samples name the party so rarely by chance, as minus the logarithm of a bound."""
         if not self.samples:
             return 0.0
         expected, named = min(self.resident / self.samples, MOST_CERTAIN), self.named / self.samples

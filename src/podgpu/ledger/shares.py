@@ -93,7 +93,7 @@ def parts_of(device: Device, instance: Instance) -> int | None:
 
 
 def split(total: int, weights: Mapping[K, int]) -> dict[K, int]:
-    """Divide `total` by weight, by largest remainder. Equal remainders go by key, so order does not matter.
+    """Divide `total` by weight, by largest remainder. Ties are broken by key, so order does not matter.
 
     Without any weight all parts are 0.
     """

@@ -50,7 +50,7 @@ class Node:
         return await self._agent.changed(seen)
 
     async def release(self, seconds: float) -> bool:
-        """Let go of the driver, for example to upgrade it. Return True once nothing of it is held any more."""
+        """Release the driver, for example to upgrade it. Return True once nothing of it is held any more."""
         return await self._agent.release(seconds)
 
     async def __aenter__(self) -> Self:

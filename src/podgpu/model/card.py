@@ -25,7 +25,7 @@ class Band(Struct, frozen=True, kw_only=True, gc=False):
     booked_mj: int  # energy that was booked
     least_mj: int  # energy it used for certain
     most_mj: int  # energy it can have used
-    undersampled: bool = False  # samples named it far less often than its processor time suggests
+    undersampled: bool = False  # samples named it far less often than its CPU time suggests
 
     @property
     def is_wide(self) -> bool:
@@ -72,7 +72,7 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False):
     bookable: bool = True  # false if the size of its MIG instance is not known: its counters say nothing
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far
-    allocated_us: int = 0  # microseconds times the share it was given, so far
+    allocated_us: int = 0  # microseconds times its allocated share, so far
     resident_us: int | None = None  # microseconds that it was on the card; absent without the driver's log
     least_busy_us: int = 0  # busy time it had for certain, in the periods that are over
     most_busy_us: int = 0  # busy time it can have had, in the periods that are over
@@ -90,9 +90,9 @@ class Tenant(Struct, frozen=True, kw_only=True, gc=False):
     mig: str = ""  # UUID of the MIG instance; empty for the whole card
     workload: Workload | None = None  # what its pod was made for; absent if not known
     held_since: float | None = None  # seconds since 1970; absent without a claim, or if not known
-    claims: tuple[Claim, ...] = ()  # what it was given here
+    claims: tuple[Claim, ...] = ()  # what it holds here
     processes: tuple[Process, ...] = ()  # largest memory first; just ended ones have no `kinds`
-    booking: Booking = Booking()  # what it has and had of the card
+    booking: Booking = Booking()  # what it uses and used of the card
     idle: bool | None = None  # true: certainly no process here; false: it has one; absent: unknown
     vgpu: VirtualGpu | None = None  # what the sharing library in the container reports; absent without one
     use: Use | None = None  # its busy time and power; absent until concluded

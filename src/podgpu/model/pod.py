@@ -1,4 +1,4 @@
-"""Who runs on the node: pods and their containers, what they were given, and whose a process is."""
+"""What runs on the node: pods and their containers, their allocations, and the owners of processes."""
 
 from msgspec import Struct
 
@@ -103,7 +103,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
 
     namespace: str  # of the pod
     pod: str  # its name
-    container: str  # the container that was given the device
+    container: str  # the container that the device is allocated to
     resource: str  # such as `nvidia.com/gpu`
     device_id: str  # the device plugin's own id; empty if not known
     units: int = 1  # how many devices they are, where their ids are not known

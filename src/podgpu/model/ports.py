@@ -33,7 +33,7 @@ class AllocationLists(Protocol):
 
 
 class AllocationSource(Protocol):
-    """What the kubelet gave out. A failure returns what was known last."""
+    """The kubelet's allocations. A failure returns what was known last."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Logs in to a server: what to send, which certificate to show, and whom to trust.
+"""Logs in to a server: what to send, which certificate to present, and which authority to trust.
 
 Secrets come from files or from a kubeconfig, and show in no message. A file is read again when it has changed: tokens
 of Kubernetes do so every hour.

@@ -14,7 +14,9 @@ GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
 CLUSTER = "Cluster"  # for commands that read a whole cluster
 STORE = "Store and prices"  # for commands that read a Prometheus-compatible store
-TERMINAL = "Terminal"  # for commands that look at an agent or a cluster; those that serve have none of it
+TERMINAL = (
+    "Terminal"  # for commands that read an agent or a cluster; commands that serve do not have these options
+)
 GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE, TERMINAL)
 NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that mean nothing to the agent of one node
 

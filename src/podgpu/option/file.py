@@ -59,7 +59,7 @@ def _size(kibibytes: int) -> str:
 
 
 class Malformed(Exception):
-    """Why the text is not read. `what` may quote it; `is_alias` tells a mistake that quotes nothing."""
+    """Why the text is not read. `what` may quote it; `is_alias` marks a mistake that quotes nothing."""
 
     def __init__(self, line: int, what: str, *, is_alias: bool = False) -> None:
         super().__init__(line, what)

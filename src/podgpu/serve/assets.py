@@ -25,7 +25,7 @@ _HEADERS = {
     # A browser may keep it, but asks each time whether it is still the same: another version has others.
     "Cache-Control": "no-cache",
     "Vary": "Accept-Encoding",
-    # A worker goes by the policy of its own file, and the one there is reads the events.
+    # A worker follows the policy of its own file, and the only worker reads the events.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'",
 }
 _BEST = 9

@@ -86,7 +86,7 @@ class RequestHandler:
         try:
             return await self._guard.refusal(request)
         except Exception as error:
-            # Not under the path: a stranger may ask for any number of them.
+            # Not under the path: a client may request any number of paths.
             self._log("login", error)
             return text_response(500, "the login failed; the agent's log says why")
 

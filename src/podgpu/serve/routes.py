@@ -44,7 +44,7 @@ class NodeFeed(Protocol):
         """Wait until a newer snapshot than that is published, and return it."""
 
     async def release(self, seconds: float) -> bool:
-        """Let go of the driver for that long. True when the sampler is gone."""
+        """Release the driver for that long. True when the sampler has exited."""
 
 
 class NodeRoutes:

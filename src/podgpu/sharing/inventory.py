@@ -1,4 +1,4 @@
-"""What a sharing system may look at: the node's devices, what the kubelet gave out, and the pods."""
+"""What a sharing system may read: the node's devices, the kubelet's allocations, and the pods."""
 
 import re
 from collections import Counter, defaultdict
@@ -28,7 +28,7 @@ from podgpu.sharing.kube_cards import parts_of_each
 
 CLIENT, SHARER = "mps", "compute"  # kinds of processes
 MODE, ONE_PROCESS = "compute_mode", 3.0
-# The readings of a card that sharing systems look at.
+# The readings of a card that sharing systems use.
 READINGS = frozenset({"memory_total_bytes", MODE})
 
 _UUID_START = re.compile("GPU-|MIG-")

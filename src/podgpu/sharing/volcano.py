@@ -118,14 +118,14 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
-    """Withdraw claims that go by the UUIDs of a pod with an annotation: the plugin goes by the annotation."""
+    """Withdraw claims that follow the UUIDs of a pod with an annotation: the plugin follows the annotation."""
     if claim.resource != NUMBER or claim.system == NAME:
         return False
     return claim.container.pod_uid in inventory.once(_indexed)
 
 
 def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
-    """Yield where annotation and UUIDs name different cards. The plugin goes by the annotation, if it can read it."""
+    """Yield where annotation and UUIDs name different cards. The plugin follows the annotation, if it can read it."""
     given = inventory.once(_given)
     for pod in inventory.pods if given else ():
         for held in given.get((NUMBER, pod.uid), {}).values():

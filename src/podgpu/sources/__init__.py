@@ -35,7 +35,7 @@ class Source(Protocol):
     async def read(self) -> Report: ...
 
     async def release(self, seconds: float) -> bool:
-        """Let go of the hardware for a while. Return True once the source no longer holds any of it."""
+        """Release the hardware for a while. Return True once the source no longer holds any of it."""
 
     async def close(self) -> None: ...
 

@@ -81,7 +81,7 @@ def _containers(card: Card, place: Place, *, by_pod: bool) -> Iterator[Entry]:
 
 
 def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
-    """Yield what tenants of one name have had of a card so far."""
+    """Yield what tenants of one name have used of a card so far."""
     booked = [tenant.booking for tenant in group if tenant.booking.bookable]
     if not booked:
         return

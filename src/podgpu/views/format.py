@@ -19,7 +19,7 @@ REASONS = {
     ENDED: "ended pods",
 }
 MEANINGS = {
-    "idle": "power of a card, or a part of it, that was given to no container",
+    "idle": "power of a card, or a part of it, that is allocated to no container",
     "overhead": "memory of the driver, of MPS servers and of no process",
     "host": "processes outside any container",
     "container": "containers outside Kubernetes",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from podgpu.views.exposition import Format
 
-# More than any honest client lists. What follows is not looked at.
+# More than any honest client lists. What follows is ignored.
 MAX_ENTRIES = 64
 
 _QUALITY = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")

@@ -62,7 +62,7 @@ Key = tuple[Labels, ...]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric: no series can be there twice, since `samples` goes by the labels.
+    """One metric: no series can be there twice, since the keys of `samples` are the labels.
 
     `group` is what clients can ask for together; most pages of other systems are about containers. `writing` is how its
     numbers look: on a page of another system, as they do there.

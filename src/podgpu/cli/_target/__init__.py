@@ -1,4 +1,4 @@
-"""What a command looks at: an agent, a cluster or a recording, each as a cluster that is kept up to date."""
+"""What a command reads: an agent, a cluster or a recording, each as a cluster that is kept up to date."""
 
 import os
 import sys

@@ -86,7 +86,7 @@ class DirectTarget:
             self._stop()
 
     def _check(self, needs: str) -> None:
-        """Without an answer, it would look as if no pod held a GPU, or as if all pods used theirs."""
+        """Without a response, it would seem that no pod held a GPU, or that all pods used theirs."""
         part = next((part for part in self.cluster.parts if part.name == needs), None)
         if not self._opened.loop.ready or part is None:
             raise UserError(f"{needs}_late: no answer in time; {_DOCS}")

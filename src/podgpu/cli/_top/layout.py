@@ -36,7 +36,7 @@ _KEYS = (
 )
 _WORDS = (
     ("USE", "mean over the cards it is on. 23% (12–34) is an estimate: at least 12, at most 34."),
-    ("HELD", "GPUs it was given, used or not."),
+    ("HELD", "GPUs allocated to it, used or not."),
     ("idle 3h", "it holds a GPU and has not used it for three hours; podgpu idle lists them."),
     ("waiting", "it was given a GPU not long ago, and has not used it yet."),
     ("unknown", "whether it uses what it holds is not known; podgpu why says why not."),

@@ -112,7 +112,7 @@ def _set_terminal_type() -> None:
 
 
 def _styles() -> dict[str, int]:
-    """With NO_COLOR, or on a terminal without colours, weight alone tells things apart."""
+    """With NO_COLOR, or on a terminal without colours, only weight distinguishes cells."""
     styles = {BOLD: curses.A_BOLD, DIM: curses.A_DIM, MARKED: curses.A_REVERSE}
     styles |= {RED: curses.A_BOLD, YELLOW: curses.A_BOLD}
     if os.environ.get("NO_COLOR") or not curses.tigetnum("colors") > 7:

@@ -61,7 +61,7 @@ class ClusterPages:
                     await self._feed.changed(seen)
 
     async def prepare(self) -> None:
-        """Render what has changed, for the pages that were requested lately."""
+        """Render what has changed, for the pages that were requested recently."""
         self._forget()
         failures: list[Exception] = []
         async with self._rendering:

@@ -96,7 +96,7 @@ class ClusterView(ABC, Generic[T]):
         return self._nodes.version + self._changes
 
     def forget(self) -> None:
-        """Free what was rendered: the page has not been asked for lately."""
+        """Free what was rendered: the page has not been requested recently."""
         self._nodes.clear()
 
     @abstractmethod

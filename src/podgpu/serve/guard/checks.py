@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class TooManyChecks(Exception):
-    """Too many checks are in progress, or were caused lately."""
+    """Too many checks are in progress, or were caused recently."""
 
 
 class Rate(NamedTuple):

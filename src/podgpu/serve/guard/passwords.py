@@ -32,7 +32,7 @@ class Passwords:
         if not colon:
             return False
         dearest = max(users.values(), key=_cost)
-        # For an unknown name, a check in vain: how long it takes must not tell names apart.
+        # An unknown name is checked too: the time must not reveal which names exist.
         hashed = users.get(name) or dearest
 
         async def check() -> bool:

@@ -115,7 +115,7 @@ def _reason(error: Exception) -> str:
 
 
 def _check_no_weaker(new: WebConfig, old: WebConfig) -> None:
-    """Refuse to open what was closed: a file that was emptied by mistake looks the same."""
+    """Refuse to remove a protection: a file that was emptied by mistake looks the same."""
     lost = [
         name
         for name, before, now in (

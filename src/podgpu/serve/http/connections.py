@@ -30,7 +30,7 @@ def client_network(peer: object) -> str:
 
 
 class KnownClients:
-    """The client networks that received a response lately. Keeps the latest, so that strangers cannot fill it up."""
+    """The client networks that received a response recently. Keeps the latest, so that others cannot fill it up."""
 
     def __init__(self, seconds: float = 600.0, most: int = 1024) -> None:
         self._seconds = seconds
@@ -168,7 +168,7 @@ class Connections:
         """Choose a connection of the client network that has most of them, and one that scrapes last of all.
 
         Of a network, the silent go before those that do not read, and these before those between two requests. The
-        silent need not go at once, unless their network has more connections than the newcomer's.
+        silent need not be closed at once, unless their network has more connections than that of the new connection.
         """
         counts = Counter(connection.client for connection in self._counted)
         spared = self._spared()

@@ -11,7 +11,7 @@ from heapq import nlargest
 from podgpu.serve.http.connections import KnownClients
 from podgpu.serve.http.limits import Limits
 
-# Where the kernel does not hold back what was seen already, a dribbling client is looked at only so often.
+# Where the kernel reports data again that was already seen, a slow client is read only so often.
 PEEK_SECONDS = 0.1
 # Of all places: no client network has more than the first part, and a known one has the second before it is counted.
 # The third is made free at a time, from as many networks.
@@ -71,7 +71,7 @@ class PendingOfClient:
 
 
 class PendingConnections:
-    """A newcomer always gets a place. Under pressure the youngest that has had its chance is evicted for it.
+    """A new connection is always accepted. Under pressure the youngest that has had its chance is evicted for it.
 
     So a flood evicts itself, and a client that sends its request at once is not among the evicted.
     """

@@ -80,7 +80,7 @@ class RequestParser:
         return data[at:]
 
     def close(self) -> None:
-        """Break the cycle with the parser: the garbage collector, which would free it, runs seldom."""
+        """Break the cycle with the parser: the garbage collector, which would free it, runs rarely."""
         self._parser = _SPENT
 
     def request(self, remote: str | None, *, certified: bool = False) -> Request:

@@ -107,7 +107,7 @@ class SlotUse(Struct, frozen=True, kw_only=True):
 
 
 class Slot(Struct, frozen=True, kw_only=True):
-    """`pid` is the process's on the node. The uses go by the cards."""
+    """`pid` is the process's on the node. The uses are in the order of the cards."""
 
     pid: int
     uses: tuple[SlotUse, ...]

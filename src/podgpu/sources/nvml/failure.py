@@ -81,7 +81,7 @@ def reason(code: int) -> str:
 
 def unforeseen(error: Exception) -> Fault:
     """Report a bug of podgpu or of the bindings, with the line that raised it."""
-    import traceback  # takes memory that is seldom needed
+    import traceback  # takes memory that is rarely needed
 
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = place.filename.rpartition("/")[2]

@@ -25,7 +25,7 @@ OLDER = {
     for newer, older in (("_v3", "_v2"), ("_v2", ""))
 }
 
-TRIES = 3  # of a call that is refused for the first time: a mistake of the driver is seldom made three times
+TRIES = 3  # of a call that is refused for the first time: the driver rarely makes a mistake three times
 
 
 class CallTracker:

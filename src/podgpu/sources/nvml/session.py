@@ -17,7 +17,7 @@ from podgpu.sources.nvml.handle import CallTracker
 
 NOT_TEXT = "not_text"  # the bindings cannot decode what is not UTF-8
 MOST_GPUS = 256
-# A wait costs 0.1 ms of processor time, so it should be long; but it blocks registering GPUs and shutting down.
+# A wait costs 0.1 ms of CPU time, so it should be long; but it blocks registering GPUs and shutting down.
 WAIT_MILLISECONDS = 1000
 PAUSE_SECONDS = 0.2  # after a wait that failed
 FAILED_AFTER = 3  # failed waits in a row: a single failure may be a mistake of the driver

@@ -16,7 +16,7 @@ from podgpu.model import BusyWindow
 TENTH = 100_000_000  # nanoseconds, like all times here
 AHEAD = 11_000_000  # GPM's tenths end this long before the driver's windows: 10 to 12 ms in two recordings
 DELAYS = range(0, 140_000_000, 10_000_000)
-NEAR = 4_000_000_000  # long enough to tell one delay from another, too short for it to drift away
+NEAR = 4_000_000_000  # long enough to distinguish delays, too short for a drift
 AT_ONCE = 10  # windows that are split by the same delay
 FEWEST = 10  # windows that a delay must be judged by
 TOLERANCE = 0.1  # between the mean of two tenths and the driver's figure

@@ -60,7 +60,7 @@ class ScriptedDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What demo.yaml holds. `pods` goes by NAMESPACE/POD."""
+    """What demo.yaml holds. The keys of `pods` are NAMESPACE/POD."""
 
     pods: dict[str, ScriptedPod]
     allocated: tuple[ScriptedDevice, ...]

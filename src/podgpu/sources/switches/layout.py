@@ -67,7 +67,7 @@ def event_buffer() -> bytes:
 
 
 def bind() -> bytes:
-    """Ask for starts and ends, of all users whom the agent may see."""
+    """Request starts and ends, of all users that the agent may see."""
     simple, no_filter, all_users, no_reason = 1, 0, 1, 0
     return struct.pack("<IIIIB3xI", BUFFER_HANDLE, RECORD_BYTES, simple, no_filter, all_users, no_reason)
 

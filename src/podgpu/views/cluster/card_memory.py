@@ -1,4 +1,4 @@
-"""How much memory of each card was given to which pod: the figures behind `podgpu inspect`, in bytes.
+"""How much memory of each card is allocated to which pod: the figures behind `podgpu inspect`, in bytes.
 
 What is not known is None. A sum leaves it out, and says that it does.
 """
@@ -18,7 +18,7 @@ _PROFILE = re.compile(r"[0-9]+g\.(?P<gib>[0-9]+)gb.*")
 
 
 class PodMemory(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one pod was given of one card, or of none that is known."""
+    """What is allocated to one pod on one card, or on no known card."""
 
     namespace: str
     name: str

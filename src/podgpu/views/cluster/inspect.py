@@ -1,4 +1,4 @@
-"""Two tables of how much memory of each card was given to which pod: one line for each node, or one for each pod.
+"""Two tables of how much memory of each card is allocated to which pod: one line for each node, or one for each pod.
 
 Byte for byte, the layout is that of the kubectl plugin they come from, where that has one. Beyond it there are cards
 without a known number, in a column of their own; sizes that are not known, `?`; and sums that lack some of them, `+`.
