@@ -1,4 +1,4 @@
-"""Measures what an agent costs its node: memory, processor time, and the time to the first full page.
+"""Measures what an agent costs its node: memory, CPU time, and the time to the first full page.
 
 The node has 8 GPUs, 64 pods and 64 processes. The agent reads them from a kubelet's two sockets and a folder of process
 files.

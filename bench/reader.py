@@ -130,7 +130,7 @@ async def _refresh(
 ) -> tuple[float, float]:
     """From the first request to an agent until both documents are ready again, plain and compressed.
 
-    Return the time that passed, and the processor time of this process.
+    Return the time that passed, and the CPU time of this process.
     """
     await change(number)
     # Weakly: to free a thousand nodes at once would be work that the reader itself spreads.

@@ -23,7 +23,7 @@ OWNERS = 20  # Deployments that they belong to, spread over all nodes
 QUIET_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0
 _ROLLOUT = f"API server, a rollout of {AGENTS * PODS} pods"
-MANAGED_FIELDS = 1500  # bytes of a pod or owner that nobody needs, as a real server sends them
+MANAGED_FIELDS = 1500  # bytes of a pod or owner that podgpu does not need, as a real server sends them
 
 
 class Counted:

@@ -96,7 +96,7 @@ def _figure(name: str, size: Size) -> Figure:
 
 
 def _empty(card: Card) -> Card:
-    """A card that nobody is on."""
+    """A card without a tenant."""
     return replace(card, tenants=(), ended=(), instances=())
 
 

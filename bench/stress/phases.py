@@ -208,7 +208,7 @@ class Phase(NamedTuple):
 
 
 PHASES = {
-    "nobody else": Phase(None),
+    "none": Phase(None),
     f"{SILENT_PER_SECOND} silent connections a second": Phase(silent_clients),
     f"{SLOW:,} slow clients": Phase(slow_clients),
     f"{UNREAD} clients that read nothing": Phase(unread_answers),
@@ -275,7 +275,7 @@ class Tally:
 
 
 def _worked_seconds(pid: int) -> float:
-    """Return the processor time of the server's first thread, which answers."""
+    """Return the CPU time of the server's first thread, which answers."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 

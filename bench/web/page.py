@@ -109,7 +109,7 @@ def _varied(first: Document, number: int) -> Document:
 
 
 def busy_per_frame(trace: Sequence[Any]) -> list[float]:
-    """Milliseconds of processor time that the page's own thread took for each frame."""
+    """Milliseconds of CPU time that the page's own thread took for each frame."""
     threads = {
         (event["pid"], event["tid"])
         for event in trace

@@ -1,4 +1,4 @@
-"""Hundreds of event streams, some of which nobody reads: what they cost a scrape, and how fresh each is.
+"""Hundreds of event streams, some of which are not read: what they cost a scrape, and how fresh each is.
 
 python -m bench.web.streams [seconds]
 python -m bench.web.streams rounds 20     opens and closes them all so many times, and shows the memory after each

@@ -1,4 +1,4 @@
-"""Runs every target for its part of so many seconds of processor time: `python -m tests.fuzz [SECONDS [SEED]]`."""
+"""Runs every target for its part of so many seconds of CPU time: `python -m tests.fuzz [SECONDS [SEED]]`."""
 
 import asyncio
 import sys

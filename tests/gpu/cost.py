@@ -68,7 +68,7 @@ while True:
 
 @dataclass(frozen=True)
 class Cost:
-    """Milliseconds of processor time a second, alone and scraped; MiB of memory (PSS); milliseconds of scrapes."""
+    """Milliseconds of CPU time a second, alone and scraped; MiB of memory (PSS); milliseconds of scrapes."""
 
     cpu: float
     cpu_scraped: float
@@ -222,7 +222,7 @@ def _latency(port: int) -> float:
 
 
 def _busy(pids: dict[str, int], once_a_second: Callable[[], object]) -> dict[str, float]:
-    """Milliseconds of processor time that each process takes a second."""
+    """Milliseconds of CPU time that each process takes a second."""
     before, began = {name: _cpu_seconds(pid) for name, pid in pids.items()}, time.monotonic()
     while time.monotonic() - began < SECONDS:
         once_a_second()
@@ -238,7 +238,7 @@ def _page(port: int) -> bytes:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Seconds of processor time so far, by the scheduler's own count: the clock ticks of stat are too coarse."""
+    """Seconds of CPU time so far, by the scheduler's own count: the clock ticks of stat are too coarse."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

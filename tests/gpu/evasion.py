@@ -61,7 +61,7 @@ class Running:
     sampler: NvmlSource
 
     def cpu_ms(self) -> tuple[float, float]:
-        """Return the processor time of the sampler and of the reading process so far."""
+        """Return the CPU time of the sampler and of the reading process so far."""
         return _ran_ms(self.sampler.pid), _ran_ms(self.watcher.pid if self.watcher else None)
 
 

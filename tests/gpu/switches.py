@@ -5,7 +5,7 @@ A part that fails does not stop the others. With `$OUT`, the tenants' recordings
 environment: PARTS (such as `open,sets`), BUDGET in seconds for all of it, SECONDS of each set, PAIRS, KILLS.
 
     open    the log opens, and how long that takes
-    sets    fresh tenants: residency, lost records, bands by tenths, by windows of 200 ms and by looks, beside the
+    sets    fresh tenants: residency, lost records, bands by tenths, by windows of 200 ms and by samples, beside the
             truth; where GPM's tenths lie
     mps     whose the slices of MPS clients are
     cost    what a tenant alone and two in contention lose while the log is read, pair by pair, in the time that is left

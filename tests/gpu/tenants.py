@@ -4,7 +4,7 @@ Each tenant is a process in the cgroup of a made-up pod (needs root and cgroup v
 driver's PID to the pod's name is the real one. They work in random bursts and log them: that is the truth, found as in
 tests/samples. Changes no setting of the card. Passes if 95 % of the minutes are inside, and memory and sums are exact.
 
-`tenants.py [FILE.json.gz]` writes a recording of the driver's looks, by default to `$OUT/looks.json.gz`, for
+`tenants.py [FILE.json.gz]` writes a recording of the driver's samples, by default to `$OUT/looks.json.gz`, for
 `python -m tests.samples`. From the environment: MINUTES of each set, SETS as in `tensor,mem;tensor,mem,infer`, SEED.
 """
 

@@ -175,7 +175,7 @@ def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None
 
 
 def look(*named: tuple[int, int]) -> Device:
-    """A whole card and its processes, each with the busy time of the looks that named it."""
+    """A whole card and its processes, each with the busy time of the samples that named it."""
     processes = tuple(
         Process(pid=pid, kinds=("compute",), memory_bytes=1, sm_busy_us=us) for pid, us in named
     )
@@ -223,7 +223,7 @@ def test_looks_may_miss_one_per_cent_of_the_time_before_anything_counts_as_unnam
 
 
 def test_of_a_busy_moment_whoever_is_alone_has_all_if_any_look_names_it() -> None:
-    """A card without profiling reports how busy it was a moment ago; looks tell of the whole time."""
+    """A card without profiling reports how busy it was a moment ago; samples cover the whole time."""
     moment = replace(BUSY, is_sampled=True)
     assert all(of(sheet, A)[2] == "exclusive" for sheet in cycles(moment, 100_000, 20_000, 10_000))
     assert of(cycles(moment, 0, 0)[1], A)[2] == "measured"

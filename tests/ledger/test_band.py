@@ -1,4 +1,4 @@
-"""Bands hold what is booked, add up with the card's busy time, and are never narrower than the looks prove."""
+"""Bands hold what is booked, add up with the card's busy time, and are never narrower than the samples prove."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ RUNNING = [Process(pid=1, kinds=("compute",))]
 def cycle(
     shares: dict[Party, float], busy: float, *, seconds: int = 5, method: str = "measured"
 ) -> CycleBooks:
-    """A cycle in which looks named the parties so often, on a card that was busy for so much of the time."""
+    """A cycle in which samples named the parties so often, on a card that was busy for so much of the time."""
     elapsed, total = seconds * SECOND, round(busy * seconds * SECOND)
     parts = {party: int(share * total) for party, share in shares.items()}
     entries: dict[Party, CycleBooking] = {

@@ -201,7 +201,7 @@ MIXED = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 0), process(9, 
 def test_beside_others_the_log_says_what_the_clients_had_together(named: int) -> None:
     evidence = logged(Slice(named, 0, 600_000), Slice(2, 600_000, 1_000_000))
     sheet = books.book(MIXED, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS, {9}, evidence)
-    assert of(sheet, A)[1:] == (590, 596, "weighted")  # looks named nobody but the server
+    assert of(sheet, A)[1:] == (590, 596, "weighted")  # samples named nobody but the server
     assert of(sheet, B)[1:] == (400, 404, "resident")
     assert sum(entry.busy_us for entry in sheet.bookings.values()) == 990
     mine = sheet.bookings[TenantKey(GPU, "", A)]

@@ -1,4 +1,4 @@
-"""Replays a recording of the driver's looks through the ledger, and compares its bands with what tenants really did.
+"""Replays a recording of the driver's samples through the ledger, and compares its bands with what tenants really did.
 
 A recording has, by name of the set: `tenants` and `logs` (their bursts and kernels done, the truth), `pids`, and
 `process`, each answer of the driver: a time and (pid, stamp, busy percent, memory percent) of each look.
@@ -86,7 +86,7 @@ def _period(recorded: dict[str, Any], looks: Sequence[Look], cycle: float) -> Pe
 
 
 def _cycle(looks: Sequence[Look], pids: Sequence[int]) -> tuple[Device, Interval]:
-    """What the driver answers at the end of a cycle: for each process the mean over the looks since."""
+    """What the driver answers at the end of a cycle: for each process the mean over the samples since."""
     elapsed_us = len(looks) * 200_000
     busy = sum(look.busy for look in looks) / len(looks)
     processes = tuple(

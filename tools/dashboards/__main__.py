@@ -33,7 +33,7 @@ def write(root: Path) -> None:
 
 
 def stale(root: Path) -> list[str]:
-    """Paths of the dashboards that are missing, not what the sources would write now, or written by nobody."""
+    """Paths of the dashboards that are missing, outdated, or not written by any source."""
     wanted = {root / path_of(dashboard): dashboard.render() for dashboard in DASHBOARDS}
     found = {path: path.read_text(encoding="utf-8") for path in (root / FOLDER).glob("*.json")}
     return sorted(

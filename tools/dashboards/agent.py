@@ -154,21 +154,21 @@ _BOOKS = Section(
     "The books",
     (
         areas(
-            "Busy time of nobody",
+            "Unattributed busy time",
             "Busy time that is booked to no container, by reason, in cards.",
             "short",
             Query(_BOOKED.format(quantity="busy_seconds"), "{{reason}}"),
             absent="No busy time is unattributed",
         ),
         areas(
-            "Memory of nobody",
+            "Unattributed memory",
             "Device memory in use that is booked to no container, by reason.",
             "bytes",
             Query("sum by (reason) (podgpu_unattributed_memory_bytes{<node>})", "{{reason}}"),
             absent="No memory is unattributed",
         ),
         lines(
-            "Processes of nobody",
+            "Unattributed processes",
             "Processes on GPUs that belong to no pod, by reason.",
             "short",
             Query(
@@ -180,7 +180,7 @@ _BOOKS = Section(
         ),
         lines(
             "Books that do not balance",
-            "Energy of containers, of nobody and of the ended, less what is booked in all. Anything but 0 is a defect.",
+            "Energy of containers, unattributed and ended, minus all that is booked. Anything but 0 is a bug.",
             "joule",
             Query(
                 "abs(sum by (cluster, node, gpu) (podgpu_container_energy_joules_total{<node>}"

@@ -1,4 +1,4 @@
-"""The whole cluster at a glance: how many GPUs there are, who has them, who uses them."""
+"""The whole cluster: how many GPUs there are, which namespaces hold them, and which use them."""
 
 from tools.dashboards.dashboard import Dashboard
 from tools.dashboards.glance import BUSY, CLUSTER, CONTAINER, DOWN, GPU, GPUS, NAMESPACE, NODE, POD
@@ -82,7 +82,7 @@ _OVER_TIME = Section(
             ),
         ),
         areas(
-            "Power of nobody",
+            "Unattributed power",
             "Energy that is booked to no container, by reason: idle cards, the host, unknown processes.",
             "watt",
             Query(

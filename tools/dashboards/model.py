@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tools.dashboards.panel import DATASOURCE, Column, Json, Panel, Query, State
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-# What every table has and nobody wants to read.
+# Columns that every table has and that are hidden.
 _NOISE = ("Time", "__name__", "job", "instance")
 _NO_CELL = "–"
 

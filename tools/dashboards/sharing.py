@@ -171,7 +171,7 @@ _SWITCHING = Section(
         ),
         lines(
             "Time lost to switching",
-            "Share of time between one context and the next, in which nobody works.",
+            "Share of time between one context and the next, in which no process runs.",
             "percentunit",
             Query("clamp_max(rate(podgpu_gpu_switching_seconds_total{<node>}[$__rate_interval]), 1)", _GPU),
             most=1,

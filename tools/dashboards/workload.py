@@ -10,7 +10,7 @@ _PLACE = "cluster, node, gpu, mig, namespace, pod, container"
 
 
 def _on_its_cards(title: str, words: str, metric: str) -> Panel:
-    """Whole cards that a pod is on, whoever else is on them, and the MIG instances it is alone on."""
+    """Whole cards that a pod is on, shared or not, and the MIG instances it is alone on."""
     return lines(
         title,
         words,
@@ -113,7 +113,7 @@ _USE = Section(
 )
 
 _CARDS = Section(
-    "The cards it is on, with everybody on them",
+    "The cards it is on, with all their tenants",
     (
         _on_its_cards(
             "SM activity", "Share of cycles in which a multiprocessor had work.", "sm_active_ratio"

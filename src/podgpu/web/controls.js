@@ -4,7 +4,7 @@ import { FACETS, SORTS, STATES, VIEWS } from "./address.js";
 import { fill, h, shortModel, write } from "./dom.js";
 import { partOf } from "./numbers.js";
 
-const CHOICES_MS = 4000; // between two looks at what there is to choose from
+const CHOICES_MS = 4000; // between two updates of the choices
 const TITLES = { namespace: "Namespace", workload: "Workload", node: "Node", model: "Model", state: "State" };
 
 export class Controls {

@@ -61,7 +61,7 @@ export class Past {
   }
 }
 
-/** Find the pod, or whoever is outside Kubernetes, on all GPUs. */
+/** Find the pod, or the owner outside Kubernetes, on all GPUs. */
 function placesOf(gpus, id) {
   return gpus.flatMap((gpu) => gpu.tenants.filter((one) => one.id === id).map((tenant) => ({ gpu, tenant })));
 }

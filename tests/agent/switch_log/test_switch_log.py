@@ -144,7 +144,7 @@ class Scene:
         self._last = time.time_ns() - 400 * MS
 
     async def cycle(self) -> Attributed:
-        """The card is always busy; looks name the first pod alone."""
+        """The card is always busy; samples name the first pod alone."""
         now, windows = time.time_ns(), []
         while self._last + 200 * MS <= now:
             windows.append(BusyWindow(self._last, self._last + 200 * MS, 195 * MS))
@@ -173,7 +173,7 @@ async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Pa
     share = pytest.approx(0.975 * 0.9 / 3.8, abs=0.02)
     turns = count()
     ratios: list[float | None] = []
-    while next(turns) < 6 or share not in ratios:  # what the log does not show in time is booked by looks
+    while next(turns) < 6 or share not in ratios:  # what the log does not show in time is booked by samples
         await asyncio.sleep(0.25)
         found = await scene.cycle()
         ratios = [one.booking.sm_ratio for one in found.cards[0].tenants]

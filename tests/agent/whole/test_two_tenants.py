@@ -100,7 +100,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 
 
 def listed(pid: int, busy: float, *, kinds: Sequence[str] = ("compute",)) -> Process:
-    """A process that the looks name for that share of the time."""
+    """A process that the samples name for that share of the time."""
     return Process(pid=pid, kinds=tuple(kinds), memory_bytes=10 << 30, sm_busy_us=round(busy * SECONDS * 1e6))
 
 

@@ -64,7 +64,7 @@ def _link(node: Node, name: str, id_: str, restarts: int) -> None:
 
 @contextmanager
 def started_again(node: Node) -> Iterator[None]:
-    """The API server still has the id of before."""
+    """The API server still has the previous id."""
     node.processes.erase(BEFORE[0])
     if (node.folder / "log").exists():
         _link(node, "c", AFTER[1], 1)

@@ -1,4 +1,4 @@
-"""What the kernel allows an agent to have: memory, processor time."""
+"""What the kernel allows an agent to have: memory, CPU time."""
 
 import os
 import time
