@@ -8,7 +8,7 @@ from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 _STATES = {
     WORKING: "it used what it holds within the time of --idle.after",
     IDLE: "it has not used what it holds for that time, or longer",
-    WAITING: "it was given something not long ago, and has not used it yet",
+    WAITING: "it has held a GPU for a short time, and has not used it yet",
     UNKNOWN: "it cannot be known",
 }
 _PAGE = """\

@@ -54,7 +54,7 @@ class Sums(Struct, frozen=True, kw_only=True, gc=False):
     gpus: int = 0  # cards; for a group, those that it is on
     lost_gpus: int = 0  # cards that cannot be read
     pods: int = 0  # pods on them, and accounts outside Kubernetes
-    allocated_gpus: float = 0.0  # shares that were given
+    allocated_gpus: float = 0.0  # shares that are allocated
     unknown_shares: int = 0  # holdings whose share is not known
     busy_gpus: float | None = None  # busy part of the cards' time; absent where nothing is known
     unknown_busy: int = 0  # cards, or places of a group, whose busy time is not known

@@ -38,7 +38,7 @@ _WORDS = (
     ("USE", "mean over the cards it is on. 23% (12–34) is an estimate: at least 12, at most 34."),
     ("HELD", "GPUs allocated to it, used or not."),
     ("idle 3h", "it holds a GPU and has not used it for three hours; podgpu idle lists them."),
-    ("waiting", "it was given a GPU not long ago, and has not used it yet."),
+    ("waiting", "it has held a GPU for a short time, and has not used it yet."),
     ("unknown", "whether it uses what it holds is not known; podgpu why says why not."),
 )
 _KEY_WIDTH = 28
