@@ -1,6 +1,8 @@
 """What makes a bill wrong is said in every format, and a bill can be made again and compared."""
 
 import json
+import re
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from tests.e2e.rig import demo
 
 pytestmark = pytest.mark.skipif(victoria.PROGRAM is None, reason="victoria-metrics is not installed")
 
+PAGE = (Path(__file__).parents[2] / "docs/report.md").read_text()
 FORMATS = ("table", "wide", "csv", "json", "yaml", "markdown", "focus")
 PRICES = {"currency": "EUR", "gpu_hour": {"NVIDIA H200": "3.50", "*": "1"}}
 WARNED, FAILED, GAPS = 1, 2, 3
@@ -126,6 +129,40 @@ def test_what_is_no_bill_cannot_be_made_again(report: Report, tmp_path: Path, do
     status, out, errors = report(f"--verify={bill}")
     assert (status, out) == (FAILED, "")
     assert str(bill) in errors
+
+
+def test_the_commands_of_the_page_run_as_they_stand_there(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In order, with every price file of the page, but on this store and of its two days."""
+    monkeypatch.chdir(tmp_path)
+    files = [
+        text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if text.startswith("currency")
+    ]
+    commands = re.findall(r"^\$ podgpu report (.*)$", PAGE, re.MULTILINE)
+    assert len(files) == 2 and len(commands) >= 4
+    for text in files:
+        Path("prices.yaml").write_text(text)
+        for command in commands:
+            line, _, target = command.partition(" >")
+            words = [
+                word for word in shlex.split(line) if not re.match("--(from|to|period|prometheus.url)=", word)
+            ]
+            status, out, errors = report(*words)
+            assert status == 0, (command, errors)
+            Path(target or "none").write_text(out)
+
+
+def test_energy_is_billed_by_the_prices_of_the_page(report: Report, tmp_path: Path) -> None:
+    [text] = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "kwh" in text]
+    file = tmp_path / "prices.yaml"
+    file.write_text(text)
+    bill = json.loads(report("--basis=energy", f"--price={file}", "-o", "json")[1])
+    assert bill["total"]["cost"] == pytest.approx(bill["total"]["energy_kwh"] * 0.30, rel=0.05)
+    file.write_text(text[: text.rindex("kwh")])
+    status, out, errors = report("--basis=energy", f"--price={file}")
+    assert (status, out) == (FAILED, "")
+    assert "--basis=energy needs a price of energy; add kwh" in errors
 
 
 @pytest.mark.parametrize("output", FORMATS)

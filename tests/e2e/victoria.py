@@ -16,7 +16,7 @@ PROGRAM = shutil.which("victoria-metrics")
 
 
 @contextmanager
-def victoria(folder: Path, scrape: dict[str, Any] | None = None) -> Iterator[str]:
+def victoria(folder: Path, scrape: dict[str, Any] | None = None, memory: str = "64MB") -> Iterator[str]:
     """Yield its address. `scrape` is a configuration in Prometheus' form."""
     assert PROGRAM
     folder.mkdir(exist_ok=True)
@@ -31,7 +31,7 @@ def victoria(folder: Path, scrape: dict[str, Any] | None = None) -> Iterator[str
         f"-promscrape.config={file}",
         f"-httpListenAddr={address}",
         "-retentionPeriod=1y",
-        "-memory.allowedBytes=64MB",
+        f"-memory.allowedBytes={memory}",
     ]
     with running(arguments, folder / "log"):
         url = f"http://{address}"

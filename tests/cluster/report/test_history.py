@@ -31,7 +31,7 @@ class Questions:
 )
 async def test_a_last_window_is_rather_longer_than_tiny(hours: float, ends: list[float]) -> None:
     store = Questions()
-    found = [part.until async for part in CounterHistory(store).read(0.0, hours * HOUR)]
+    found = [part.until async for part in CounterHistory(store, coarse=6 * HOUR).read(0.0, hours * HOUR)]
     assert found == [end * HOUR for end in ends]
     assert list(store.ends) == found
 
@@ -59,7 +59,7 @@ class OneCard(Questions):
 
 async def test_the_only_card_is_looked_at_closely_when_it_was_scraped_too_seldom() -> None:
     store = OneCard(72, 72, 56, 72)
-    history = CounterHistory(store)
+    history = CounterHistory(store, coarse=6 * HOUR)
     async for _ in history.read(0.0, 24 * HOUR):
         pass
     assert store.fetched == {6 * HOUR, 18 * HOUR}  # in the first window it is new

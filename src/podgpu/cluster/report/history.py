@@ -25,7 +25,7 @@ from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, Series, St
 
 # For how long before the period a counter's last value is looked for.
 LOOKBACK_SECONDS = 3600.0
-COARSE_SECONDS, FINE_SECONDS = 6 * 3600.0, 1800.0
+COARSE_SECONDS, MIDDLE_SECONDS, FINE_SECONDS = 86_400.0, 6 * 3600.0, 1800.0
 # A question must not grow too long, nor an answer too large.
 NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
 LONGER = 1.25
@@ -182,7 +182,8 @@ class CounterHistory:
             raise fault
 
     async def _parts(self, window: _TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
-        for smaller in window.parts(self._fine):
+        is_small = window.is_at_most(MIDDLE_SECONDS)
+        for smaller in window.parts(self._fine if is_small else MIDDLE_SECONDS):
             async for part in self._window(smaller, nodes):
                 yield part
 
