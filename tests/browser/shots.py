@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.browser.chromium import Browser, Page, browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
+from tests.browser.test_bill import bill
 
 SAMPLES = 50
 SETTLE_SECONDS = 0.6
@@ -51,6 +52,7 @@ async def take(
     chromium: Browser, first: Document, path: Path, query: str, width: int, height: int, scheme: str
 ) -> None:
     script = Script(first)
+    script.bills = {"team": bill("label_team", "research", "search", "speech")}
     async with staged(script) as url, chromium.page(width, height) as page:
         await page.scheme(scheme)
         await page.open(url + query)
@@ -74,6 +76,8 @@ async def main(folder: Path) -> None:
         await take(chromium, demo, folder / "page-dark.png", "", 1280, 1000, "dark")
         await take(chromium, cluster, folder / "page-cluster.png", "", 1280, 840, "light")
         await take(chromium, cluster, folder / "page-workloads.png", "?view=workloads", 1280, 700, "dark")
+        bills = cluster | {"has_store": True}
+        await take(chromium, bills, folder / "page-bill.png", "?view=bill&by=team", 1280, 860, "light")
         await take(chromium, demo, folder / "page-pod.png", pod, 1280, 840, "light")
         await take(chromium, demo, folder / "page-phone.png", "", 360, 1200, "light")
         await take(chromium, demo, folder / "page-phone-dark.png", "?view=idle", 360, 900, "dark")
