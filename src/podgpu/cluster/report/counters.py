@@ -95,17 +95,21 @@ class CounterKey(NamedTuple):
 
 def card_of(labels: Mapping[str, str]) -> CardKey | None:
     """Return None where the labels name no card: it is not podgpu's own series."""
-    labels = own_labels(labels)
+    return _card(own_labels(labels))
+
+
+def _card(labels: Mapping[str, str]) -> CardKey | None:
     node, uuid = labels.get("node", ""), labels.get("uuid", "")
     return CardKey(labels.get("cluster", ""), node, uuid) if node and uuid else None
 
 
 def counter_of(family: CounterFamily, labels: Mapping[str, str]) -> CounterKey | None:
-    card = card_of(labels)
+    labels = own_labels(labels)
+    card = _card(labels)
     if card is None:
         return None
+    get = labels.get
     if family.scope is CounterScope.CONTAINER:
-        labels = own_labels(labels)
-        names = (labels.get(name, "") for name in ("mig", "namespace", "pod", "container"))
+        names = get("mig", ""), get("namespace", ""), get("pod", ""), get("container", "")
         return CounterKey(card, family.scope, family.measure, *names)
-    return CounterKey(card, family.scope, family.measure, reason=labels.get("reason", ""))
+    return CounterKey(card, family.scope, family.measure, reason=get("reason", ""))
