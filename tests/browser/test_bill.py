@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from podgpu.cli._output import FOR_PEOPLE
 from podgpu.model import Coverage, GpuCoverage, Statement, StatementLine
+from podgpu.model.statement import total_of
 from podgpu.views.statement import report_table
 from tests.browser.chromium import Browser, Page
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
@@ -33,9 +34,14 @@ def line(kind: str, held: float | None, busy: float | None, cost: int | None, **
 
 def bill(by: str, *groups: str) -> Statement:
     sums = [(1210.5, 904.25), (620.0, 31.125), (96.75, 120.5), (3.5, 0.0)]
-    lines = [
+    lines: list[StatementLine] = [
         line("group", held, busy, round(held * 350), **{by: name})
         for name, (held, busy) in zip(groups, sums, strict=False)
+    ]
+    lines += [
+        line("unattributed", None, 1.5, None),
+        line("free", 913.125, None, 319_594),
+        line("unseen", 15.0, None, 5250),
     ]
     seen = GpuCoverage(
         cluster="", node="gpu-node-001", uuid="GPU-1", model="H200", coverage=Coverage(seen_us=2900 * HOUR)
@@ -54,13 +60,8 @@ def bill(by: str, *groups: str) -> Statement:
         start=START,
         end=START + 1_326_600,
         by=(by,),
-        lines=(
-            *lines,
-            line("unattributed", None, 1.5, None),
-            line("free", 913.125, None, 319_594),
-            line("unseen", 15.0, None, 5250),
-        ),
-        total=line("total", 2858.875, 1057.375, 1_000_606),
+        lines=tuple(lines),
+        total=total_of(lines),
         currency="EUR",
         gpus=6,
         coverage=Coverage(seen_us=2950 * HOUR, unseen_us=15 * HOUR),
