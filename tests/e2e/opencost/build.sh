@@ -21,5 +21,5 @@ fi
 cd "$home/source"
 # A large table that it embeds, and reads for estimates of carbon alone. Some mirrors leave it out.
 [ -s pkg/carbon/carbonlookupdata.csv ] || echo provider,region,instanceType,carbon >pkg/carbon/carbonlookupdata.csv
-go build -p 2 -trimpath -buildvcs=false -o "$home/opencost" ./cmd/costmodel
+go build -p 2 -buildvcs=false -o "$home/opencost" ./cmd/costmodel
 echo "$version" >"$home/.built"
