@@ -65,7 +65,9 @@ class Maker:
         jump = (0.0, 0.0, 0.0)
         if random.random() < 0.3:
             begins = self._inside()
-            jump = begins, begins + HOUR, random.choice((-1, 1)) * random.randrange(60, 2000)
+            # What an agent counted that ended while samples were refused, nobody could know.
+            if not any(begins - HOUR < edge < begins + 2 * HOUR for agent in agents for edge in agent):
+                jump = begins, begins + HOUR, random.choice((-1, 1)) * random.randrange(60, 2000)
         node = MonthNode(name, (there[0], there[1]), tuple(agents), random.randrange(month.interval), jump)
         month.nodes.append(node)
         for number in range(random.choice((1, 1, 2))):

@@ -175,9 +175,16 @@ class Month:
         parts = (common(stretches, [side]) for side in ((0.0, cut), (cut, self.end)))
         return sum((end - begin) / HOUR * self.price(model, begin) for part in parts for begin, end in part)
 
-    def edges(self, tenant: Tenant, period: Stretch) -> int:
-        """At how many moments of its time up to one scrape interval is not known."""
-        return 2 * len(self.held(tenant, period))
+    def edges(self, tenant: Tenant, period: Stretch) -> float:
+        """At how many moments of its time up to one scrape interval is not known.
+
+        If its last counters were shown when the store began to take samples again, it may have them, or not.
+        """
+        gone = tenant.ends + GRACE
+        near = [blind for blind in self.blind if min(abs(gone - edge) for edge in blind) <= 2 * self.interval]
+        # What it had right before the period may be scraped within it.
+        pieces = len(self.held(tenant, period)) or int(0 <= period[0] - tenant.ends <= self.interval)
+        return 2 * pieces + sum(2 + length([blind]) / self.interval for blind in near)
 
     def coverage(self) -> dict[tuple[str, str], Truth]:
         period = self.start, self.end
