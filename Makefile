@@ -160,7 +160,7 @@ test-kubernetes: $(READY) ## install the chart and the manifests on a real API s
 
 test-opencost: $(READY) ## build OpenCost from its source, and compare its GPU costs with podgpu report; needs Go
 	nice tests/e2e/opencost/build.sh
-	PODGPU_OPENCOST=$(CURDIR)/build/opencost/opencost $(BIN)/python -m pytest -q tests/e2e/test_opencost.py
+	PODGPU_OPENCOST=$(CURDIR)/build/opencost/opencost $(BIN)/python -m pytest -q tests/e2e/check_opencost.py
 
 # ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap

@@ -19,7 +19,7 @@ ELSEWHERE: Mapping[str, str] = {
     r"openssl |curl .*--cacert|podgpu demo --web\.config\.file": "tests/e2e/test_serving.py",
     r"OTEL_\S+ podgpu agent": "tests/push/test_process.py",
     r"pip install \.$|/opt/podgpu/bin/pip install \.$|python3 -m venv ": "tests/package/test_package.py",
-    r"\s*helm upgrade --install opencost ": "tests/e2e/test_opencost.py",
+    r"\s*helm upgrade --install opencost ": "tests/e2e/check_opencost.py",
     r"helm upgrade ": "tests/deploy/test_install_page.py",
     r"kubectl apply -f deploy/manifests/": "tests/deploy/test_manifests.py",
     r"curl .*/-/release": "tests/agent/whole/test_faults.py",
