@@ -67,7 +67,7 @@ def heading(statement: Statement) -> tuple[str, str]:
 
 
 def _price_list(statement: Statement) -> list[str]:
-    return [f"{model} {price:.12g}" for model, price in statement.prices.items()]
+    return [f"{model} {price}" for model, price in statement.prices.items()]
 
 
 def report_notes(statement: Statement) -> list[str]:

@@ -42,6 +42,8 @@ async def serving(stub: StubStore, tls: ssl.SSLContext | None = None) -> AsyncIt
     try:
         yield stub
     finally:
+        for _ in range(20):  # a connection that was accepted just now must be made before it can be closed
+            await asyncio.sleep(0)
         await runner.cleanup()
 
 
