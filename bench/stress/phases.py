@@ -118,8 +118,8 @@ async def documents(port: int) -> None:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 for paths in (path, "/container/metrics") * 50:
                     writer.write(_GET.format(paths, "Accept-Encoding: gzip\r\n").encode())
-                    head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                    await reader.readexactly(int(head.partition("Content-Length: ")[2].partition("\r")[0]))
+                    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                    await reader.readexactly(int(head.partition("content-length: ")[2].partition("\r")[0]))
                     await asyncio.sleep(0.1)
                 writer.close()
 
@@ -187,8 +187,8 @@ async def _connected(port: int, source: str) -> AsyncIterator[Wire]:
 async def _answered(wire: Wire, path: str, fields: str = "") -> None:
     reader, writer = wire
     writer.write(_GET.format(path, fields).encode())
-    head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    await reader.readexactly(int(head.partition("Content-Length: ")[2].partition("\r")[0]))
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    await reader.readexactly(int(head.partition("content-length: ")[2].partition("\r")[0]))
 
 
 def _by_password(word: str) -> str:
