@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = 20.0
+PATIENCE = 90.0
 LOOK_SECONDS = 0.03
 _FLAGS = (
     "--headless=new",
