@@ -93,6 +93,7 @@ class StatementBuilder:
         self._period = period
         self._grouping = grouping
         self._terms = terms
+        self.slots = tuple(_slots(period, terms))
         self._models: dict[CardKey, str] = {}
         self._pods: PodFacts = {}
         self._open: dict[CardKey, CardCounts] = defaultdict(CardCounts)
@@ -100,16 +101,6 @@ class StatementBuilder:
         self._by_period: dict[float, Rows] = defaultdict(lambda: defaultdict(_RowTotals))
         self._seen_us: dict[CardKey, int] = defaultdict(int)
         self._inputs: dict[CounterKey, int] = defaultdict(int)
-
-    @property
-    def slots(self) -> Iterator[Stretch]:
-        start, end = self._period
-        length = HOUR if self._terms.basis is Basis.GREATER else self._terms.period_seconds
-        edges = {start, end, *(self._terms.prices.changed_at if self._terms.prices else ())}
-        if length:
-            edges.update(at * length for at in range(int(start // length), int(end // length) + 1))
-        within = sorted(at for at in edges if start <= at <= end)
-        return pairwise(within)
 
     def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
         self._models.update(part.models)
@@ -131,10 +122,12 @@ class StatementBuilder:
         """Divide what was counted in the slot among the rows."""
         for card, counts in self._open.items():
             self._seen_us[card] += counts.seen_us
+            price = self._price(self._models.get(card, ""), slot[0])
+            paid = charges(counts, self._terms.basis)
             for rows in self._rows_of(slot[0]):
                 _count(rows, card, counts)
-                for key, amount in charges(counts, self._terms.basis).items():
-                    rows[key].charge(amount, self._price(self._models.get(card, ""), slot[0]))
+                for key, amount in paid.items():
+                    rows[key].charge(amount, price)
         self._open.clear()
 
     def _rows_of(self, at: float) -> list[Rows]:
@@ -189,13 +182,12 @@ class StatementBuilder:
         """Add what was not seen, and the moments at the edges of the period that no scrape lies in."""
         start, end = self._period
         edge_us = own.seen_us - self._seen_us[card]
-        stretches = [("unseen", stretch) for stretch in own.unseen]
-        for kind, (begins, ends) in stretches:
+        for begins, ends in own.unseen:
             for slot in self.slots:
                 within = max(begins, slot[0]), min(ends, slot[1])
                 if within[0] < within[1]:
                     amount = microseconds(within[1]) - microseconds(within[0])
-                    self._add_time(card, model, kind, slot[0], amount)
+                    self._add_time(card, model, "unseen", slot[0], amount)
         if edge_us > 0:
             self._add_time(card, model, "free", max(start, end - 0.001), edge_us)
 
@@ -325,6 +317,15 @@ class StatementBuilder:
             sorted(seen),
         ]
         return hashlib.sha256(msgspec.json.encode(whole, order="deterministic")).hexdigest()
+
+
+def _slots(period: Stretch, terms: StatementTerms) -> Iterator[Stretch]:
+    start, end = period
+    length = HOUR if terms.basis is Basis.GREATER else terms.period_seconds
+    edges = {start, end, *(terms.prices.changed_at if terms.prices else ())}
+    if length:
+        edges.update(at * length for at in range(int(start // length), int(end // length) + 1))
+    return pairwise(sorted(at for at in edges if start <= at <= end))
 
 
 def _count(rows: Rows, card: CardKey, counts: CardCounts) -> None:
