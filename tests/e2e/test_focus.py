@@ -84,6 +84,15 @@ def test_the_rows_add_up_to_the_price_of_the_gpus(written: str) -> None:
     }
 
 
+def test_a_row_without_hours_has_no_price_of_an_hour(written: str) -> None:
+    for row in rows_of(written):
+        if row["x_Row"] in ("unattributed", "unbooked"):
+            assert (row["ConsumedQuantity"], row["ListUnitPrice"]) == ("", "")
+        elif row["ConsumedQuantity"]:
+            paid = Decimal(row["ConsumedQuantity"]) * Decimal(row["ListUnitPrice"])
+            assert abs(paid - Decimal(row["ListCost"])) < Decimal("0.000001")
+
+
 def judged(page: str, folder: Path) -> str:
     file = folder / "focus.csv"
     file.write_text(page)

@@ -57,11 +57,12 @@ def focus_rows(statement: Statement) -> Iterator[dict[str, str | None]]:
 
 def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine) -> dict[str, str | None]:
     cost = Decimal(line.cost_units or 0).scaleb(-statement.digits)
-    hours = Decimal(line.held_us or 0) / _HOUR
-    unit_price = (cost / hours).quantize(_PRECISION).normalize() if hours else Decimal(0)
+    # A row of what nobody held has no hours, and so no price of one.
+    hours = Decimal(line.held_us) / _HOUR if line.held_us else None
+    unit_price = None if hours is None else _plain(cost / hours)
     name = "/".join(line.group.values()) if line.kind == "group" else STATEMENT_ROWS[line.kind][0]
     account = line.group.get("cluster") or "podgpu"
-    money, amount = f"{cost:f}", f"{hours.quantize(_PRECISION).normalize():f}"
+    money, amount = f"{cost:f}", None if hours is None else _plain(hours)
     return {
         "BilledCost": money,
         "BillingAccountId": account,
@@ -80,11 +81,11 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "ConsumedQuantity": amount,
         "ConsumedUnit": UNIT,
         "ContractedCost": money,
-        "ContractedUnitPrice": f"{unit_price:f}",
+        "ContractedUnitPrice": unit_price,
         "EffectiveCost": money,
         "InvoiceIssuerName": "podgpu",
         "ListCost": money,
-        "ListUnitPrice": f"{unit_price:f}",
+        "ListUnitPrice": unit_price,
         "PricingCategory": "Standard",
         "PricingQuantity": amount,
         "PricingUnit": UNIT,
@@ -120,6 +121,10 @@ def _description(statement: Statement, line: StatementLine, name: str) -> str:
     if line.kind == "group":
         return f"GPUs of {name}, by {statement.basis}"
     return f"{name}: {STATEMENT_ROWS[line.kind][1]}"
+
+
+def _plain(number: Decimal) -> str:
+    return f"{number.quantize(_PRECISION).normalize():f}"
 
 
 def _time(at: float) -> str:
