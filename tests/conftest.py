@@ -47,6 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.alone)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes get no id of their own: what `gzip` writes depends on the time, and two processes must collect the same tests."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files; review the diff")
     parser.addoption(
