@@ -113,6 +113,14 @@ def test_a_gap_in_the_sequence_is_lost_time() -> None:
     assert log.slices == (Slice(8, 4000, 5000),)
 
 
+def test_lost_time_that_goes_on_in_the_next_log_is_told_once() -> None:
+    builder = played(*TWO[:4])
+    builder.feed(record(START, 7, 6000, sequence=200), 0)
+    first, second = cut(builder, 4000), cut(builder, 7000)
+    assert first.lost == (Span(3000, 4000),)
+    assert second.lost == (Span(4000, 6000),)
+
+
 def test_the_sequence_goes_on_after_65535() -> None:
     builder = played(*TWO, first=65533)
     assert not builder.counts["lost_records"]

@@ -215,7 +215,9 @@ class SliceBuilder:
 
     def _lost_until(self, until: int, ahead: int) -> list[Span]:
         ready = [
-            Span(span.begin_ns - ahead, span.end_ns - ahead) for span in self._lost if span.begin_ns < until
+            Span(span.begin_ns - ahead, min(span.end_ns, until) - ahead)
+            for span in self._lost
+            if span.begin_ns < until
         ]
         self._lost = _after(self._lost, until)
         return ready
