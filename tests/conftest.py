@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Bytes get no id of their own: what `gzip` writes depends on the time, and two processes must collect the same tests."""
+    """Bytes get no id of their own: what `gzip` writes depends on the time; all processes collect the same tests."""
     return argname if isinstance(val, bytes) else None
 
 
