@@ -89,6 +89,10 @@ QUANTITIES: Mapping[str, QuantityFormat] = {
         ),
         zero=Step(" J"),
     ),
+    "frequency": QuantityFormat((Step(" MHz", 1e6),), zero=Step(" MHz")),
+    "rate": QuantityFormat(
+        (Step(" kB/s", 1e3, 0, 1000), Step(" MB/s", 1e6, 0, 1000), Step(" GB/s", 1e9, 1)), zero=Step(" kB/s")
+    ),
     "temperature": QuantityFormat((Step(" °C"),), zero=Step(" °C")),
     "duration": QuantityFormat(
         (
@@ -198,6 +202,18 @@ duration = partial(write, "duration")  # `42 ms`, `2.1 s`, `12 s`, `5 min`, `3 h
 age = partial(write, "age")  # a duration for a narrow column: `42s`, `35m`, `12h`, `9d`
 times = partial(write, "times")  # `2x`
 integer = partial(write, "count")
+
+
+def part_of(quantity: str, part: Number, total: Number) -> str:
+    """Write `691 of 700 W`: a unit that both have is written once."""
+    is_alike = (
+        _known(part) and _known(total) and (part == 0 or _unit(quantity, part) == _unit(quantity, total))
+    )
+    return f"{bare(quantity, part) if is_alike else write(quantity, part)} of {write(quantity, total)}"
+
+
+def _unit(quantity: str, value: float) -> str:
+    return _step(QUANTITIES[quantity], value)[0].unit
 
 
 def gib_of(used: Number, total: Number) -> str:

@@ -135,7 +135,7 @@ async def test_what_is_wrong_is_said_with_what_to_do(chromium: Browser) -> None:
         assert levels == [problem["severity"] == "critical" for problem in problems]
         lost = next(problem for problem in problems if problem["kind"] == "gpu_unreadable")
         link = await page.run("document.querySelector('.alert a').href")
-        assert f"q={lost['uuid']}" in link
+        assert f"gpu={lost['uuid']}" in link
 
 
 async def test_a_cluster_a_stale_node_and_a_silent_one(chromium: Browser) -> None:

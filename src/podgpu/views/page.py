@@ -12,6 +12,7 @@ import msgspec
 from podgpu.insight.tenants import EVIDENCE
 from podgpu.model import Snapshot
 from podgpu.numbers import TABLE, duration, moment
+from podgpu.views import card_facts
 from podgpu.views.format import MEANINGS, REASONS, STATEMENT_ROWS
 from podgpu.views.table import table
 from podgpu.views.text import line
@@ -116,6 +117,7 @@ def words_script() -> bytes:
         "meanings": MEANINGS,
         "evidence": EVIDENCE,
         "statement_rows": STATEMENT_ROWS,
+        "card_facts": card_facts.WORDS,
         "numbers": TABLE,
     }
     return b"export const words = " + msgspec.json.encode(words) + b";\n"

@@ -10,7 +10,7 @@ export const SORTS = {
   bill: { "": "" },
 };
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
-const NAMES = ["view", "q", ...FACETS, "sort", "by", "pod", "period"];
+const NAMES = ["view", "q", ...FACETS, "sort", "by", "pod", "gpu", "period"];
 
 export class Address {
   constructor(onChange) {

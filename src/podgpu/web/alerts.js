@@ -6,7 +6,7 @@ import { count, integer } from "./numbers.js";
 const SHOWN = 4; // problems before the rest is folded
 
 /** Where to look: the pod, the card or the node. */
-const linkOf = ({ pod, uuid, node }) => (pod ? ["why", { pod }] : uuid ? ["show", { view: "gpus", q: uuid }] : node ? ["show", { view: "gpus", node }] : null);
+const linkOf = ({ pod, uuid, node }) => (pod ? ["why", { pod }] : uuid ? ["show", { view: "gpus", gpu: uuid }] : node ? ["show", { view: "gpus", node }] : null);
 
 /** The list, and a polite voice that only speaks when there are new ones. */
 export class Alerts {

@@ -1,4 +1,4 @@
-// podgpu's page: one document, views of it, the bill where there is a store, and a page for each pod.
+// podgpu's page: one document, views of it, the bill where there is a store, and a page for each pod and each GPU.
 
 import { Address, FACETS, filterOf } from "./address.js";
 import { Alerts } from "./alerts.js";
@@ -7,6 +7,7 @@ import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
 import { h, write } from "./dom.js";
 import { Feed } from "./feed.js";
+import { gpuPage } from "./gpu.js";
 import * as byGpu from "./gpus.js";
 import { History } from "./history.js";
 import * as byIdle from "./idle.js";
@@ -38,7 +39,7 @@ class App {
     this.address = new Address(() => this.go());
     this.header = new Header();
     this.tiles = new Tiles();
-    const link = (changes) => this.address.link({ pod: "", ...changes });
+    const link = (changes) => this.address.link({ pod: "", gpu: "", ...changes });
     this.alerts = new Alerts((changes) => this.address.link({ ...blank(), ...changes }));
     this.controls = new Controls(this.address);
     this.bill = new Bill(this.address, () => this.draw());
@@ -52,10 +53,12 @@ class App {
       link,
       fits: (tenant) => this.filter.fits(tenant),
     };
+    const rows = { ...tools, link: (id) => link({ pod: id }), linkGpu: (uuid) => link({ gpu: uuid }) };
+    this.bars = byGpu.gpuRows({ ...rows, at: () => byGpu.measure(this.pod.clientWidth - 2), fits: () => true })();
     this.list = new List(
       {
         node: byGpu.nodeRow,
-        gpu: byGpu.gpuRows({ ...tools, link: (id) => link({ pod: id }) }),
+        gpu: byGpu.gpuRows(rows),
         work: byWorkload.workRows(tools),
         idle: byIdle.idleRows(tools),
       },
@@ -90,17 +93,22 @@ class App {
     const view = { g: "gpus", w: "workloads", i: "idle", b: this.model.hasStore && "bill" }[event.key];
     if (event.key === "/") {
       event.preventDefault();
-      if (this.address.pod || this.address.view === "bill") this.address.go({ pod: "", view: this.address.view === "bill" ? "gpus" : this.address.view });
+      if (this.detail || this.address.view === "bill") this.address.go({ pod: "", gpu: "", view: this.address.view === "bill" ? "gpus" : this.address.view });
       this.controls.focus();
-    } else if (view) this.address.go({ view, pod: "", sort: "" });
-    else if (event.key === "Escape" && this.address.pod) this.address.go({ pod: "" });
+    } else if (view) this.address.go({ view, pod: "", gpu: "", sort: "" });
+    else if (event.key === "Escape" && this.detail) this.address.go({ pod: "", gpu: "" });
+  }
+
+  /** The pod or the GPU that has the page for itself. */
+  get detail() {
+    return this.address.pod || this.address.gpu;
   }
 
   /** Show what the address says, from its top. */
   go() {
-    const was = this.shownPod;
+    const was = this.shown;
     this.draw();
-    if (this.address.pod && was !== this.address.pod) {
+    if (this.detail && was !== this.detail) {
       scrollTo(0, 0);
       this.pod.querySelector("h2")?.focus({ preventScroll: true });
     }
@@ -112,7 +120,7 @@ class App {
     this.model.read(document_);
     clearTimeout(this.timer);
     this.due ??= this.arrived + LATEST_MS;
-    const wait = this.shownPod !== undefined && this.model.isCluster ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
+    const wait = this.shown !== undefined && this.model.isCluster ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
     this.timer = setTimeout(() => requestAnimationFrame(() => this.draw()), wait);
     if (!document.documentElement.dataset.app) {
       document.documentElement.dataset.app = "on";
@@ -128,13 +136,16 @@ class App {
   }
 
   resize() {
+    if (this.shown && this.pod.clientWidth !== this.detailWidth) {
+      this.detailWidth = this.pod.clientWidth;
+      this.draw();
+    }
     const width = this.list.element.clientWidth;
     if (!width || width === this.width) return;
     this.width = width;
     this.sizes = byGpu.measure(width);
     this.sizes.work = this.sizes.isNarrow ? Math.floor((width - 28 - 12) / 2) : Math.floor((width - 28 - 260 - 90 - 80 - 4 * 18) / 2);
-    const { style } = this.overview;
-    for (const [name, size] of Object.entries({ memory: this.sizes.memory, busy: this.sizes.busy, power: this.sizes.power, work: this.sizes.work })) style.setProperty(`--${name}`, `${size}px`);
+    size(this.overview, this.sizes);
     if (this.model.document) this.draw();
   }
 
@@ -148,11 +159,11 @@ class App {
     }
     this.tick();
     this.drawBanners();
-    document.title = `${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${address.pod || model.name}`;
-    this.overview.hidden = Boolean(address.pod);
-    this.pod.hidden = !address.pod;
-    this.shownPod = address.pod;
-    if (address.pod) this.drawPod();
+    document.title = `${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${this.detail || model.name}`;
+    this.overview.hidden = Boolean(this.detail);
+    this.pod.hidden = !this.detail;
+    this.shown = this.detail;
+    if (this.detail) this.drawDetail();
     else this.drawOverview();
     this.drawFoot();
   }
@@ -207,13 +218,29 @@ class App {
     return [items ? "" : empty, view.noteOf?.(answers)].filter(Boolean).join(" ");
   }
 
-  drawPod() {
-    const { address, model } = this;
+  drawDetail() {
     const open = document.activeElement;
     const hadFocus = this.pod.contains(open) && open.tagName === "H2";
-    const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
-    this.pod.replaceChildren(podPage(address.pod, { model, history: this.history, past: this.past, period: address.period, linkPeriod, colours: this.colours, back: address.link({ pod: "", period: "" }), more: model.isCluster ? this.evidence : null }));
+    this.pod.replaceChildren(this.address.pod ? this.podPage() : this.gpuPage());
     if (hadFocus) this.pod.querySelector("h2").focus({ preventScroll: true });
+  }
+
+  podPage() {
+    const { address, model, history } = this;
+    const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
+    const linkGpu = (uuid) => address.link({ pod: "", gpu: uuid, period: "" });
+    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster ? this.evidence : null });
+  }
+
+  gpuPage() {
+    const { address, model, history } = this;
+    const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars" }, this.bars.element));
+    size(this.pod, byGpu.measure(this.pod.clientWidth - 2));
+    return gpuPage(address.gpu, { model, history, bars, back: this.back, link: (changes) => address.link(changes), more: model.isCluster ? this.evidence : null });
+  }
+
+  get back() {
+    return this.address.link({ pod: "", gpu: "", period: "" });
   }
 
   drawBanners() {
@@ -236,6 +263,11 @@ class App {
   }
 }
 
-const blank = () => ({ q: "", sort: "", pod: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
+/** Tell the styles how wide the bars are. */
+function size({ style }, sizes) {
+  for (const name of ["memory", "busy", "power", "work"]) style.setProperty(`--${name}`, `${sizes[name] ?? 0}px`);
+}
+
+const blank = () => ({ q: "", sort: "", pod: "", gpu: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
 
 new App(document.getElementById("app"));

@@ -75,18 +75,20 @@ export function nodeRow() {
 /** A tenant's colour is its namespace's; who holds and does not work is an outline. */
 const lookOf = (tenant, colours) => `${colours.of(tenant)}${tenant.isIdle ? " idle" : ""}`;
 
-/** Make rows of GPUs. `at()` gives the sizes of now, `link(id)` a pod's address, `fits` dims who is not meant. */
-export function gpuRows({ colours, at, link, fits }) {
+/** Make rows of GPUs. `at()` gives the sizes of now, `link(id)` a pod's address, `linkGpu(uuid)` a card's, `fits` dims who is not meant. */
+export function gpuRows({ colours, at, link, linkGpu, fits }) {
   return () => {
     const title = h("b");
+    const open = h("a", { class: "number" }, title);
     const tags = h("span", { class: "tags" });
     const heat = h("small", { class: "dim" });
     const bars = { memory: new Bar("memory", "Memory"), busy: new Bar("busy", "Busy"), power: new Bar("power", "Power") };
     const notice = h("div", { class: "notice" });
-    const element = h("div", { class: "gpu" }, h("div", { class: "who" }, title, heat, tags), ...Object.values(bars).map((one) => one.element), notice);
+    const element = h("div", { class: "gpu" }, h("div", { class: "who" }, open, heat, tags), ...Object.values(bars).map((one) => one.element), notice);
     return {
       element,
       update({ gpu, isAlone }) {
+        open.href = linkGpu(gpu.uuid);
         write(title, isAlone ? `${gpu.node.name} · ${gpu.index}` : String(gpu.index));
         drawTags(tags, gpu);
         write(heat, known(gpu.celsius) ? celsius(gpu.celsius) : "");
@@ -109,7 +111,7 @@ export function gpuRows({ colours, at, link, fits }) {
   };
 }
 
-function lostText(gpu) {
+export function lostText(gpu) {
   const was = gpu.tenants.map((one) => one.id).join(", ");
   return `${gpu.fault.reason.replaceAll("_", " ")}${gpu.fault.detail ? `: ${gpu.fault.detail}` : ""}${was ? ` · held by ${was}` : ""}`;
 }

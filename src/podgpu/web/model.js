@@ -94,6 +94,7 @@ function makeGpu(card, node) {
     watts: card.use?.watts,
     wattsLimit: values.get("power_limit_watts"),
     celsius: values.get("temperature_celsius"),
+    source: card,
   };
   gpu.states = statesOf(gpu);
   gpu.text = `${place}\n${tenants.map((one) => `${one.id}\n${one.kind}\n${one.workload}\n${one.container}`).join("\n")}`.toLowerCase();

@@ -17,14 +17,17 @@ export class Evidence {
     this.kept = new Map();
   }
 
-  /** The tenant with everything that its node knows of it, as far as it is here. */
-  of({ gpu, tenant }) {
-    const { name } = gpu.node;
+  /** The card with everything that its node knows of it, as far as it is here. */
+  card({ uuid, node: { name } }) {
     const kept = this.kept.get(name);
     if (!kept || Date.now() - kept.at > REFRESH) this.#ask(name, kept?.snapshot);
-    const card = kept?.snapshot?.cards.find((one) => one.gpu.uuid === gpu.uuid);
+    return kept?.snapshot?.cards.find((one) => one.gpu.uuid === uuid);
+  }
+
+  /** The same of a tenant. */
+  of({ gpu, tenant }) {
     const { container } = tenant.source;
-    return card?.tenants.find((one) => (one.mig ?? "") === tenant.mig && one.container.pod === container.pod && one.container.namespace === container.namespace && one.container.container === container.container);
+    return this.card(gpu)?.tenants.find((one) => (one.mig ?? "") === tenant.mig && one.container.pod === container.pod && one.container.namespace === container.namespace && one.container.container === container.container);
   }
 
   async #ask(name, before) {
@@ -114,13 +117,19 @@ const place = ({ gpu, tenant }) => {
   return [`${gpu.node.name} · GPU ${gpu.index}`, shortModel(gpu.model), slice && `slice ${slice.profile}`].filter(Boolean).join(" · ");
 };
 
-function evidence(one, full) {
-  const rows = numbersOf(one).map(([what, value, how]) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "value" }, value), h("td", { class: "how" }, how)));
+/** Lines of [what, value, how it is known]. */
+export function factTable(lines, last = "How it is known") {
+  const rows = lines.map(([what, value, how]) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "value" }, value), h("td", { class: "how" }, how)));
+  return h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["What", "Value", last].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows));
+}
+
+/** A tenant on a card, under that heading: its numbers, how they are known, and its processes. */
+export function evidence(one, heading, full) {
   return h(
     "section",
     { class: "box" },
-    h("h3", {}, place(one), h("span", { class: "dim" }, ` container ${one.tenant.container}`)),
-    h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["What", "Value", "How it is known"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)),
+    h("h3", {}, heading, h("span", { class: "dim" }, ` container ${one.tenant.container}`)),
+    factTable(numbersOf(one)),
     one.gpu.node.origin === "store" ? elsewhere(one) : processes(full?.processes ?? one.tenant.source.processes ?? []),
   );
 }
@@ -178,7 +187,7 @@ function periods(chosen, link) {
 }
 
 /** Fill the page of the pod of that id. */
-export function podPage(id, { model, history, past, period, colours, back, linkPeriod, more }) {
+export function podPage(id, { model, history, past, period, colours, back, linkGpu, linkPeriod, more }) {
   const places = placesOf(model.gpus, id);
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
@@ -193,7 +202,7 @@ export function podPage(id, { model, history, past, period, colours, back, linkP
     h("div", { class: "over" }, h("h3", {}, period ? "From the store" : "The last hour, as this page saw it"), linkPeriod ? periods(period, linkPeriod) : null),
     charts(history.pods.get(id), period && linkPeriod ? past.of(id, period) : undefined, topsOf(places), look),
     h("h3", {}, "Its numbers, and how they are known"),
-    ...places.map((one) => evidence(one, one.gpu.node.origin === "store" ? undefined : more?.of(one))),
+    ...places.map((one) => evidence(one, h("a", { href: linkGpu(one.tenant.mig || one.gpu.uuid) }, place(one)), one.gpu.node.origin === "store" ? undefined : more?.of(one))),
     places.every(({ gpu }) => gpu.node.origin === "store") ? null : h("p", { class: "dim" }, "The whole chain of evidence: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
   );
 }

@@ -1,0 +1,76 @@
+"""The page of a GPU and of a MIG instance, in a real browser."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from podgpu.model import Card, Instance
+from podgpu.views import json
+from podgpu.views.card_facts import facts_of
+from tests.browser.chromium import Browser
+from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+TOPICS = """Object.fromEntries([...document.querySelectorAll('.topics .box')].map(box => [
+    box.querySelector('h3').textContent,
+    [...box.querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.textContent))]))"""
+TENANTS = "[...document.querySelectorAll('.gpupage .box h3 a')].map(one => one.textContent)"
+
+
+def written(owner: Card | Instance) -> dict[str, list[list[str]]]:
+    return {topic: [list(line) for line in lines] for topic, lines in facts_of(owner.readings).items()}
+
+
+def cards_of(document: Document) -> tuple[Card, ...]:
+    return json.decode(msgspec.json.encode(document)).cards
+
+
+def pods_on(card: Any, mig: str = "") -> set[str]:
+    refs = [tenant["container"] for tenant in card["tenants"] if not mig or tenant["mig"] == mig]
+    return {f"{ref['namespace']}/{ref['pod']}" for ref in refs}
+
+
+async def test_a_card_opens_its_page_which_says_what_the_document_does(chromium: Browser) -> None:
+    document = await demo_document()
+    card = document["cards"][4]
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelectorAll('.gpu .number')[4].click()")
+        await page.until("document.querySelector('.gpupage') !== null")
+        assert await page.run("new URLSearchParams(location.search).get('gpu')") == card["gpu"]["uuid"]
+        shown = await page.run(TOPICS)
+        assert shown.pop("The card")[0] == ["UUID", card["gpu"]["uuid"], ""]
+        assert shown == written(cards_of(document)[4])
+        assert set(await page.run(TENANTS)) == pods_on(card)
+        assert await page.texts(".gpupage .bars .number") == ["4"]
+        await page.run("document.querySelector('.gpupage .box h3 a').click()")
+        await page.until("new URLSearchParams(location.search).get('pod') !== null")
+        assert await page.run("document.querySelector('.gpupage')") is None
+        assert page.complaints == []
+
+
+async def test_a_mig_instance_has_a_page_of_its_own(chromium: Browser) -> None:
+    document = await demo_document()
+    card = document["cards"][3]
+    instance = card["instances"][0]["mig"]
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(f"{url}?gpu={instance['uuid']}")
+        assert await page.text(".gpupage h2") == f"GPU 3 · {instance['profile']}"
+        shown = await page.run(TOPICS)
+        shown.pop("The card")
+        assert shown == written(cards_of(document)[3].instances[0])
+        assert set(await page.run(TENANTS)) == pods_on(card, instance["uuid"])
+        assert page.complaints == []
+
+
+async def test_a_card_of_a_cluster_and_one_that_is_not_there(chromium: Browser) -> None:
+    cluster = cluster_of(await demo_document(), 2)
+    async with staged(Script(cluster)) as url, chromium.page() as page:
+        await page.open(f"{url}?gpu=GPU-0001-4")
+        assert await page.text(".gpupage h2") == "GPU 4"
+        assert "gpu-node-002" in await page.text(".gpupage .title")
+        await page.open(f"{url}?gpu=GPU-0001-99")
+        assert "no such GPU" in await page.text(".podpage .empty")
+        assert page.complaints == []
