@@ -45,6 +45,7 @@ LOCKED: Object = {
         "config": {"login": {"server-name": "podgpu"}},
     },
 }
+USERS: Object = {"basic_auth_users": {"ada": f"$2y$05${'x' * 53}"}}
 
 
 def of_cluster(values: Object) -> list[Object]:
@@ -153,8 +154,7 @@ def test_it_logs_in_to_agents_with_what_they_ask_for() -> None:
 
 
 def test_a_password_is_read_where_agents_ask_for_one() -> None:
-    users = {"basic_auth_users": {"ada": "$2y$05$xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}}
-    values = {**LOCKED, "webConfig": users, "config": {}}
+    values = {**LOCKED, "webConfig": USERS, "config": {}}
     assert written(of_cluster(values))["login.password-file"] == "/etc/podgpu-login/password"
     own = {"enabled": True, "config": {"login.token-file": "/etc/mine/token"}}
     assert "login.password-file" not in written(of_cluster({**values, "cluster": own}))
@@ -170,7 +170,7 @@ def test_a_password_is_read_where_agents_ask_for_one() -> None:
             "Leave out cluster.config.cluster.via.",
         ),
         (
-            {"cluster": {"enabled": True}, "config": {}, "webConfig": {"basic_auth_users": {"ada": "x"}}},
+            {"cluster": {"enabled": True}, "config": {}, "webConfig": USERS},
             "a Secret with a password",
         ),
     ],

@@ -54,6 +54,34 @@ ON = {"enabled": True}
             {"config": {"dcgm": {"timeout": "5s"}, "dcgm.timeout": "6s"}},
             "config.dcgm.timeout is given twice, once as a section and once with dots",
         ),
+        *(
+            (
+                {part: {"config": {key: text}}} if part else {"config": {key: text}},
+                f"{part and part + '.'}config.{said}",
+            )
+            for part, key, text, said in (
+                ("", "interval", "10m", "interval: 10m is out of range; choose 100ms to 5m."),
+                (
+                    "",
+                    "dcgm.max-bytes",
+                    "1GiB",
+                    "dcgm.max-bytes: 1GiB is out of range; choose 64KiB to 256MiB.",
+                ),
+                ("", "series.limit", "7", "series.limit: 7 is out of range; choose 100 to 10000000."),
+                (
+                    "cluster",
+                    "cluster.interval",
+                    "500ms",
+                    "cluster.interval: 500ms is out of range; choose 1s to 10m.",
+                ),
+                (
+                    "report",
+                    "prometheus.timeout",
+                    "0.5h",
+                    "prometheus.timeout: 0.5h is out of range; choose 1s to 10m.",
+                ),
+            )
+        ),
         (
             {"listeners": [{"port": 19400, "dialect": "dcgm"}]},
             "listeners: port 19400 is taken twice. Give each page a port of its own.",
@@ -106,7 +134,7 @@ def test_values_that_contradict_each_other_are_refused_with_the_reason(
     ],
 )
 def test_what_another_value_sets_cannot_be_set_below_config(key: str, instead: str) -> None:
-    said = chart.refusal({"config": {key: "x"}})
+    said = chart.refusal({"config": {key: ":1" if key == "web.listen-address" else "x"}})
     assert f"config.{key} cannot be set" in said and instead in said
 
 
@@ -140,6 +168,12 @@ def test_their_twins_that_do_not_contradict_are_taken(values: chart.Values) -> N
             {"config": {"source": "nmvl"}},
             "value must be one of 'nvml', 'dcgm', 'replay', 'nvml+dcgm', 'simulator'",
         ),
+        ({"config": {"interval": "fast"}}, "'fast' does not match pattern"),
+        ({"config": {"interval": 600}}, "maximum: got 600, want 300"),
+        ({"config": {"kube.api": "kubernetes"}}, "does not match pattern"),
+        ({"listeners": [{"port": 9400, "dialect": "dcmg"}]}, "value must be one of 'native', 'cadvisor'"),
+        ({"webConfig": {"tls_config": {}}}, "additional properties 'tls_config' not allowed"),
+        ({"webConfig": {"basic_auth_users": {"ada": "secret"}}}, "does not match pattern"),
         ({"port": 0}, "minimum: got 0, want 1"),
         ({"kubeletPath": "var/lib/kubelet"}, "does not match pattern"),
         ({"listeners": [{"port": 9400}]}, "missing property 'dialect'"),

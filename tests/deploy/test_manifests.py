@@ -56,7 +56,10 @@ def test_an_option_that_the_schema_does_not_know_is_reported(
     new = replace(OPTIONS["interval"], flag="--brand.new")
     monkeypatch.setitem(OPTIONS, "brand_new", new)
     assert main(["--check"]) == 1
-    assert capsys.readouterr().err == "deploy/helm/podgpu/values.schema.json is stale: run make chart\n"
+    assert capsys.readouterr().err.splitlines() == [
+        "deploy/helm/podgpu/values.schema.json is stale: run make chart",
+        "deploy/helm/podgpu/files/ranges.yaml is stale: run make chart",
+    ]
 
 
 def test_a_changed_privilege_is_reported(

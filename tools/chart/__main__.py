@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from tools.chart import PROJECT, copies, manifests, privileges, schema
+from tools.chart import PROJECT, copies, manifests, option_schema, privileges, schema
 
 Page = tuple[Path, Callable[[], str]]
 # The manifests need helm, so that a test checks them and not --check.
 _PAGES: Sequence[Page] = (
     (schema.PATH, schema.text),
+    (option_schema.RANGES, schema.ranges),
     (privileges.PATH, privileges.text),
     *((copy, partial(original.read_text, encoding="utf-8")) for copy, original in copies.pages()),
 )

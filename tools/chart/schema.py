@@ -10,7 +10,9 @@ from podgpu.cli import cluster, report
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import spellings
 from podgpu.option import NOT_AN_AGENTS
-from tools.chart import CHART
+from podgpu.serve.guard.web_config import SUITES
+from podgpu.views.dialects import dialect_names
+from tools.chart import CHART, option_schema
 
 PATH = CHART / "values.schema.json"
 Schema = dict[str, Any]
@@ -25,7 +27,7 @@ _LISTENER: Schema = {
     "required": ["port", "dialect"],
     "properties": {
         "port": _PORT,
-        "dialect": {"type": "string", "pattern": "^[a-z0-9.-]+$"},
+        "dialect": {"enum": ["native", *dialect_names()]},
         "hostPort": _PORT,
         "scrape": {"type": "boolean"},
         "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$"},
@@ -35,6 +37,38 @@ _SERVICE: Schema = {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]}
 _CLUSTER_LISTENER: Schema = {
     **_LISTENER,
     "properties": {name: _LISTENER["properties"][name] for name in ("port", "dialect", "name")},
+}
+
+_TEXT: Schema = {"type": "string"}
+_TLS_VERSION: Schema = {"enum": ["TLS12", "TLS13"]}
+_WEB_CONFIG: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "tls_server_config": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                **dict.fromkeys(("cert_file", "key_file", "client_auth_type", "client_ca_file"), _TEXT),
+                "min_version": _TLS_VERSION,
+                "max_version": _TLS_VERSION,
+                "cipher_suites": {"type": "array", "items": {"enum": list(SUITES)}},
+            },
+        },
+        "http_server_config": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"headers": _FREE, "http2": {"enum": [False]}},
+        },
+        "basic_auth_users": {
+            "type": "object",
+            # Hashes of bcrypt; the agent takes costs from 4 to 16.
+            "additionalProperties": {
+                "type": "string",
+                "pattern": r"^\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}$",
+            },
+        },
+    },
 }
 
 # What a default cannot show: the values a field takes, and objects that Kubernetes or another operator defines.
@@ -47,6 +81,8 @@ _REFINED: Mapping[str, Schema] = {
     "cluster.probePort": _PORT_OR_NONE,
     "cluster.service.port": _PORT,
     "cluster.service.type": _SERVICE,
+    "webConfig": _WEB_CONFIG,
+    "cluster.webConfig": _WEB_CONFIG,
     "cluster.listeners": {"type": "array", "items": _CLUSTER_LISTENER},
     "cluster.replicas": {"type": "integer", "minimum": 0},
     "cluster.nodeSelector": _FREE,
@@ -102,6 +138,11 @@ def text() -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
+def ranges() -> str:
+    names = {*_of_agent(), *cluster.OPTIONS, *report.OPTIONS}
+    return option_schema.ranges(option for option, now in spellings() if now.name in names)
+
+
 def _object(values: Mapping[str, Any], above: str) -> Schema:
     properties = {name: _value(value, f"{above}{name}") for name, value in values.items()}
     return {"type": "object", "additionalProperties": False, "properties": properties}
@@ -121,21 +162,10 @@ def _key(flag: str) -> str:
 
 def _leaves(names: Collection[str]) -> dict[str, Schema]:
     return {
-        option.flag: {
-            "description": f"{option.help} Default: {option.default_text}",
-            **_kinds(option.choices),
-        }
+        option.flag: option_schema.of_option(option)
         for option, now in spellings()
         if option.flag != _NOT_IN_FILE and now.name in names
     }
-
-
-def _kinds(choices: tuple[str, ...]) -> Schema:
-    """YAML reads on and off as booleans, which the chart writes as words again."""
-    if choices:
-        switch = [True, False] if "on" in choices or "off" in choices else []
-        return {"enum": [*choices, *switch]}
-    return {"type": ["string", "number", "boolean", "array", "null"], "items": {"type": "string"}}
 
 
 def _section(keys: list[str], above: str) -> Schema:

@@ -24,10 +24,12 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class ValueParser(Generic[T]):
-    """Parses a kind of value, which help texts call `value_name`."""
+    """Parses a kind of value, which help texts call `value_name`. The bounds are text as a user would write it."""
 
     value_name: str
     parse: Callable[[str], T]
+    least: str = ""
+    most: str = ""
 
     def __call__(self, text: str) -> T:
         return self.parse(text)
@@ -37,7 +39,7 @@ path = ValueParser("PATH", Path)
 
 
 def duration(shortest: str, longest: str) -> ValueParser[float]:
-    """Parse to seconds. The bounds are text as a user would write it."""
+    """Parse to seconds."""
     return _within("DURATION", _seconds, shortest, longest)
 
 
@@ -48,7 +50,7 @@ def _within(value_name: str, parse: Callable[[str], N], least: str, most: str) -
             raise UserError(f"{text} is out of range; choose {least} to {most}")
         return value
 
-    return ValueParser(value_name, checked)
+    return ValueParser(value_name, checked, least, most)
 
 
 def _seconds(text: str) -> float:
@@ -58,13 +60,13 @@ def _seconds(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
-def factor(least: float, most: float) -> Callable[[str], float]:
+def factor(least: float, most: float) -> ValueParser[float]:
     def parse(text: str) -> float:
         if not _FACTOR.fullmatch(text) or not least <= float(text) <= most:
             raise UserError(f"{text!r} does not fit; write a number from {least:g} to {most:g}")
         return float(text)
 
-    return parse
+    return ValueParser("NUMBER", parse, f"{least:g}", f"{most:g}")
 
 
 def whole(least: int, most: int) -> ValueParser[int]:
@@ -73,7 +75,7 @@ def whole(least: int, most: int) -> ValueParser[int]:
             raise UserError(f"{text!r} does not fit; write a whole number from {least} to {most}")
         return int(text)
 
-    return ValueParser("NUMBER", parse)
+    return ValueParser("NUMBER", parse, str(least), str(most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def _address(text: str, wanted: str) -> "SplitResult":
 
 
 def size(least: str, most: str) -> ValueParser[int]:
-    """Parse to bytes. The bounds are text as a user would write it."""
+    """Parse to bytes."""
     return _within("SIZE", _bytes, least, most)
 
 

@@ -2,6 +2,9 @@
 
 {{- define "podgpu.refuseContradictions" -}}
 {{- $given := include "podgpu.given" . | fromJson -}}
+{{- include "podgpu.refuseOutOfRange" (dict "root" . "key" "config" "given" $given) -}}
+{{- include "podgpu.refuseOutOfRange" (dict "root" . "key" "cluster.config" "given" (include "podgpu.cluster.given" . | fromJson)) -}}
+{{- include "podgpu.refuseOutOfRange" (dict "root" . "key" "report.config" "given" (include "podgpu.report.given" . | fromJson)) -}}
 {{- include "podgpu.refuseOwnedKeys" (dict "given" $given) -}}
 {{- include "podgpu.refuseTwoScrapers" . -}}
 {{- include "podgpu.refuseClashingListeners" . -}}
@@ -16,6 +19,30 @@
 {{- include "podgpu.refuseLockedOutScrapers" . -}}
 {{- include "podgpu.cluster.refuseLockedOut" . -}}
 {{- include "podgpu.report.refuse" . -}}
+{{- end -}}
+
+{{/* dict "kind" DURATION, SIZE or NUMBER and "text" such as 500ms, whose form the schema has checked: the number in base units. */}}
+{{- define "podgpu.amount" -}}
+{{- $scales := dict
+    "DURATION" (dict "" 1.0 "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0)
+    "SIZE" (dict "" 1.0 "KiB" 1024.0 "MiB" 1048576.0 "GiB" 1073741824.0)
+    "NUMBER" (dict "" 1.0) -}}
+{{- $number := regexFind "^[0-9.]+" .text -}}
+{{- mulf (float64 $number) (get (get $scales .kind) (trimPrefix $number .text)) -}}
+{{- end -}}
+
+{{/* Texts such as 500ms, which a schema cannot compare. dict "root" $ "key" of the options "given" */}}
+{{- define "podgpu.refuseOutOfRange" -}}
+{{- range $name, $range := .root.Files.Get "files/ranges.yaml" | fromYaml -}}
+{{- with get $.given $name -}}
+{{- $amount := include "podgpu.amount" (dict "kind" $range.kind "text" .) | float64 -}}
+{{- $least := include "podgpu.amount" (dict "kind" $range.kind "text" $range.least) | float64 -}}
+{{- $most := include "podgpu.amount" (dict "kind" $range.kind "text" $range.most) | float64 -}}
+{{- if or (lt $amount $least) (gt $amount $most) -}}
+{{- fail (printf "%s.%s: %s is out of range; choose %s to %s." $.key $name . $range.least $range.most) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Options that other values set. */}}

@@ -25,10 +25,16 @@ labels:
 {{- if or .Values.report.prices .Values.report.existingPrices -}}yes{{- end -}}
 {{- end -}}
 
-{{/* The options of `podgpu report`, as its configuration file has them. */}}
-{{- define "podgpu.report.configFile" -}}
+{{/* What the user set, as JSON: full key to value. */}}
+{{- define "podgpu.report.given" -}}
 {{- $given := dict -}}
 {{- include "podgpu.flatten" (dict "from" .Values.report.config "above" "" "into" $given) -}}
+{{- toJson $given -}}
+{{- end -}}
+
+{{/* The options of `podgpu report`, as its configuration file has them. */}}
+{{- define "podgpu.report.configFile" -}}
+{{- $given := include "podgpu.report.given" . | fromJson -}}
 {{- $_ := set $given "prometheus.url" .Values.report.store -}}
 {{- if include "podgpu.report.hasPrices" . -}}{{- $_ := set $given "price" "/etc/podgpu-prices/prices.yaml" -}}{{- end -}}
 {{- $lines := list -}}
@@ -50,8 +56,7 @@ labels:
 {{- if and (eq .basis "energy") .prices (not .prices.kwh) -}}
 {{- fail "report.basis=energy needs a price of energy. Set report.prices.kwh." -}}
 {{- end -}}
-{{- $given := dict -}}
-{{- include "podgpu.flatten" (dict "from" .config "above" "" "into" $given) -}}
+{{- $given := include "podgpu.report.given" $ | fromJson -}}
 {{- range $key, $owner := dict "prometheus.url" "report.store" "price" "report.prices" -}}
 {{- if hasKey $given $key -}}
 {{- fail (printf "report.config.%s cannot be set: the chart sets it from %s. Remove it from report.config." $key $owner) -}}
