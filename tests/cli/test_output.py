@@ -41,6 +41,19 @@ def test_a_table_has_only_what_fits_and_wide_has_all(capsys: pytest.CaptureFixtu
     assert printed(capsys, "-o", "wide", "--no-headers") == "one     1024  a,b\n=cmd()     -\n"
 
 
+def test_a_pipe_gets_whole_names_and_a_terminal_the_ends_of_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"search/{'score-' * 20}kd5vt"
+    monkeypatch.setenv("COLUMNS", "40")
+    assert name in printed(capsys, rows=(Thing(name, 1),))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert (
+        printed(capsys, rows=(Thing(name, 1),))
+        == f"{'NAME':34}  SIZE\nsearch/score-score-score-sc…-kd5vt     1\n"
+    )
+
+
 def test_json_and_yaml_have_raw_values_and_leave_out_the_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(printed(capsys, "-o", "json"))
     assert document == {

@@ -29,6 +29,7 @@ from podgpu.views.cluster.scrub import Scrubber
 from podgpu.views.cluster.slim import slim
 from podgpu.views.exposition import Format
 from podgpu.views.table import table
+from podgpu.views.text import NO_LIMIT
 from podgpu.views.why import why
 from podgpu.views.why_evidence import evidence, pod_names
 
@@ -98,7 +99,7 @@ async def show_cluster(cluster: Cluster) -> None:
     json.encode(Scrubber(b"key").scrubbed(cluster))
     found = cluster_memory(cluster)
     for by_pod in (False, True):
-        for width in (None, 40):
+        for width in (NO_LIMIT, 40):
             _check_printable(inspect.table(found, by_pod=by_pod, with_use=True, width=width))
     inspect.document(found)
     _judge(examine_cluster(cluster))

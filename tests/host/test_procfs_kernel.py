@@ -56,6 +56,11 @@ def test_real_processes_are_told_apart_by_their_start(child: subprocess.Popen[by
     assert ours is not None and theirs is not None and ours <= theirs
 
 
+def test_when_a_real_process_started_is_known_as_a_time_of_day(child: subprocess.Popen[bytes]) -> None:
+    begun = Procfs(PROC).holders([child.pid])[child.pid].started_at
+    assert begun is not None and abs(begun - (PROC / str(child.pid)).stat().st_mtime) < 600
+
+
 def test_many_cycles_leave_no_descriptor_open(child: subprocess.Popen[bytes]) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):

@@ -131,6 +131,7 @@ def _write(script: NodeScript, proc: Path, root: Path) -> None:
         (proc / str(pid) / "mountinfo").write_text(mountinfo(*process.mounts))
     write_proc(proc, 1, "0::/init.scope\n", command="systemd")
     (proc / "1/mountinfo").write_text(mountinfo("/"))
+    (proc / "stat").write_text(f"btime {int(WALL) - 86400}\n")
     files = {name: text.encode() for name, text in script.files.items()}
     for name, data in (files | {name: _bytes(binary) for name, binary in script.binaries.items()}).items():
         path = root / name.lstrip("/")

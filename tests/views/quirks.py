@@ -69,6 +69,7 @@ def _holder(pid: int, container: ContainerRef) -> Holder:
         pid=pid,
         kind="pod",
         start_time=pid * 1000,
+        started_at=1759900000.0 + pid,
         owner=owner,
         container=container,
         cgroup=_cgroup(container, pid),

@@ -3,6 +3,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from podgpu.model import Booking
+from podgpu.views.text import NO_LIMIT
 from tests.conftest import Golden
 from tests.views.concluded import table
 from tests.views.quirks import BUSY, SNAPSHOT
@@ -27,6 +28,11 @@ def test_everybody_on_a_card_stands_below_it() -> None:
         "other containers (4)",
         "unknown (6)",
     ]
+
+
+def test_without_a_limit_no_name_is_cut() -> None:
+    text = table(SNAPSHOT, NO_LIMIT, colour=False)
+    assert "team-b/notebook-7c9d8f6b5f-x2x7k/jupyter" in text and "x" * 200 in text
 
 
 def test_pids_are_for_wide_terminals() -> None:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from podgpu.model import Booking, Card, ContainerRef, Holder, Owner, Pod, Process, Rest, Snapshot, Tenant
 from podgpu.views.why_evidence import pod_names
@@ -82,7 +83,7 @@ def test_every_link_of_the_chain_is_named() -> None:
         f"{BUSY.gpu.uuid}::1, resource nvidia.com/gpu.shared",
         "time-slicing, reported by podresources",
         "50% of the GPU, at most 70.0 GiB",
-        "pid 424, compute, 20.0 GiB, SM 80%, started 424000 ticks after boot",
+        "pid 424, compute, 20.0 GiB, SM 80%, started 2025-10-08 05:13:44 UTC",
         "0::/kubepods.slice/kubepods-burstable.slice",
         "busy 0.100000 s, 0.100 J, allocated 1800.000001 s",
         "78% (61–90) of the GPU's time, 3.9 W, in the last full minute, by samples",
@@ -187,6 +188,13 @@ def test_every_pod_that_is_named_has_a_report_without_codes_for_the_terminal(sna
         text = why(snapshot, namespace, pod, 80)
         assert text is not None
         assert not {"\x1b", "\x07", "\x9b"} & set(text)
+
+
+def test_60_columns_hold_every_line_and_no_name_of_the_books_is_cut() -> None:
+    for container in (LLAMA, NOTEBOOK, SLICE, IDLER):
+        text = why(SNAPSHOT, container.namespace, container.pod, 60) or ""
+        assert max(map(cell_len, text.splitlines())) <= 60
+        assert f" {container.namespace}/{container.pod}/{container.container}" in text
 
 
 def test_on_a_wide_terminal_numbers_stay_near_their_names() -> None:

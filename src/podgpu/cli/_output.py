@@ -1,6 +1,5 @@
 """Prints rows as a table, as Markdown, or as JSON, YAML or CSV for other programs."""
 
-import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -9,10 +8,11 @@ from typing import Any
 import msgspec
 
 from podgpu.cli._commands import add_output
+from podgpu.cli._terminal import columns as terminal_columns
 from podgpu.errors import UserError
 from podgpu.insight.selection import PodSelection, label_tests
 from podgpu.views.row_table import R, RowTable, as_document, csv_text, json_text
-from podgpu.views.text import printable, table_lines
+from podgpu.views.text import NO_LIMIT, printable, table_lines
 
 FOR_PEOPLE = ("table", "wide", "markdown")
 
@@ -65,9 +65,7 @@ def _text(table: RowTable[R], arguments: Namespace) -> str:
     cells = [] if arguments.no_headers else [[column.title for column in columns]]
     cells += [[printable(column.text(row)) for column in columns] for row in table.rows]
     numbers = [at for at, column in enumerate(columns) if column.number]
-    # A program that reads the table gets whole names.
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
-    return "\n".join(table_lines(cells, numbers, width)) + "\n"
+    return "\n".join(table_lines(cells, numbers, NO_LIMIT if is_wide else terminal_columns())) + "\n"
 
 
 def _yaml(table: RowTable[R], _: Namespace) -> str:

@@ -1,6 +1,7 @@
 """What a person at a terminal gets besides the output: colour, and the output again when it changes."""
 
 import os
+import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from podgpu.model import Cluster
 
 _CHANGE_SECONDS = 5.0
+
+
+def columns() -> int:
+    """How wide the output may be. A program that reads it gets whole names."""
+    from podgpu.views.text import NO_LIMIT
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else NO_LIMIT
 
 
 def has_colour() -> bool:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -103,10 +102,10 @@ class Examination:
         )
 
     def text(self) -> str:
-        from podgpu.cli._terminal import has_colour
+        from podgpu.cli._terminal import columns, has_colour
         from podgpu.doctor import rendering
 
-        width, colour = shutil.get_terminal_size().columns, has_colour()
+        width, colour = columns(), has_colour()
         if self._cluster_findings is None:
             ((snapshot, findings),) = self._node_findings
             return rendering.text(snapshot, findings, width, colour=colour)

@@ -1,4 +1,3 @@
-import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
@@ -53,11 +52,10 @@ def _show(arguments: Namespace, cluster: Cluster) -> int:
 
         print(document(found))
     elif found.nodes or found.waiting:
+        from podgpu.cli._terminal import columns
         from podgpu.views.cluster.inspect import table
 
-        # A program that reads the table gets it as it always was.
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(table(found, by_pod=arguments.details, with_use=arguments.used, width=width), end="")
+        print(table(found, by_pod=arguments.details, with_use=arguments.used, width=columns()), end="")
     else:
         print("no node offers GPUs, and no pod asks for one", file=sys.stderr)
     return _print_faults(cluster)

@@ -1,4 +1,3 @@
-import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
@@ -87,10 +86,10 @@ def _prom(snapshot: Snapshot) -> str:
 
 
 def _table(snapshot: Snapshot) -> str:
-    from podgpu.cli._terminal import has_colour
+    from podgpu.cli._terminal import columns, has_colour
     from podgpu.views.table import table
 
-    return table(snapshot, shutil.get_terminal_size().columns, colour=has_colour())
+    return table(snapshot, columns(), colour=has_colour())
 
 
 _FORMATS = {"table": _table, "json": _json, "prom": _prom}

@@ -1,5 +1,4 @@
 import json
-import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -63,10 +62,11 @@ def _text(snapshots: Iterable[Snapshot], name: str) -> str:
 
 
 def _report(snapshot: Snapshot, name: str) -> str:
+    from podgpu.cli._terminal import columns
     from podgpu.views.why import why, why_outsider
 
     namespace, pod = name.split("/", 1) if "/" in name else ("", name)
-    width = shutil.get_terminal_size().columns
+    width = columns()
     text = why(snapshot, namespace, pod, width) or why_outsider(snapshot, name, width)
     return text or f"{name} has just left the GPUs of node {snapshot.node}.\n"
 

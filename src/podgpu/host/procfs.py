@@ -80,6 +80,7 @@ class Procfs:
         self._roots: frozenset[str] | None = None
         self._knows_roots = False
         self._classify: _Classify | None = None
+        self._booted_at: float | None = None
 
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float] = ALWAYS) -> dict[int, Holder]:
         """Return the owner of each PID.
@@ -207,11 +208,21 @@ class Procfs:
             user = os.fstat(folder).st_uid
         finally:
             os.close(folder)
-        holder = _to_holder(pid, stat, text, classify(text), user)
+        holder = _to_holder(pid, stat, text, classify(text), user, self._boot())
         if known and known.holder == holder:
             holder = known.holder
         read_at = now if is_sure else -inf
         return _KnownProcess(f"{path}/stat", file.st_ino, file.st_mtime_ns, stat.start_time, read_at, holder)
+
+    def _boot(self) -> float | None:
+        """Return when the kernel started, in seconds since 1970. It is read once, so that no process seems to move."""
+        if self._booted_at is None:
+            try:
+                lines = _whole(f"{self._prefix}stat").splitlines()
+                self._booted_at = next((float(line[6:]) for line in lines if line.startswith("btime ")), None)
+            except (OSError, ValueError):
+                return None
+        return self._booted_at
 
     def _hides(self) -> bool:
         """With hidepid=2 the processes of others seem not to exist, not even PID 1."""
@@ -273,7 +284,9 @@ def _outlasts(text: str, match: cgroup.CgroupMatch) -> bool:
     return match.owner is not None or (text.startswith("0::/") and match.line != "0::/")
 
 
-def _to_holder(pid: int, stat: Stat, text: str, match: cgroup.CgroupMatch, user: int) -> Holder:
+def _to_holder(
+    pid: int, stat: Stat, text: str, match: cgroup.CgroupMatch, user: int, boot: float | None
+) -> Holder:
     kind, owner, reason = match.kind, match.owner, match.reason
     if stat.is_over and not _outlasts(text, match):
         kind, owner, reason = "unknown", None, "zombie" if stat.zombie else "exited"
@@ -281,6 +294,7 @@ def _to_holder(pid: int, stat: Stat, text: str, match: cgroup.CgroupMatch, user:
         pid=pid,
         kind=kind,
         start_time=stat.start_time,
+        started_at=None if boot is None else boot + stat.start_time / TICKS,
         owner=owner,
         cgroup=_evidence(match.line),
         reason=reason,

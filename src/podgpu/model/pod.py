@@ -126,6 +126,7 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False):
     pid: int  # in the node's PID namespace
     kind: str  # `pod`, `container` (outside Kubernetes), `host` or `unknown`
     start_time: int | None = None  # in clock ticks after boot; absent if not known
+    started_at: float | None = None  # the same in seconds since 1970; absent if not known
     owner: Owner | None = None  # what its cgroup says; absent if that is nothing
     container: ContainerRef | None = None  # absent if its name is not known
     cgroup: str = ""  # the line of `/proc/PID/cgroup` that says so

@@ -28,7 +28,7 @@ WIDE = 110
 _SHARE, _UTIL, _UTIL_BOUNDED, _MEMORY, _POWER = 5, 4, 13, 13, 7
 _NUMBERS = range(1, 5)  # columns after the name
 _METHOD, _PIDS = 9, 24
-_NAME_MOST = 60
+_NAME_LEAST = 12
 _BOUNDS = (
     "23% (12–34): what it was at least and at most. On such a card, UTIL and POWER are of the last full minute; "
     "see podgpu why POD."
@@ -99,7 +99,7 @@ def _title(snapshot: Snapshot) -> str:
 class _CardTable:
     """Rows of a name, numbers, the method and, where there is room, PIDs.
 
-    A column has a fixed size, and a long name is cut: it must not push the numbers off the screen. So rows are written
+    A number has a fixed size, and a long name is cut: it must not push the numbers off the screen. So rows are written
     one by one; rich's own table takes twenty times as long, which shows with a thousand cards.
     """
 
@@ -109,16 +109,19 @@ class _CardTable:
         wide = (("PIDS", _PIDS),) if width >= WIDE else ()
         after = (*numbers, ("METHOD", _METHOD), *wide)
         self._now = now
-        self._name_width = min(max(width - sum(size + GAP for _, size in after), 12), _NAME_MOST)
-        self._sizes = (self._name_width, *(size for _, size in after))
+        self._room = max(width - sum(size + GAP for _, size in after), _NAME_LEAST)
+        self._others = [size for _, size in after]
         self._colour = colour
-        self._lines: list[str] = []
+        self._rows: list[tuple[str, Sequence[str], str]] = []
         self._add("GPU", *(heading for heading, _ in after), style=_BOLD)
 
     def filled(self, cards: Iterable[Card]) -> str:
+        from rich.cells import cell_len
+
         for card in cards:
             self._add_card(card)
-        return "".join(self._lines)
+        room = min(self._room, max(cell_len(name) for name, *_ in self._rows))
+        return "".join(self._line(name, cells, style, room) for name, cells, style in self._rows)
 
     def _add_card(self, card: Card) -> None:
         gpu = card.gpu
@@ -150,7 +153,7 @@ class _CardTable:
     def _add_tenants(self, tenants: Sequence[Tenant], indent: int) -> None:
         for tenant in tenants:
             booking = tenant.booking
-            name = " " * indent + shortened(full_name(tenant.container), self._name_width - indent)
+            name = " " * indent + full_name(tenant.container)
             used, limit = booking.memory_bytes, booking.memory_limit_bytes
             held = gib(used) if limit is None else gib_of(used, limit)
             power = watts(tenant.use.watts if tenant.use else None)
@@ -178,9 +181,14 @@ class _CardTable:
         power = "" if rest.use is None or rest.use.watts is None else watts(rest.use.watts)
         self._add(name, "", util, used, power, "", pids(running, MAX_PIDS), style=_DIM)
 
-    def _add(self, *cells: str, style: str = "") -> None:
-        row = table_row(cells, self._sizes, _NUMBERS)
-        self._lines.append(f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n")
+    def _add(self, name: str, *cells: str, style: str = "") -> None:
+        self._rows.append((name, cells, style))
+
+    def _line(self, name: str, cells: Sequence[str], style: str, room: int) -> str:
+        indent = len(name) - len(name.lstrip())
+        name = name[:indent] + shortened(name[indent:], room - indent)
+        row = table_row((name, *cells), (room, *self._others), _NUMBERS)
+        return f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n"
 
 
 def _share(tenant: Tenant) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 MAX_BYTES = 256
 SHORTEST = 5  # characters of a pod's name that still say something
 GAP = 2  # between the columns of a table
+NO_LIMIT = 1 << 16  # columns: what a program reads is never cut
 LEAST_FIRST = 16  # characters of a table's first column
 TAIL = 6  # a dash and the five characters that Kubernetes adds to the name of a pod
 
@@ -78,10 +79,12 @@ def table_row(cells: Iterable[str], sizes: Iterable[int], numbers: Container[int
     return (" " * GAP).join([fitted(cell, size, right=at in numbers) for at, (cell, size) in sized])
 
 
-def table_lines(rows: Sequence[Sequence[str]], numbers: Container[int], width: int | None) -> list[str]:
+def table_lines(rows: Sequence[Sequence[str]], numbers: Container[int], width: int) -> list[str]:
     """Make each column as wide as its widest cell. Only the first is cut if the lines are wider than `width`."""
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     gaps = GAP * (len(sizes) - 1)
-    if width is not None and sum(sizes) + gaps > width:
+    if sum(sizes) + gaps > width:
         sizes[0] = max(width - sum(sizes[1:]) - gaps, min(LEAST_FIRST, sizes[0]))
-    return [table_row(cells, sizes, numbers).rstrip() for cells in rows]
+    return [
+        table_row((shortened(first, sizes[0]), *others), sizes, numbers).rstrip() for first, *others in rows
+    ]

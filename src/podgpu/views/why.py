@@ -3,6 +3,8 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from rich.cells import cell_len
+
 from podgpu.insight.card_problems import adds_up
 from podgpu.insight.problems import fault_words
 from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
@@ -12,7 +14,7 @@ from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
 from podgpu.views.format import REASONS, evasion_text, switching_text, use_text
 from podgpu.views.tenants import full_name, is_outsider, outsider_names
-from podgpu.views.text import line, shortened
+from podgpu.views.text import GAP, line, shortened, table_row
 from podgpu.views.why_evidence import ContainerEvidence, PodEvidence
 
 LEAST_WIDTH = 60
@@ -27,9 +29,7 @@ _FOUND_BY = {"measured": "by samples", "resident": "by the log of context switch
 _PERIODS = {"minute": "in the last full minute", "reading": "since the previous reading"}
 
 _HEADINGS = ("memory bytes", "busy seconds", "energy joules")
-_COLUMN = 17
-_LEAST_NAME = 8
-_USUAL_NAME = 27  # wider only for longer names, so that numbers stay near them
+_UNBALANCED = "The books do NOT balance. Please report this with the JSON snapshot."
 _PATH = "/"  # marks a path, which is folded at its slashes
 
 # A word and the text after it.
@@ -90,6 +90,10 @@ def _wrapped(facts: Iterable[Fact], width: int, indent: int = 0) -> Iterator[str
             )
 
 
+def _folded_words(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent=" " * _INDENT, break_on_hyphens=False)
+
+
 def _folded(path: str, room: int) -> Iterator[str]:
     while len(path) > room:
         cut = path.rfind("/", 1, room)
@@ -123,13 +127,15 @@ def _card(
     found: PodEvidence, card: Card, containers: Sequence[ContainerEvidence], width: int
 ) -> Iterator[str]:
     gpu = card.gpu
-    yield "  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid))))
+    yield from _folded_words(
+        "  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid)))), width
+    )
     if card.fault is not None:
         yield from _wrapped([("Down", line(fault_words(card.fault)))], width, 2)
     if lost := switching_text(card):
         yield from _wrapped([("Switching", f"{lost} {sentences.SWITCHING}")], width, 2)
     for container in containers:
-        yield from ("", f"  {_subject(container, card)}")
+        yield from ("", *_folded_words(f"  {_subject(container, card)}", width))
         yield from _wrapped(_container(found, container, card), width, _INDENT)
     books = _balance(card, width - 2, is_checked=not found.is_stored)
     if books:
@@ -203,8 +209,8 @@ def _process(process: Process, holder: Holder | None) -> Iterator[Fact]:
         facts.append("SM not measured" if "mps" in process.kinds else f"SM {percent(process.sm_ratio)}")
     if holder is not None and holder.title:
         facts += [line(holder.command), "" if holder.user is None else f"user {holder.user}"]
-    if holder is not None and holder.start_time is not None:
-        facts.append(f"started {holder.start_time} ticks after boot")
+    if holder is not None and holder.started_at is not None:
+        facts.append(f"started {moment(holder.started_at)}")
     yield "Process", ", ".join(filter(None, facts))
     if holder is not None and holder.reason:
         yield "", f"not fully known: {line(holder.reason)}"
@@ -319,17 +325,25 @@ def _balance(card: Card, width: int, *, is_checked: bool) -> list[str]:
         ("sum", sum(known) if known else None, sum(row[2] for row in rows), sum(row[3] for row in rows)),
         ("booked of the GPU", balance.memory_bytes, balance.busy_us, balance.energy_mj),
     ]
-    longest = max(len(name) for name, *_ in rows)
-    room = min(width - _COLUMN * len(_HEADINGS), max(longest + 1, _USUAL_NAME))
-    name_width = max(room, _LEAST_NAME)
-    lines = [" " * name_width + "".join(f"{heading:>{_COLUMN}}" for heading in _HEADINGS)]
-    for name, size, busy_us, energy_mj in rows:
-        numbers = (NO_NUMBER if size is None else exact(size, 0), exact(busy_us, 6), exact(energy_mj, 3))
-        cells = "".join(f"{number:>{_COLUMN}}" for number in numbers)
-        lines.append(f"{shortened(name, name_width - 1):<{name_width}}{cells}")
+    lines = _book_lines(rows, width)
     if is_checked:
-        fault = "The books do NOT balance. Please report this with the JSON snapshot."
-        lines.append("The books balance." if adds_up(card) else fault)
+        lines += textwrap.wrap("The books balance." if adds_up(card) else _UNBALANCED, width)
+    return lines
+
+
+def _book_lines(rows: Iterable[BalanceRow], width: int) -> list[str]:
+    """A name too long for its column has a line of its own, so that no name is cut and no number moves."""
+    cells = [["", *_HEADINGS]]
+    for name, size, busy_us, energy_mj in rows:
+        used = NO_NUMBER if size is None else exact(size, 0)
+        cells.append([name, used, exact(busy_us, 6), exact(energy_mj, 3)])
+    longest, *sizes = (max(map(cell_len, column)) for column in zip(*cells, strict=True))
+    room = min(longest, width - sum(size + GAP for size in sizes))
+    lines = []
+    for name, *numbers in cells:
+        is_long = cell_len(name) > room
+        lines += [shortened(name, width)] * is_long
+        lines.append(table_row(("" if is_long else name, *numbers), (room, *sizes), range(1, len(cells[0]))))
     return lines
 
 

@@ -37,6 +37,7 @@ class DemoAllocations(Struct, frozen=True):
 
 
 ADDRESS = "192.0.2.10"  # reserved for documentation
+_LOADING_SECONDS = 20.0  # from the start of a pod to that of its process on the card
 
 
 class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,9 +110,12 @@ class DemoPods(DemoPart):
 class DemoProcesses:
     name = agent_parts.PROCFS.name
 
+    def __init__(self, wall: Callable[[], float] = time.time) -> None:
+        self._started_at = wall()
+
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
         simulated = {process.pid: process for card in CARDS for process in card.processes}
-        return {pid: _holder(simulated[pid]) for pid in pids if pid in simulated}
+        return {pid: _holder(simulated[pid], self._started_at) for pid in pids if pid in simulated}
 
     def mps(self, pid: int) -> str | None:
         return None
@@ -166,7 +170,7 @@ def _pod(tenant: str, demo_started_at: float) -> Pod:
         name=name,
         uid=_uid(tenant),
         phase="Running",
-        started_at=demo_started_at - scripted.hours * 3600,
+        started_at=_pod_start(f"{namespace}/{name}", demo_started_at),
         labels={"app": _workload(namespace, name).name, "team": scripted.team},
         annotations={key: _named(note) for key, note in scripted.annotations.items()},
         host_ip=ADDRESS,
@@ -177,13 +181,17 @@ def _pod(tenant: str, demo_started_at: float) -> Pod:
     )
 
 
+def _pod_start(pod: str, demo_started_at: float) -> float:
+    return demo_started_at - script().pods[pod].hours * 3600
+
+
 def _workload(namespace: str, pod: str) -> Workload:
     scripted = script().pods[f"{namespace}/{pod}"]
     kind, _, name = (scripted.workload or f"Pod/{pod}").partition("/")
     return Workload(kind=kind, name=name)
 
 
-def _holder(process: SimulatedProcess) -> Holder:
+def _holder(process: SimulatedProcess, demo_started_at: float) -> Holder:
     if process.tenant.startswith("host:"):
         return Holder(
             pid=process.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
@@ -195,6 +203,7 @@ def _holder(process: SimulatedProcess) -> Holder:
         pid=process.pid,
         kind="pod",
         start_time=100 * process.pid,
+        started_at=_pod_start(f"{namespace}/{pod}", demo_started_at) + _LOADING_SECONDS,
         owner=Owner(pod_uid=uid, container_id=container_id, runtime="containerd", qos="burstable"),
         container=ContainerRef(namespace, pod, container, uid),
         cgroup=f"0::/kubepods.slice/kubepods-burstable.slice/{slice_}/cri-containerd-{container_id}.scope",

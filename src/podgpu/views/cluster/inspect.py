@@ -88,10 +88,10 @@ class CardColumns(Struct, frozen=True, kw_only=True):
         return self.unit.fine(known_sum(sizes).exact)
 
 
-def table(found: ClusterMemory, *, by_pod: bool, with_use: bool = False, width: int | None = None) -> str:
+def table(found: ClusterMemory, *, by_pod: bool, width: int, with_use: bool = False) -> str:
     """Return the usual table, or one with a line for each card where lines may not be longer than `width`."""
     usual = (detail if by_pod else summary)(found, with_use=with_use)
-    is_fitting = width is None or max(map(len, usual.splitlines())) <= width
+    is_fitting = max(map(len, usual.splitlines())) <= width
     return (usual if is_fitting else narrow(found, by_pod=by_pod, with_use=with_use)) + waiting(found)
 
 
