@@ -63,6 +63,19 @@ def test_the_third_reading_in_a_row_that_no_card_can_draw_is_believed() -> None:
     ]
 
 
+def test_a_counter_that_is_read_every_five_seconds_has_drawn_no_more_than_the_card_can() -> None:
+    """It shows the same until it is read again, and then the energy of all the time since."""
+    counters = Counters()
+    pages = [drawn(counters, float(second), 1000.0 + 690 * (second // 5 * 5)) for second in range(16)]
+    assert pages == [1000.0 + 690 * (second // 5 * 5) for second in range(16)]
+
+
+def test_a_reading_that_no_card_can_draw_is_not_believed_because_it_is_shown_again() -> None:
+    counters = Counters()
+    drawn(counters, 0.0, 1000.0)
+    assert [drawn(counters, at, 1e12) for at in (1.0, 2.0, 3.0, 4.0, 5.0)] == [None] * 5
+
+
 def test_a_driver_that_begins_anew_goes_on_from_where_it_was() -> None:
     counters = Counters()
     assert [drawn(counters, at, value) for at, value in ((1.0, 5e6), (2.0, 300.0), (3.0, 900.0))] == [

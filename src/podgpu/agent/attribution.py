@@ -25,7 +25,7 @@ from podgpu.agent.pods import PodSources, WorkloadNames
 from podgpu.agent.sampling_checks import ProcessorTime
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.ledger.book import book
-from podgpu.ledger.cycle import CycleBooks, Interval
+from podgpu.ledger.cycle import NO_ENERGY, CycleBooks, Interval
 from podgpu.ledger.usage import servers
 from podgpu.model import (
     Allocation,
@@ -248,11 +248,20 @@ class Attribution:
             uuid = device.gpu.uuid
             interval = self._intervals.interval(device) or Interval(elapsed_us=0)
             books = self._books.cards.get(uuid)
-            if books and books.cycle:
-                interval = replace(interval, unnamed_us=books.cycle.unnamed_us)
-            booked = partial(book, device, interval, claims.by_card.get(uuid, ()), holders, served[uuid])
+            last = books.cycle if books else None
+            if last:
+                interval = replace(interval, unnamed_us=last.unnamed_us)
+            booked = partial(
+                book,
+                device,
+                interval,
+                claims.by_card.get(uuid, ()),
+                holders,
+                served[uuid],
+                estimates=last.estimates if last else NO_ENERGY,
+            )
             evidence = logs.evidence(device, interval) if logs else None
-            cycle = booked(evidence)
+            cycle = booked(evidence=evidence)
             if logs and evidence and not logs.rules(cycle):
                 cycle = booked()
             cycles.append((cycle, interval))

@@ -101,6 +101,8 @@ class CardBooks(Struct, gc=False):
         self.switching_us = _sum(self.switching_us, cycle.switching_us)
         for party, booking in cycle.bookings.items():
             self._totals(party).add(booking, now, wall)
+        for tenant, energy_mj in cycle.gone_mj.items():
+            self._kept(tenant).energy_mj += energy_mj
         self._note_energy(interval)
         if interval.is_gap:
             self._pass_gap(cycle)
@@ -138,10 +140,13 @@ class CardBooks(Struct, gc=False):
         self._forget_bands()
         self.last_period = self.period.whole()
         for party, band in self.period.bands().items():
-            # A tenant that was retired since has no totals of its own any more.
-            is_retired = isinstance(party, TenantKey) and party not in self.tenants
-            self._totals(ENDED if is_retired else party).bound(band)
+            self._kept(party).bound(band)
         self.period = Period()
+
+    def _kept(self, party: Party) -> Totals:
+        """A tenant that was retired since has no totals of its own any more."""
+        is_retired = isinstance(party, TenantKey) and party not in self.tenants
+        return self._totals(ENDED if is_retired else party)
 
     def _totals(self, party: Party) -> Totals:
         if isinstance(party, TenantKey):

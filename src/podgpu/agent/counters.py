@@ -37,13 +37,14 @@ SeriesKey = tuple[str, tuple[str, ...]]
 class CounterState(Struct):
     """What is kept of one card: each counter's last value, what it had before resets and what was shown; and its XIDs.
 
-    `jumps` counts readings in a row of an energy that the card cannot have drawn since `energy_at`. `recent` has what
-    happened within the window, as (time of the reading, what is counted, its label).
+    `jumps` counts readings in a row of an energy that the card cannot have drawn since `energy_at`, when it last moved.
+    `recent` has what happened within the window, as (time of the reading, what is counted, its label).
     """
 
     last: dict[SeriesKey, float] = field(default_factory=dict)
     energy_at: float = 0.0
     jumps: int = 0
+    jumped_to: float | None = None
     carried: dict[SeriesKey, float] = field(default_factory=dict)
     shown: dict[SeriesKey, float] = field(default_factory=dict)
     xids: Counter[int] = field(default_factory=Counter)
@@ -92,13 +93,19 @@ def _is_possible(past: CounterState, energy: Reading, device: Device) -> bool:
     seconds = device.at - past.energy_at
     increase = energy.value if _is_reset(energy.value, last or 0.0) else energy.value - (last or 0.0)
     is_jump = last is not None and limit and increase > MOST_OVER_LIMIT * limit * seconds + limit
-    past.jumps = past.jumps + 1 if is_jump else 0
+    if not is_jump:
+        past.jumps = 0
+    elif energy.value != past.jumped_to:  # else it is the same reading, shown again
+        past.jumps += 1
+    past.jumped_to = energy.value if is_jump else None
     if is_jump and past.jumps < BELIEVED_JUMPS:
         return False
     if is_jump and last is not None:  # goes on from what was shown
         past.carried[key] = past.carried.get(key, 0.0) + last - energy.value
         past.last[key] = energy.value
-    past.energy_at, past.jumps = device.at, 0
+    if energy.value != last:  # a counter that is read now and then brings the energy of all the time since
+        past.energy_at = device.at
+    past.jumps = 0
     return True
 
 
@@ -209,7 +216,9 @@ class IntervalMeter:
             return None
         elapsed = now.at - before.at
         is_gap = elapsed > self._longest
-        energy, since = _energy(before, now, readings, is_gap=is_gap)
+        power = readings.get("power_watts")
+        drawn = None if power is None or is_gap else round(power * elapsed * 1e3)
+        energy, since = _energy(before, now, readings, drawn)
         return Interval(
             elapsed_us=round(elapsed * 1e6),
             energy_mj=energy,
@@ -219,6 +228,8 @@ class IntervalMeter:
             busy_us=None if is_gap or busy is None else round(min(busy, 1.0) * elapsed * 1e6),
             is_gap=is_gap,
             is_sampled="graphics_engine_active_ratio" not in readings,
+            drawn_mj=drawn,
+            idle_drawn_mj=round(idle_watts * elapsed * 1e3),
         )
 
     def _learned(self, uuid: str, readings: dict[str, float], busy: float | None) -> float:
@@ -243,21 +254,19 @@ def _now(at: float, readings: dict[str, float], before: LastReading | None) -> L
 
 
 def _energy(
-    before: LastReading, now: LastReading, readings: dict[str, float], *, is_gap: bool
+    before: LastReading, now: LastReading, readings: dict[str, float], drawn: int | None
 ) -> tuple[int | None, float | None]:
-    """The counter's increase and the time it covers. Without a counter, or if it jumped, the power meter counts.
+    """The counter's increase and the time it covers. Without a counter, or if it jumped, what the power meter says.
 
     The present power says nothing about a gap. The time is None if it is unknown when the increase began.
     """
     elapsed = now.at - before.at
-    power = readings.get("power_watts")
-    by_power = None if power is None or is_gap else round(power * elapsed * 1e3)
     if before.energy_mj is None or now.energy_mj is None or now.energy_mj < before.energy_mj:
-        return by_power, elapsed
+        return drawn, elapsed
     limit = readings.get("power_limit_watts")
     increase, since = now.energy_mj - before.energy_mj, now.at - before.moved_at
     if limit is not None and increase > MOST_OVER_LIMIT * limit * since * 1e3:
-        return by_power, elapsed
+        return drawn, elapsed
     if not increase:
         return 0, 0.0
     return increase, since if before.has_moved else None

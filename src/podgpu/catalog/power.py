@@ -1,6 +1,18 @@
 """Power, energy and heat."""
 
-from podgpu.catalog.row import CORE, DETAIL, EXPERIMENTAL, SLOW, Call, Field, Metric, OtelName, counter, gauge
+from podgpu.catalog.row import (
+    CORE,
+    COSTLY,
+    DETAIL,
+    EXPERIMENTAL,
+    SLOW,
+    Call,
+    Field,
+    Metric,
+    OtelName,
+    counter,
+    gauge,
+)
 from podgpu.catalog.units import CELSIUS, MILLIJOULES, MILLIWATTS, WATTS
 
 # nvmlTemperatureSensors_t and nvmlTemperatureThresholds_t
@@ -37,6 +49,7 @@ POWER: tuple[Metric, ...] = (
         "podgpu_gpu_energy_joules_total",
         "Energy used since the driver was loaded.",
         Call("TotalEnergyConsumption", MILLIJOULES),
+        cadence=COSTLY,
         worth=CORE,
         dcgm="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL dcgm_total_energy_consumption",
         dcgm_help="Total energy consumption since boot ({unit}).",

@@ -162,8 +162,8 @@ def _ways(family: Sequence[Metric]) -> str:
     ways = [*calls]
     ways += [f"field {_ranges(fields)}"] if fields else []
     ways += [f"GPM {_ranges(gpm)}"] if gpm else []
-    slow = ", slow" if family[0].cadence is Cadence.SLOW else ""
-    return ", ".join(ways) + slow
+    cadence = family[0].cadence
+    return ", ".join(ways if cadence is Cadence.EVERY_CYCLE else (*ways, cadence.value))
 
 
 def _ranges(numbers: Sequence[int]) -> str:

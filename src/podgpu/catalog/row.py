@@ -30,10 +30,15 @@ class Kind(Enum):
 
 
 class Cadence(Enum):
-    """How often a value is read. SLOW values change rarely or cost much."""
+    """How often a value is read.
+
+    COSTLY counters take a large part of a cycle's time and lose nothing if they are read every few seconds. SLOW values
+    change rarely or cost even more.
+    """
 
     EVERY_CYCLE = "every cycle"
-    SLOW = "slow"
+    COSTLY = "every 5 s"
+    SLOW = "every 30 s"
 
 
 class Worth(Enum):
@@ -275,6 +280,7 @@ gauge = partial(_row, Kind.GAUGE)
 counter = partial(_row, Kind.COUNTER)
 info = partial(_row, Kind.INFO)
 
+COSTLY = Cadence.COSTLY
 SLOW = Cadence.SLOW
 DETAIL, CORE, VITAL = Worth.DETAIL, Worth.CORE, Worth.VITAL
 EXPERIMENTAL = Stability.EXPERIMENTAL

@@ -39,6 +39,14 @@ class Weights(Struct, kw_only=True, gc=False):
         self.of[party] = self.of.get(party, 0) + weight
         self.methods[party] = method
 
+    def divide(self, total: int) -> dict[Party, int]:
+        """Divide by the weights; what they leave is unknown."""
+        of = dict(self.of)
+        left = self.whole - sum(of.values())
+        if left > 0 or not any(of.values()):
+            of["unknown"] = of.get("unknown", 0) + max(left, 1)
+        return split(total, of)
+
 
 class Clients(Struct, frozen=True, gc=False):
     """The time that clients of MPS had together, None where it is not reported.

@@ -174,6 +174,8 @@ class Period(Struct, kw_only=True):
         for party, booking in books.bookings.items():
             evidence = self.evidence.get(party) or self.evidence.setdefault(party, PartyEvidence())
             evidence.add(party, booking, books, named_us)
+        for tenant, energy_mj in books.gone_mj.items():
+            self.evidence.setdefault(tenant, PartyEvidence()).booked_mj += energy_mj
 
     def whole(self) -> Band:
         """What the card itself did is sure."""

@@ -2,22 +2,28 @@
 
 memory   what its processes were measured to hold; the rest is overhead
 busy     by the weights of `activity`; the rest is unknown
-energy   the idle part by reserved share, the active part by the same weights as busy time
+energy   see `energy`
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
-from podgpu.ledger.cycle import Comparison, CycleBooking, CycleBooks, Interval, Party, TenantKey
+from podgpu.ledger.cycle import (
+    NO_ENERGY,
+    Comparison,
+    CycleBooking,
+    CycleBooks,
+    EnergyParts,
+    Interval,
+    Party,
+    TenantKey,
+)
+from podgpu.ledger.energy import settle
 from podgpu.ledger.residency import Evidence, Residency, compared, residency, resident_us
-from podgpu.ledger.shares import PARTS, Reserved, gpu_instances, reserved, split, within
+from podgpu.ledger.shares import PARTS, Reserved, gpu_instances, reserved, within
 from podgpu.ledger.usage import CLIENT, Usage, are_certain, is_watched, served, serving, usages
 from podgpu.model import Claim, Device, Holder, Process, value_of
-
-# A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, a process
-# worked between two samples.
-AWAKE = 2
 
 Bookings = defaultdict[Party, CycleBooking]
 
@@ -29,10 +35,12 @@ def book(
     holders: Mapping[int, Holder],
     servers: Collection[int] = (),
     evidence: Evidence | None = None,
+    estimates: EnergyParts = NO_ENERGY,
 ) -> CycleBooks:
     """Book one cycle of a card. `claims` are those on this card, `servers` the PIDs of its MPS servers.
 
-    `evidence` is what the driver's log of context switches says, if it is read.
+    `evidence` is what the driver's log of context switches says, if it is read. `estimates` are those of the energy
+    that was drawn since the last that was counted.
     """
     claimed = reserved(claims, device)
     used = usages(device, holders, interval.elapsed_us, servers)
@@ -49,13 +57,16 @@ def book(
     _book_busy(known or 0, weights, bookings)
     if known is not None:
         _set_ratios(bookings, weights, interval.elapsed_us, is_watched=watched)
+    energy, estimates = settle(interval, known or 0, weights, claimed, estimates)
     return CycleBooks(
         gpu=device.gpu.uuid,
         memory_bytes=_book_memory(device, used, bookings),
         busy_us=known or 0,
         energy_mj=interval.energy_mj or 0,
         elapsed_us=interval.elapsed_us,
-        active_mj=_book_energy(interval, known or 0, weights, claimed, bookings),
+        active_mj=energy.active_mj,
+        gone_mj=_book_energy(energy, bookings),
+        estimates=estimates,
         bookings=bookings,
         is_watched=watched,
         knows_busy=known is not None,
@@ -128,7 +139,7 @@ def _book_busy(busy: int, weights: Weights, bookings: Bookings) -> None:
         bookings[party].method = method
     if weights.strange_us:
         bookings["unknown"].named_us = weights.strange_us
-    for party, part in _divided(busy, weights).items():
+    for party, part in weights.divide(busy).items():
         bookings[party].busy_us = part
     for party, (least, most) in weights.bounds.items():
         booking = bookings[party]
@@ -191,38 +202,15 @@ def _book_memory(device: Device, used: Mapping[Party, Usage], bookings: Bookings
     return total
 
 
-def _book_energy(
-    interval: Interval, busy: int, weights: Weights, claimed: Reserved, bookings: Bookings
-) -> int:
-    """Return how much of the energy is active, beyond what the idle card draws."""
-    energy = interval.energy_mj or 0
-    works = busy > 0 or sum(weights.of.values()) > 0 or interval.is_gap
-    idle = min(energy, _most_idle(interval, works=works))
-    held = sum(claimed.shares.values())
-    shares: dict[Party, int] = {"unknown": held} if interval.is_gap else dict(claimed.shares.items())
-    # Where instances have unknown sizes, it is unknown how much of the card is not held.
-    free = "idle" if claimed.are_sized else "unknown"
-    shares[free] = shares.get(free, 0) + max(0, PARTS - held)
-    for party, part in split(idle, shares).items():
-        booking = bookings[party]
-        booking.idle_mj = part
-        booking.energy_mj += part
-    for party, part in _divided(energy - idle, weights).items():
-        bookings[party].energy_mj += part
-    return energy - idle
-
-
-def _most_idle(interval: Interval, *, works: bool) -> int:
-    """How much of the energy may be the idle card's. Where its idle power is unknown, all of it if nothing ran."""
-    if not interval.idle_mj and not works:
-        return interval.energy_mj or 0
-    return interval.idle_mj * (1 if works else AWAKE)
-
-
-def _divided(total: int, weights: Weights) -> dict[Party, int]:
-    """Divide by the weights; what they leave is unknown."""
-    of = dict(weights.of)
-    left = weights.whole - sum(of.values())
-    if left > 0 or not any(of.values()):
-        of["unknown"] = of.get("unknown", 0) + max(left, 1)
-    return split(total, of)
+def _book_energy(parts: EnergyParts, bookings: Bookings) -> dict[TenantKey, int]:
+    """Book each party's part. Return the parts of tenants that ran while the counter stood, and have left since."""
+    gone: dict[TenantKey, int] = {}
+    for party in {**parts.idle, **parts.active}:
+        idle_mj = parts.idle.get(party, 0)
+        energy_mj = idle_mj + parts.active.get(party, 0)
+        if isinstance(party, TenantKey) and party not in bookings:
+            gone[party] = energy_mj
+        else:
+            bookings[party].idle_mj = idle_mj
+            bookings[party].energy_mj = energy_mj
+    return gone

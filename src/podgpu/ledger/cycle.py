@@ -1,5 +1,7 @@
 """What the books of one cycle are kept in: a booking for each tenant, and for each reason why something has none."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct, field
 
 from podgpu.model import Claim, ContainerRef, Process, Sampling
@@ -24,7 +26,8 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     energy covers: longer than the interval where the counter moves only now and then, 0 where it stood still, None
     where it was never seen to move before, so that it is unknown when the energy began to be drawn. `is_sampled` says
     that the busy time is that of a moment, taken for the whole interval. `unnamed_us` is busy time of earlier intervals
-    for which no sample of the driver has named a process yet.
+    for which no sample of the driver has named a process yet. `drawn_mj` and `idle_drawn_mj` are what the power meter
+    says of this interval alone: the energy, and as much of it as the idle card draws.
     """
 
     elapsed_us: int
@@ -35,6 +38,13 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     is_gap: bool = False
     is_sampled: bool = False
     unnamed_us: int = 0
+    drawn_mj: int | None = None
+    idle_drawn_mj: int = 0
+
+    @property
+    def stands(self) -> bool:
+        """Whether the energy counter is known and has not moved."""
+        return self.energy_mj == 0 and self.energy_us == 0 and not self.is_gap
 
 
 class Comparison(Struct, frozen=True, gc=False):
@@ -77,13 +87,34 @@ class CycleBooking(Struct, kw_only=True, gc=False):
     sampling: Sampling | None = None
 
 
+class EnergyParts(Struct, frozen=True, gc=False):
+    """Millijoules by party: of what the idle card draws, and of what it draws beyond that, in `elapsed_us`."""
+
+    idle: Mapping[Party, int] = field(default_factory=dict)
+    active: Mapping[Party, int] = field(default_factory=dict)
+    elapsed_us: int = 0
+
+    @property
+    def idle_mj(self) -> int:
+        return sum(self.idle.values())
+
+    @property
+    def active_mj(self) -> int:
+        return sum(self.active.values())
+
+
+NO_ENERGY = EnergyParts()
+
+
 class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
-    """One device's books for one cycle; the bookings of all parties add up to these totals exactly.
+    """One device's books for one cycle; the bookings of all parties, with `gone_mj`, add up to these totals exactly.
 
     `is_watched` says that every process on the device is listed and its owner known: a party without one is idle.
-    `knows_busy` says that it was measured whether the device was busy; if not, 0 means nothing. `unnamed_us` goes into
-    the next interval. `switches` and `switching_us`, the time between two contexts, are None without a log of them;
-    `logged_us` is the time that the log is about, and `compared` is what it says about the samples of the same time.
+    `knows_busy` says that it was measured whether the device was busy; if not, 0 means nothing. `unnamed_us` and
+    `estimates`, which say who drew the energy that is not counted yet, go into the next cycle. `gone_mj` is energy of
+    earlier cycles that belongs to tenants without a booking in this one. `switches` and `switching_us`, the time
+    between two contexts, are None without a log of them; `logged_us` is the time that the log is about, and `compared`
+    is what it says about the samples of the same time.
     """
 
     gpu: str
@@ -96,6 +127,8 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     is_watched: bool = False
     knows_busy: bool = False
     unnamed_us: int = 0
+    estimates: EnergyParts = NO_ENERGY
+    gone_mj: dict[TenantKey, int] = field(default_factory=dict)
     switches: int | None = None
     switching_us: int | None = None
     logged_us: int = 0

@@ -161,3 +161,25 @@ def test_a_card_that_answers_a_single_call_is_up(stage: Stage) -> None:
     card.read()
     change(stage, FakeFault(UNKNOWN_ERROR, "nvmlDeviceGetUtilizationRates"))
     assert card.read().fault is None
+
+
+ENERGY_CALL = "nvmlDeviceGetTotalEnergyConsumption"
+
+
+def test_the_energy_counter_is_read_every_few_seconds_and_when_the_processes_change(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = busy_card()
+    card = card_of(stage, gpu)
+    first = values(card.read(), "energy_joules_total")
+    read = stage.calls(ENERGY_CALL)
+    assert values(card.read(), "energy_joules_total") == first != []
+    assert stage.calls(ENERGY_CALL) == read, "it costs more than most other calls together"
+    gpu.processes.append(FakeProcess(71, 1 << 20, sm=10))
+    stage.rewrite()
+    card.read()
+    assert stage.calls(ENERGY_CALL) == read + 1
+    now = time.monotonic() + reader.COSTLY_SECONDS
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    card.read()
+    assert stage.calls(ENERGY_CALL) == read + 2

@@ -1,6 +1,7 @@
 """Groups the catalog's rows into as few NVML calls as possible, and turns the answers into readings."""
 
 import math
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -48,6 +49,7 @@ class Plan(Struct, frozen=True):
 
 DEVICE_ROWS = tuple(row for row in CATALOG if row.scope is Scope.GPU)
 EVERY_CYCLE = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.EVERY_CYCLE)
+COSTLY = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.COSTLY)
 SLOW = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.SLOW)
 INSTANCE = Plan.of(row for row in DEVICE_ROWS if row.mig)
 GPM_ROWS = tuple(row for row in DEVICE_ROWS if isinstance(row.read, Gpm))
@@ -61,6 +63,23 @@ def read(plan: Plan, handle: Handle) -> Iterator[Reading]:
             for row in rows:
                 yield from reading(row, picked(row, answer), handle.tracker)
     yield from _read_fields(plan, handle)
+
+
+class CachedReadings:
+    """The readings of a plan that is not read in every cycle. A plan without any answer is tried again."""
+
+    def __init__(self, plan: Plan, seconds: float) -> None:
+        self._plan = plan
+        self._seconds = seconds
+        self._due = 0.0
+        self._readings: tuple[Reading, ...] = ()
+
+    def get(self, handle: Handle, *, anew: bool = False) -> tuple[Reading, ...]:
+        now = time.monotonic()
+        if anew or now >= self._due:
+            self._readings = tuple(read(self._plan, handle))
+            self._due = now + self._seconds if self._readings else now
+        return self._readings
 
 
 def _read_fields(plan: Plan, handle: Handle) -> Iterator[Reading]:

@@ -19,6 +19,7 @@ from podgpu.sources.nvml.process import DriverWindows, Utilization, running
 from podgpu.sources.nvml.window_split import WindowSplitter
 
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
+COSTLY_SECONDS = 4.5  # between two of costly counters: at the default interval they are read in every cycle
 MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
 
 SEES_SOME = replace(SEES_ALL, sees_all=False)
@@ -68,8 +69,9 @@ class GpuReader:
         self._profiler: Profiler | None = None
         self._busy_sampler = BusySampler(self._handle)
         self._splitter = WindowSplitter()
-        self._slow: tuple[Reading, ...] = ()
-        self._slow_due = 0.0
+        self._costly = plan.CachedReadings(plan.COSTLY, COSTLY_SECONDS)
+        self._slow = plan.CachedReadings(plan.SLOW, SLOW_SECONDS)
+        self._pids: frozenset[int] = frozenset()
         self._mig_mode_due = 0.0
 
     def reopen(self, raw: Any, index: int) -> None:
@@ -119,7 +121,7 @@ class GpuReader:
         quick = tuple(self._quick_readings())
         failed = self._tracker.errors - before
         # Values of half a minute ago say nothing about a card whose every call fails now.
-        readings = () if failed and not quick else (*quick, *self._slow_readings())
+        readings = () if failed and not quick else (*quick, *self._slow.get(self._handle))
         if not readings:
             errors = (failed or self._tracker.errors).most_common(1)
             self.fault = Fault(reason=errors[0][0] if errors else "no_data", detail="no call answered")
@@ -133,6 +135,10 @@ class GpuReader:
             )
             instances, listing = (), running(self._handle, total)
             processes = self._utilization.apply(listing.processes)
+        # Whose energy it is can be said best while the same processes run.
+        pids = frozenset(process.pid for process in listing.processes)
+        readings = (*readings, *self._costly.get(self._handle, anew=pids != self._pids))
+        self._pids = pids
         # The driver hides the processes of other PID namespaces, so an empty list may not mean that there are none.
         if listing.is_complete and (processes or sees_node()):
             readings = (*readings, Reading("processes", len(listing.processes)))
@@ -167,12 +173,6 @@ class GpuReader:
         yield from plan.read(plan.EVERY_CYCLE, self._handle)
         if self._profiler:
             yield from self._profiler.read()
-
-    def _slow_readings(self) -> tuple[Reading, ...]:
-        if (now := time.monotonic()) >= self._slow_due:
-            self._slow = tuple(plan.read(plan.SLOW, self._handle))
-            self._slow_due = now + SLOW_SECONDS
-        return self._slow
 
     def _close(self) -> None:
         self._instances.close()
