@@ -32,11 +32,18 @@ function layOut(segments, total, pixels) {
 const LEAST_NAMED = 44; // pixels that a name needs
 const LEAST_LINKED = 4;
 
+/** Whole pixels on the screen; on paper, which has another width, a part of the bar. */
+function size(element, width) {
+  const pixels = `${width}px`;
+  if (element.style.width === pixels) return;
+  element.style.width = pixels;
+  element.style.setProperty("--w", width);
+}
+
 function paint(element, segment, width) {
   const look = `seg ${segment.look}`;
   if (element.className !== look) element.className = look;
-  const size = `${width}px`;
-  if (element.style.width !== size) element.style.width = size;
+  size(element, width);
   write(element, segment.name && width >= LEAST_NAMED ? segment.name : "");
   // What cannot be seen cannot be meant: such a tenant is reached by the other views.
   const link = segment.link && width >= LEAST_LINKED ? segment.link : "";
@@ -86,24 +93,24 @@ export class Bar {
     const widths = divide(bar.slices.map((one) => one.size), pixels);
     const tracks = children(this.tracks, bar.slices.length, () => h("div", { class: "track" }));
     bar.slices.forEach((slice, place) => {
-      const size = `${widths[place]}px`;
-      if (tracks[place].style.width !== size) tracks[place].style.width = size;
+      size(tracks[place], widths[place]);
       fill(tracks[place], slice.segments, slice.total, widths[place]);
     });
-    this.#drawWhiskers(bar.whiskers || [], pixels);
+    this.#drawWhiskers(bar.whiskers || []);
     this.rail.hidden = !bar.rail?.length;
     if (bar.rail?.length) fill(this.rail, bar.rail, 1, pixels);
     write(this.label, bar.label);
-    if (this.label.title !== (bar.about ?? "")) this.label.title = bar.about ?? "";
+    const whole = [this.label.textContent, bar.about].filter(Boolean).join(", ");
+    if (this.label.title !== whole) this.label.title = whole;
     if (this.spoken !== bar.spoken) this.box.setAttribute("aria-label", (this.spoken = bar.spoken));
   }
 
-  #drawWhiskers(whiskers, pixels) {
+  #drawWhiskers(whiskers) {
     const marks = children(this.whiskers, whiskers.length, () => h("b"));
     whiskers.forEach(({ from, to }, place) => {
-      const left = Math.round(Math.min(from, 1) * pixels);
-      marks[place].style.left = `${left}px`;
-      marks[place].style.width = `${Math.max(2, Math.round(Math.min(to, 1) * pixels) - left)}px`;
+      const left = Math.min(from, 1);
+      marks[place].style.left = `${left * 100}%`;
+      marks[place].style.width = `${(Math.min(to, 1) - left) * 100}%`;
     });
   }
 }

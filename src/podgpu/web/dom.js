@@ -33,6 +33,12 @@ export function write(element, text) {
   if (element.textContent !== shown) element.textContent = shown;
 }
 
+/** Put text into an element that may be too narrow for it: the title has all of it. */
+export function writeWhole(element, text) {
+  write(element, text);
+  if (element.title !== element.textContent) element.title = element.textContent;
+}
+
 export const known = (value) => value !== null && value !== undefined;
 
 export const shortModel = (model) => model.replace(/^NVIDIA\s+/, "") || "GPU";

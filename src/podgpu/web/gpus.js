@@ -1,11 +1,12 @@
 // The view by node and GPU: each GPU with its memory, its busy time and its power.
 
 import { Bar } from "./bar.js";
-import { h, known, shortModel, write } from "./dom.js";
+import { h, known, shortModel, write, writeWhole } from "./dom.js";
 import { countBy } from "./model.js";
 import { age, celsius, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts } from "./numbers.js";
 import { words } from "./words.js";
 
+const NARROW = "screen and (max-width: 768px)"; // the same as in app.css
 const NAMED = 3; // tenants whose part of the busy time is written out
 const SORT = {
   busy: (a, b) => (b.busy ?? -1) - (a.busy ?? -1),
@@ -25,11 +26,11 @@ export function headsOf(gpus) {
 
 /** Widths of the three bars in whole pixels, and heights of rows, for a list of that width. */
 export function measure(width) {
-  if (width < 720) return { isNarrow: true, memory: width - 28, busy: width - 28, power: width - 28, row: 194, head: 44, lost: 62 };
-  const room = width - 28 - 124 - 3 * 20;
+  if (matchMedia(NARROW).matches) return { isNarrow: true, memory: width - 28, busy: width - 28, power: width - 28, row: 186, head: 36, lost: 72 };
+  const room = width - 28 - 136 - 3 * 20;
   const memory = Math.floor(room * 0.4);
   const busy = Math.floor(room * 0.36);
-  return { isNarrow: false, memory, busy, power: room - memory - busy, row: 64, head: 44, lost: 62 };
+  return { isNarrow: false, memory, busy, power: room - memory - busy, row: 50, head: 36, lost: 50 };
 }
 
 export function itemsOf({ gpus, sort, sizes }) {
@@ -59,11 +60,11 @@ export function nodeRow() {
   return {
     element,
     update({ node, gpus }) {
-      write(name, node.name);
+      writeWhole(name, node.name);
       const { gpus: all, busy_gpus: busy, lost_gpus: lost, unused_pods: idle } = node.sums ?? {};
       const models = countBy(gpus, (one) => shortModel(one.model)).map(([model, count]) => `${integer(count)} × ${model}`);
       const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && `${integer(idle)} idle`];
-      write(about, facts.filter(Boolean).join(" · "));
+      writeWhole(about, facts.filter(Boolean).join(" · "));
       const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
       tag.className = `tag ${look}`;
       tag.hidden = !word;
@@ -89,7 +90,7 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
       element,
       update({ gpu, isAlone }) {
         open.href = linkGpu(gpu.uuid);
-        write(title, isAlone ? `${gpu.node.name} · ${gpu.index}` : String(gpu.index));
+        writeWhole(title, isAlone ? `${gpu.node.name} · ${gpu.index}` : String(gpu.index));
         drawTags(tags, gpu);
         write(heat, known(gpu.celsius) ? celsius(gpu.celsius) : "");
         const isLost = !gpu.isUp;
@@ -98,7 +99,7 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
         notice.hidden = !isLost;
         for (const bar of Object.values(bars)) bar.element.hidden = isLost;
         if (isLost) {
-          write(notice, lostText(gpu));
+          writeWhole(notice, lostText(gpu));
           return;
         }
         const sizes = at();
@@ -127,6 +128,7 @@ function drawTags(tags, gpu) {
   const sign = JSON.stringify(found);
   if (tags.dataset.sign === sign) return;
   tags.dataset.sign = sign;
+  tags.title = found.map(([, word]) => word).join(", ");
   tags.replaceChildren(...found.map(([look, word]) => h("span", { class: `tag ${look}` }, word)));
 }
 

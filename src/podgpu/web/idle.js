@@ -1,6 +1,6 @@
 // The view of what is idle: who holds a GPU, or a part of one, and does not use it.
 
-import { h, known, write } from "./dom.js";
+import { h, known, write, writeWhole } from "./dom.js";
 import { count, duration, gpuHours, gpus as gpuCount, memory, money, moment } from "./numbers.js";
 import { words } from "./words.js";
 
@@ -20,7 +20,7 @@ export function itemsOf({ gpus, sort, sizes, fits, answers: [{ rows, currency }]
   for (const gpu of gpus) for (const one of gpu.tenants) if (one.isIdle && fits(one)) meant.set(`${gpu.node.row.name} ${one.id}`, one);
   const found = rows.map((row) => ({ row, tenant: meant.get(`${row.node} ${idOf(row)}`) })).filter(({ tenant }) => tenant);
   if (sort) found.sort((a, b) => SORT[sort](a.row, b.row));
-  return found.map((one) => ({ kind: "idle", key: `${one.row.node} ${idOf(one.row)} ${one.row.gpus} ${one.row.idle_since}`, height: sizes.isNarrow ? 134 : 58, currency, ...one }));
+  return found.map((one) => ({ kind: "idle", key: `${one.row.node} ${idOf(one.row)} ${one.row.gpus} ${one.row.idle_since}`, height: sizes.isNarrow ? 138 : 50, currency, ...one }));
 }
 
 /** What the list cannot have. */
@@ -44,15 +44,15 @@ export function idleRows({ colours, link }) {
     return {
       element,
       update({ row, tenant, currency }) {
-        write(name, idOf(row));
+        writeWhole(name, idOf(row));
         name.className = `name ${colours.of(row)} idle`;
         name.href = link({ pod: idOf(row) });
-        write(about, `${tenant.kind} ${tenant.workload} · ${row.node} · GPU ${row.gpus.join(", ")}`);
+        writeWhole(about, `${tenant.kind} ${tenant.workload} · ${row.node} · GPU ${row.gpus.join(", ")}`);
         write(held, known(row.held_gpus) ? gpuCount(row.held_gpus) : "share not known");
-        write(since, `${duration(row.idle_seconds)}, since ${moment(row.idle_since)}`);
-        write(why, `${words.evidence[tenant.holding.evidence] ?? ""}${row.memory_used_bytes ? `, and it keeps ${memory(row.memory_used_bytes)}` : ""}`);
+        writeWhole(since, `${duration(row.idle_seconds)}, since ${moment(row.idle_since)}`);
+        writeWhole(why, `${words.evidence[tenant.holding.evidence] ?? ""}${row.memory_used_bytes ? `, and it keeps ${memory(row.memory_used_bytes)}` : ""}`);
         const hours = known(row.held_gpus) ? gpuHours((row.held_gpus * row.idle_seconds) / 3600) : "";
-        write(wasted, known(row.cost) ? money(row.cost, currency) : hours);
+        writeWhole(wasted, known(row.cost) ? money(row.cost, currency) : hours);
       },
     };
   };

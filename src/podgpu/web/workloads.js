@@ -1,7 +1,7 @@
 // The view by namespace and workload: what each was given and what it uses of it.
 
 import { Bar } from "./bar.js";
-import { h, known, write } from "./dom.js";
+import { h, known, write, writeWhole } from "./dom.js";
 import { age, count, gpus as gpuCount, partOf, use as useText, watts } from "./numbers.js";
 
 export const NEEDS = ["workloads", "pods"];
@@ -31,10 +31,10 @@ export function itemsOf({ gpus, sort, sizes, fits, answers: [workloads, pods] })
   const items = [];
   for (const row of workloads.rows.filter(({ key }) => meant.has(key)).sort(SORT[sort])) {
     const own = [...meant.get(row.key)].map((key) => podRows.get(key)).filter(Boolean);
-    items.push({ kind: "work", key: row.key, height: sizes.isNarrow ? 128 : 54, row, pod: row.pods === 1 ? own[0] : undefined });
+    items.push({ kind: "work", key: row.key, height: sizes.isNarrow ? 124 : 50, row, pod: row.pods === 1 ? own[0] : undefined });
     // A workload of one pod needs no second line.
     if (row.pods < 2) continue;
-    for (const pod of own) items.push({ kind: "work", key: pod.key, height: sizes.isNarrow ? 116 : 44, row: pod, pod, isPod: true });
+    for (const pod of own) items.push({ kind: "work", key: pod.key, height: sizes.isNarrow ? 118 : 44, row: pod, pod, isPod: true });
   }
   return items;
 }
@@ -58,9 +58,9 @@ export function workRows({ colours, at, link }) {
       element,
       update({ row, pod, isPod }) {
         element.className = `item work ${isPod ? "pod" : "workload"}`;
-        write(name, row.name);
+        writeWhole(name, row.name);
         name.href = pod ? link({ pod: idOf(pod) }) : link({ view: "gpus", namespace: row.namespace, workload: row.name });
-        write(about, (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
+        writeWhole(about, (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
         write(tag, stateOf(pod ?? row));
         tag.hidden = !tag.textContent;
         const { held_gpus: held, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: room, use } = row;
