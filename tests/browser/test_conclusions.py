@@ -182,7 +182,7 @@ async def test_busy_and_power_say_of_which_time_they_are(chromium: Browser) -> N
         row = f"[...document.querySelectorAll('.gpu')].find(e => e.querySelector('b').textContent === '{index}')"
         assert (await page.run(f"{row}.querySelector('.busy .label').textContent")).startswith("60% · ")
         assert "20% (10–30)" in await page.run(f"{row}.querySelector('.busy .label').textContent")
-        assert await page.run(f"{row}.querySelector('.power .label').title") == "in the last full minute"
+        assert "in the last full minute" in await page.run(f"{row}.querySelector('.power .label').title")
 
 
 async def facts(page: Page, url: str, pod: str) -> str:
