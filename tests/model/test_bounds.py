@@ -20,7 +20,7 @@ def numbers(value: Any, name: str = "") -> Iterator[tuple[Any, Any, str]]:
     for key, child in items:
         inside = key if isinstance(key, str) else name
         if isinstance(child, int | float) and not isinstance(child, bool):
-            yield value, key, inside
+            yield value, key, f"{key} of sums" if name == "sums" else inside  # bounded like any number
         yield from numbers(child, inside)
 
 
@@ -73,3 +73,10 @@ def test_what_json_cannot_write_is_refused(token: bytes) -> None:
 def test_what_is_not_utf8_or_too_deep_is_no_snapshot(data: bytes) -> None:
     with pytest.raises(UserError, match="This is not a podgpu snapshot"):
         decode(data)
+
+
+def test_what_adds_up_to_more_than_one_card_may_have_can_still_be_read() -> None:
+    found = json.loads(DOCUMENT)
+    found["insight"]["sums"]["power_watts"] = 3 * document.LARGEST_WATTS
+    read = decode(json.dumps(found).encode())
+    assert read.insight is not None and read.insight.sums.power_watts == 3 * document.LARGEST_WATTS

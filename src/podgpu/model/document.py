@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from podgpu.errors import UserError
 from podgpu.model.card import Card
 from podgpu.model.device import Instance, Reading
+from podgpu.model.insight import Sums
 from podgpu.model.snapshot import SCHEMA, Snapshot
 
 T = TypeVar("T", str, tuple[str, ...])
@@ -56,6 +57,9 @@ _BY_ENDING: dict[str, tuple[float, float]] = {
     "_watts": (-LARGEST_WATTS, LARGEST_WATTS),
     "seconds": (-LONGEST_SECONDS, LONGEST_SECONDS),
 }
+
+
+_SUM = ""  # in place of a name: what adds up many numbers may go beyond the bounds of each
 
 
 def bounds(kind: type, name: str) -> tuple[float, float]:
@@ -102,7 +106,7 @@ class BoundsChecker:
             fields = [
                 (field.name, kind, None)
                 for field in msgspec.structs.fields(written)
-                if (kind := self._bounded(field.type, field.name)) is not None
+                if (kind := self._bounded(field.type, field.name if model is not Sums else _SUM)) is not None
             ]
             self._made[model] = defstruct(f"_Numbers{model.__name__}", fields, gc=False) if fields else None
         return self._made[model]
