@@ -339,19 +339,6 @@ def test_after_a_gap_nobodys_power_is_known() -> None:
     assert power(cards(books, 200.0)[0]) == {}
 
 
-def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
-    books = NodeBooks()
-    for second in range(3):
-        books.post([works(rank("a"))], second, 0.0)
-    (card,) = cards(books)
-    assert card.balance and card.balance.band and card.tenants[0].booking.band
-    cycle = sheet({rank("a"): CycleBooking(), "unknown": CycleBooking(energy_mj=9)}, is_gap=True)
-    books.post([cycle], 900.0, 900.0)
-    (card,) = cards(books)
-    assert card.balance and (card.balance.band, card.tenants[0].booking.band) == (None, None)
-    assert card.tenants[0].booking.most_energy_mj == 60, "what was proven before stays"
-
-
 def test_a_silent_card_has_no_power_to_divide() -> None:
     books = NodeBooks()
     books.post([works(rank("a"), "host")], 0.0, 0.0)

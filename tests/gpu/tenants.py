@@ -1,8 +1,11 @@
 """Fresh tenants on one real GPU: is what each really did, minute by minute, inside the band that podgpu gives?
 
 Each tenant is a process in the cgroup of a made-up pod (needs root and cgroup v2), so that the whole way from the
-driver's PID to the pod's name is the real one. They work in random bursts and log them: that is the truth, found as in
-tests/samples. Changes no setting of the card. Passes if 95 % of the minutes are inside, and memory and sums are exact.
+driver's PID to the pod's name is the real one. They work in random bursts. What a band claims is the card's time, so
+the truth is who was on the card, by the driver's log of context switches, read beside the agent: a figure where the
+card never rests, a range where it does. Without the log, the bursts that the tenants logged are the truth. These share
+time evenly in which several had work: where kernels differ, that is not the card's time. Changes no setting of the
+card. Passes if 95 % of the minutes are inside, and memory and sums are exact.
 
 `tenants.py [FILE.json.gz]` writes a recording of the driver's samples, by default to `$OUT/looks.json.gz`, for
 `python -m tests.samples`. From the environment: MINUTES of each set, SETS as in `tensor,mem;tensor,mem,infer`, SEED.
@@ -16,7 +19,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +31,11 @@ from podgpu.agent.attribution import Attribution  # noqa: E402 - the path is set
 from podgpu.agent.loop import Agent  # noqa: E402
 from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
-from podgpu.model import Card  # noqa: E402
+from podgpu.ledger.residency import Evidence, Stay, residency  # noqa: E402
+from podgpu.model import BusyWindow, Card  # noqa: E402
 from podgpu.sources.nvml.source import NvmlSource  # noqa: E402
 from tests.gpu.looks import Looks  # noqa: E402
+from tests.gpu.switching.listening import Heard, Listening  # noqa: E402
 from tests.gpu.work import (  # noqa: E402
     INTERVAL,
     Burst,
@@ -48,6 +53,7 @@ MINUTES = int(os.environ.get("MINUTES", "2"))
 SETS = os.environ.get("SETS", "tensor,tensor;tensor,mem;tensor,mem,infer")
 SEED = int(os.environ.get("SEED", "0")) or time.time_ns() % 2**32
 ENOUGH = 0.95
+LISTEN_LONGER = 12.0  # seconds, for the agent to start
 
 
 def drawn(kinds: str, chance: random.Random) -> list[Tenant]:
@@ -128,14 +134,45 @@ def truth(loads: list[Load], begin: float, end: float) -> dict[str, Any]:
     }
 
 
-def judged(minute: Minute, number: int, loads: list[Load]) -> Iterator[Verdict]:
+def titled(load: Load, number: int) -> str:
+    tenant = load.tenant
+    return f"{tenant.kind} {1000 * tenant.burst:.0f}/{1000 * tenant.pause:.0f} ms, minute {number}"
+
+
+def judged_by_bursts(minute: Minute, number: int, loads: list[Load]) -> Iterator[Verdict]:
     shares = true_shares(truth(loads, minute.begin, minute.end))
     for load, share in zip(loads, shares, strict=True):
         band = booked(minute.card, load).band
         assert band, "a tenant without a band"
-        tenant = load.tenant
-        name = f"{tenant.kind} {1000 * tenant.burst:.0f}/{1000 * tenant.pause:.0f} ms, minute {number}"
-        yield verdict(name, share * minute.busy, band)
+        yield verdict(titled(load, number), share * minute.busy, band)
+
+
+def judged_by_residency(
+    minute: Minute, number: int, loads: list[Load], heard: Heard, windows: list[BusyWindow]
+) -> Iterator[Verdict]:
+    inside = [
+        window
+        for window in windows
+        if minute.begin <= window.begin_ns / 1e9 and window.end_ns / 1e9 <= minute.end
+    ]
+    evidence = Evidence(windows=tuple(inside), slices=tuple(heard.slices))
+    found = residency(evidence, {load.process.pid: load.uid for load in loads})
+    assert found.busy_ns > 0.9 * (found.busy_ns + found.blind_ns), "the log misses much of the minute"
+    for load in loads:
+        band, stay = booked(minute.card, load).band, found.stays.get(load.uid, Stay())
+        assert band, "a tenant without a band"
+        least, true, most = (
+            minute.busy * part / found.busy_ns for part in (stay.least_ns, stay.booked_ns, stay.most_ns)
+        )
+        yield replace(verdict(titled(load, number), true, band), true_range=(least, most))
+
+
+def heard_or_none(listening: Listening) -> Heard | None:
+    try:
+        return listening.heard()
+    except RuntimeError as error:
+        print(f"  no log of context switches, so bursts are the truth: {error}", flush=True)
+        return None
 
 
 @dataclass(frozen=True)
@@ -148,10 +185,17 @@ class Outcome:
 def observed(tenants: list[Tenant]) -> Outcome:
     with at_work(*tenants, seed=SEED) as (loads, folder):
         with Looks() as looks:
+            listening = Listening(60 * MINUTES + LISTEN_LONGER)
             minutes, memory = asyncio.run(watched(folder))
-        time.sleep(1)  # for the last bursts to be over
+            heard = heard_or_none(listening)
         verdicts = [
-            verdict for number, minute in enumerate(minutes, 1) for verdict in judged(minute, number, loads)
+            verdict
+            for number, minute in enumerate(minutes, 1)
+            for verdict in (
+                judged_by_residency(minute, number, loads, heard, looks.windows)
+                if heard
+                else judged_by_bursts(minute, number, loads)
+            )
         ]
         last = minutes[-1].card
         equal = all(
@@ -170,7 +214,8 @@ def printed(verdict: Verdict) -> None:
     true, read, least, most = (
         100 * part for part in (verdict.true, verdict.booked, verdict.least, verdict.most)
     )
-    figures = f"true {true:5.1f}  booked {read:5.1f}  band {least:5.1f}-{most:5.1f}"
+    by_log = "({:.1f}-{:.1f})".format(*(100 * part for part in verdict.true_range or (verdict.true,) * 2))
+    figures = f"true {true:5.1f} {by_log:<13} booked {read:5.1f}  band {least:5.1f}-{most:5.1f}"
     print(f"  {verdict.name:<36} {figures}  {'inside' if verdict.is_inside else 'OUTSIDE'}", flush=True)
 
 

@@ -25,17 +25,22 @@ CARD = Gpu(uuid="GPU-recorded", index=0)
 
 @dataclass(frozen=True)
 class Verdict:
-    """One tenant of one set: shares of the time, 0 to 1."""
+    """One tenant of one set: shares of the time, 0 to 1.
+
+    A log of context switches gives the truth as a range where the card rests.
+    """
 
     name: str
     true: float
     booked: float
     least: float
     most: float
+    true_range: tuple[float, float] | None = None
 
     @property
     def is_inside(self) -> bool:
-        return self.least - ROUNDING <= self.true <= self.most + ROUNDING
+        low, high = self.true_range or (self.true, self.true)
+        return self.least - ROUNDING <= high and low <= self.most + ROUNDING
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,16 @@ class CardBooks(Struct, gc=False):
         if interval.is_gap:
             self._pass_gap(cycle)
         else:
+            self._begin_with_log(cycle)
             self.period.add(cycle)
             if self.period.elapsed_us >= PERIOD_US:
                 self._close_period()
+
+    def _begin_with_log(self, cycle: CycleBooks) -> None:
+        """Samples prove less than the log: with seconds of both, an idle tenant would not be known to be idle."""
+        if cycle.is_logged and self.period.elapsed_us and not self.period.is_logged:
+            self._close_period()
+            self._forget_bands()
 
     def _note_energy(self, interval: Interval) -> None:
         """Keep each party's part of the energy while the counter stands still. A party that is new then has none."""

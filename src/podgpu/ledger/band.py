@@ -163,13 +163,15 @@ class PartyEvidence(Struct, kw_only=True):
 
 
 class Period(Struct, kw_only=True):
-    """The cycles of one card since the period began."""
+    """The cycles of one card since the period began. `is_logged` says that the log was read in some of them."""
 
     elapsed_us: int = 0
+    is_logged: bool = False
     evidence: dict[Party, PartyEvidence] = field(default_factory=dict)
 
     def add(self, books: CycleBooks) -> None:
         self.elapsed_us += books.elapsed_us
+        self.is_logged |= books.is_logged
         named_us = sum(booking.named_us or 0 for booking in books.bookings.values())
         for party, booking in books.bookings.items():
             evidence = self.evidence.get(party) or self.evidence.setdefault(party, PartyEvidence())

@@ -135,6 +135,10 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     compared: dict[Party, Comparison] = field(default_factory=dict)
 
     @property
+    def is_logged(self) -> bool:
+        return self.switches is not None
+
+    @property
     def busy_ratio(self) -> float | None:
         return min(self.busy_us / self.elapsed_us, 1.0) if self.knows_busy and self.elapsed_us else None
 

@@ -14,7 +14,7 @@ from podgpu.sources.nvml.gpm import MOST_BUSY_SAMPLES, BusySampler
 from podgpu.sources.nvml.handle import CallTracker, Handle
 from podgpu.sources.nvml.source import NvmlSource
 from podgpu.sources.nvml.window_split import TENTH
-from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200
+from tests.fakenvml.fake_node import FakeFault, FakeGpu, FakeNode, environment, h200
 from tests.fakenvml.stage import Stage, mig_card
 
 SAMPLE, METRICS = "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
@@ -22,8 +22,16 @@ CARDS = (h200(0).uuid, h200(1).uuid)
 LOST = f"return {pynvml.NVML_ERROR_GPU_IS_LOST}"
 
 
+def resting(index: int) -> FakeGpu:
+    """A card that works and rests within each of the driver's windows."""
+    card = h200(index)
+    card.values["utilization_gpu"] = 60
+    card.gpm[pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL] = 60.0
+    return card
+
+
 def sampler_of(stage: Stage, *watched: str, node: FakeNode | None = None) -> Sampler:
-    stage.load(node or FakeNode([h200(0), h200(1)]))
+    stage.load(node or FakeNode([resting(0), resting(1)]))
     sampler = Sampler(None)
     sampler.report(ReadRequest(2.0, windows=CARDS, sampled=watched))
     return sampler
@@ -38,6 +46,31 @@ def test_a_busy_sample_takes_two_calls_and_only_for_a_card_that_is_watched(stage
     assert stage.calls(SAMPLE) - samples == 5
     assert stage.calls(METRICS) - metrics == 5
     assert not sampler.is_finished
+
+
+@pytest.mark.parametrize("busy", [0, 3, 97, 100])
+def test_a_card_that_works_or_rests_all_the_time_is_not_sampled(stage: Stage, busy: int) -> None:
+    """It has no windows to split. Once it has, it is sampled again."""
+    card = resting(0)
+    card.values["utilization_gpu"] = busy
+    sampler = sampler_of(stage, card.uuid, node=FakeNode([card]))
+    request = ReadRequest(60.0, windows=CARDS, sampled=(card.uuid,))
+
+    def read_a_window() -> None:
+        while not sampler.report(request).devices[0].windows:
+            time.sleep(0.05)
+
+    read_a_window()
+    samples = stage.calls(SAMPLE)
+    sampler.sample_busy()
+    assert sampler.seconds_to_sample is None
+    assert stage.calls(SAMPLE) == samples
+    card.values["utilization_gpu"] = 60
+    stage.rewrite()
+    read_a_window()
+    samples = stage.calls(SAMPLE)
+    sampler.sample_busy()
+    assert stage.calls(SAMPLE) == samples + 1
 
 
 def test_no_busy_samples_are_taken_where_no_card_is_watched(stage: Stage) -> None:
@@ -172,7 +205,7 @@ async def test_the_windows_of_a_watched_card_are_cut_in_halves_while_it_is_watch
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A whole sampler, as the agent has it."""
-    FakeNode([h200(0), h200(1)]).write(tmp_path / "script")
+    FakeNode([resting(0), resting(1)]).write(tmp_path / "script")
     for name, value in environment(library, tmp_path / "script").items():
         monkeypatch.setenv(name, value)
     watched = dict.fromkeys(CARDS, False) | {h200(0).uuid: True}

@@ -136,7 +136,7 @@ class Sampler:
     @property
     def seconds_to_sample(self) -> float | None:
         """None while no card is sampled."""
-        return max(0.0, self._sample_due - time.monotonic()) if self._sampled else None
+        return max(0.0, self._sample_due - time.monotonic()) if any(self._to_sample()) else None
 
     def sample_busy(self) -> None:
         """Take busy samples, at even times. A card that does not answer is left to the next report."""
@@ -144,15 +144,18 @@ class Sampler:
         self._sample_due = BUSY_SAMPLE_SECONDS + (
             self._sample_due if now - self._sample_due < BUSY_SAMPLE_SECONDS else now
         )
-        slots = [
-            slot
-            for uuid, slot in self._slots.items()
-            if uuid in self._sampled and not slot.absent and not slot.worker.busy
-        ]
+        slots = [slot for slot in self._to_sample() if not slot.worker.busy]
         for slot in slots:
             slot.is_sampling = True
             slot.worker.submit(slot.reader.sample_busy)
         self._wait({slot.worker for slot in slots}, now + BUSY_SAMPLE_SECONDS / 2)
+
+    def _to_sample(self) -> Iterator[GpuSlot]:
+        """A card that works or rests all the time has no windows to split."""
+        for uuid in self._sampled & self._slots.keys():
+            slot = self._slots[uuid]
+            if slot.reader.has_pauses and not slot.absent:
+                yield slot
 
     def close(self) -> None:
         """Close the library if its thread is free. The exit of the process closes the rest."""

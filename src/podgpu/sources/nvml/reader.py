@@ -9,7 +9,7 @@ from typing import Any
 import pynvml
 from msgspec.structs import replace
 
-from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading, Refused
+from podgpu.model import SEES_ALL, BusyWindow, Device, Fault, Gpu, Reading, Refused
 from podgpu.sources.child import sees_node
 from podgpu.sources.nvml import failure, plan
 from podgpu.sources.nvml.gpm import BusySampler, Profiler
@@ -21,6 +21,7 @@ from podgpu.sources.nvml.window_split import WindowSplitter
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
 COSTLY_SECONDS = 4.5  # between two of costly counters: at the default interval they are read in every cycle
 MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
+NO_PAUSE = 0.05  # of a window; the driver's figure is off by some per cent
 
 SEES_SOME = replace(SEES_ALL, sees_all=False)
 
@@ -51,7 +52,10 @@ BRANDS = {
 
 
 class GpuReader:
-    """Reads a GPU. Only `read` and `sample_busy` call NVML, and they run in the GPU's own thread."""
+    """Reads a GPU. Only `read` and `sample_busy` call NVML, and they run in the GPU's own thread.
+
+    `has_pauses` says that the card worked and rested within one of the last windows, so that busy samples tell more.
+    """
 
     def __init__(self, raw: Any, uuid: str, index: int, tracker: CallTracker) -> None:
         self.gpu = Gpu(uuid=uuid, index=index)
@@ -69,6 +73,7 @@ class GpuReader:
         self._profiler: Profiler | None = None
         self._busy_sampler = BusySampler(self._handle)
         self._splitter = WindowSplitter()
+        self.has_pauses = True
         self._costly = plan.CachedReadings(plan.COSTLY, COSTLY_SECONDS)
         self._slow = plan.CachedReadings(plan.SLOW, SLOW_SECONDS)
         self._pids: frozenset[int] = frozenset()
@@ -149,12 +154,17 @@ class GpuReader:
             processes=processes,
             ability=SEES_ALL if listing.is_complete else SEES_SOME,
             refused=tuple(self._refused()),
-            windows=(
-                self._splitter.split(self._windows.read(), self._busy_sampler.drain())
-                if windows and not self.gpu.mig_enabled
-                else ()
-            ),
+            windows=self._split_windows() if windows and not self.gpu.mig_enabled else (),
         )
+
+    def _split_windows(self) -> tuple[BusyWindow, ...]:
+        found = self._windows.read()
+        split = self._splitter.split(found, self._busy_sampler.drain())
+        if found:
+            self.has_pauses = any(map(_has_pause, found))
+        if not self.has_pauses:  # the next sample begins anew
+            self._busy_sampler.close()
+        return split
 
     def _refused(self) -> Iterator[Refused]:
         """List refused calls that matter: those answered before, and those that every card should answer."""
@@ -207,6 +217,10 @@ class GpuReader:
     def _mig_enabled(self) -> bool:
         mode = self._handle.get("MigMode")
         return bool(mode[0]) if mode else self.gpu.mig_enabled
+
+
+def _has_pause(window: BusyWindow) -> bool:
+    return NO_PAUSE < window.busy_ns / (window.end_ns - window.begin_ns) < 1 - NO_PAUSE
 
 
 def _facts(handle: Handle, known: Gpu) -> Gpu:

@@ -1,0 +1,49 @@
+"""The minute that bounds are shown for: when it begins, and when there is none."""
+
+from msgspec.structs import replace
+
+from podgpu.agent.books import NodeBooks
+from podgpu.ledger.band import PERIOD_US
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party
+from tests.agent.test_books import cards, rank, sheet, works
+
+
+def logged(*parties: Party) -> tuple[CycleBooks, Interval]:
+    cycle, interval = works(*parties)
+    return replace(cycle, switches=5, switching_us=1), interval
+
+
+def test_the_first_minute_with_the_log_begins_when_the_log_does() -> None:
+    books = NodeBooks()
+    books.post([works(rank("a"))], 0.0, 0.0)
+    for second in range(1, 4):
+        books.post([logged(rank("a"))], second, 0.0)
+        (card,) = cards(books)
+        shown = card.balance.band if card.balance else None
+        assert (shown is not None) == (second == 3), "a minute is three cycles of the log"
+    assert shown and shown.elapsed_us == PERIOD_US
+    books.post([works(rank("a"))], 4.0, 0.0)
+    books.post([logged(rank("a"))], 5.0, 0.0)
+    (card,) = cards(books)
+    assert card.tenants[0].booking.most_energy_mj == 5 * 20, "what was proven before stays"
+
+
+def test_a_log_that_comes_and_goes_does_not_cut_a_minute() -> None:
+    books = NodeBooks()
+    for second, cycle in enumerate([logged(rank("a")), works(rank("a")), logged(rank("a"))]):
+        books.post([cycle], second, 0.0)
+    (card,) = cards(books)
+    assert card.balance and card.balance.band and card.balance.band.elapsed_us == PERIOD_US
+
+
+def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
+    books = NodeBooks()
+    for second in range(3):
+        books.post([works(rank("a"))], second, 0.0)
+    (card,) = cards(books)
+    assert card.balance and card.balance.band and card.tenants[0].booking.band
+    cycle = sheet({rank("a"): CycleBooking(), "unknown": CycleBooking(energy_mj=9)}, is_gap=True)
+    books.post([cycle], 900.0, 900.0)
+    (card,) = cards(books)
+    assert card.balance and (card.balance.band, card.tenants[0].booking.band) == (None, None)
+    assert card.tenants[0].booking.most_energy_mj == 60, "what was proven before stays"
