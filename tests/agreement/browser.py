@@ -29,6 +29,9 @@ async def said(chromium: Browser, cluster: Cluster) -> dict[str, Facts]:
         await page.open(url)
         await page.until("document.querySelector('.tile .big')?.textContent")
         await page.run("document.querySelector('.more:not([hidden])')?.click()")
+        await page.expect(
+            "document.querySelectorAll('.alert').length", len(script.state["insight"]["problems"])
+        )
         tiles = {name: (value, about) for name, value, about in await page.run(_TILE)}
         problems = await page.run(_ALERTS)
         assert not page.complaints

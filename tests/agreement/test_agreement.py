@@ -1,6 +1,9 @@
 """Every surface says the same of one moment. `python -m tests.agreement` prints each fact."""
 
+from collections.abc import AsyncIterator
+
 import pytest
+import pytest_asyncio
 from msgspec.structs import replace
 
 from podgpu.insight.tenants import cards_of, placements
@@ -9,9 +12,18 @@ from tests.agreement import surfaces
 from tests.agreement.cases import held_still, names
 from tests.agreement.compare import lines_of
 from tests.agreement.facts import UNUSED, compared
-from tests.browser.chromium import PROGRAM, browser
+from tests.browser.chromium import PROGRAM, Browser, browser
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs chromium")
+pytestmark = [
+    pytest.mark.skipif(PROGRAM is None, reason="needs chromium"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium() -> AsyncIterator[Browser]:
+    async with browser() as started:
+        yield started
 
 
 async def still(name: str) -> Cluster:
@@ -20,9 +32,8 @@ async def still(name: str) -> Cluster:
 
 
 @pytest.mark.parametrize("name", names())
-async def test_all_surfaces_agree(name: str) -> None:
-    async with browser() as chromium:
-        lines = await lines_of(await still(name), chromium)
+async def test_all_surfaces_agree(chromium: Browser, name: str) -> None:
+    lines = await lines_of(await still(name), chromium)
     assert [str(line) for line in lines if line.differs] == []
     assert max(len(line.said) for line in lines) >= 8
 

@@ -1,11 +1,19 @@
-"""A real browser, driven over the DevTools protocol."""
+"""A real browser, driven over the DevTools protocol.
+
+A page draws later than it is asked to: after a click, a key, a newer document or `open`, the first look may find what
+was there before. So a test reads nothing at once. `expect(script, value)`, `expect_texts(selector, texts)` and
+`expect_text(selector, *parts)` look again until the page has what the test wants, and after PATIENCE they fail with
+what was wanted and what was found. `until(script)` waits until an expression is true and returns its value, for what is
+used further on. An error in an expression means "not yet". What takes effect with the next frame is awaited with
+`frames()`. That something does not happen is asserted after an event that would come later.
+"""
 
 import asyncio
 import base64
 import json
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,9 +31,16 @@ _FLAGS = (
     "--disable-background-networking",
     "--disable-extensions",
     "--hide-scrollbars",
+    "--disable-background-timer-throttling",
+    "--disable-renderer-backgrounding",
+    "--disable-backgrounding-occluded-windows",
     "--force-color-profile=srgb",
     "--remote-debugging-port=0",
 )
+
+
+class ScriptError(AssertionError):
+    """The page could not do it; it may be able to in a moment."""
 
 
 class Page:
@@ -54,21 +69,57 @@ class Page:
             "Runtime.evaluate", patience=patience, expression=script, returnByValue=True, awaitPromise=True
         )
         if "exceptionDetails" in answer:
-            raise AssertionError(json.dumps(answer["exceptionDetails"])[:2000])
+            raise ScriptError(json.dumps(answer["exceptionDetails"])[:2000])
         return answer["result"].get("value")
 
     async def until(self, script: str) -> Any:
-        """Wait until an expression in the page is true, and return its value."""
+        """Wait until an expression in the page is true, as JavaScript has it, and return its value."""
+        return await self._look(script, lambda found: bool(found) or found in ([], {}), "what is true")
+
+    async def expect(self, script: str, value: object) -> None:
+        """Wait until an expression in the page has that value; `pytest.approx` is one."""
+        await self._look(script, lambda found: found == value, value)
+
+    async def expect_texts(
+        self, selector: str, texts: Sequence[str], part: Callable[[str], str] = lambda text: text
+    ) -> None:
+        """Wait until the elements have these texts, or these parts of them."""
+        wanted = list(texts)
+        script = f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)"
+        await self._look(script, lambda found: [part(text) for text in found] == wanted, wanted)
+
+    async def expect_text(self, selector: str, *parts: str) -> None:
+        """Wait until the first such element has all these parts in its text."""
+        script = f"document.querySelector({json.dumps(selector)}).textContent"
+        await self._look(script, lambda found: all(part in found for part in parts), parts)
+
+    async def _look(self, script: str, is_wanted: Callable[[Any], bool], wanted: object) -> Any:
+        found: object = None
         for _ in range(int(PATIENCE / LOOK_SECONDS)):
-            if value := await self.run(script):
-                return value
+            try:
+                if is_wanted(found := await self.run(script)):
+                    return found
+            except ScriptError as error:
+                if "SyntaxError" in str(error):
+                    raise
+                found = error
+            except (LookupError, TypeError, ValueError) as error:  # what was found is not of that form yet
+                found = (found, error)
             await asyncio.sleep(LOOK_SECONDS)
-        raise AssertionError(f"never true: {script}")
+        raise AssertionError(f"wanted: {wanted!r}\nfound:  {found!r}\nwith:   {script}")
+
+    async def frames(self) -> None:
+        """Wait until what was asked for is laid out and drawn."""
+        await self.run(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+        )
 
     async def open(self, url: str) -> None:
+        """Go there, and wait for the first drawing: of the data of a view that asks for rows there may be none yet."""
+        await self.run("window.isLeft = true")
         await self.send("Page.navigate", url=url)
         await self.until(
-            "document.readyState === 'complete' && document.documentElement.dataset.app === 'on'"
+            "!window.isLeft && document.readyState === 'complete' && document.documentElement.dataset.app === 'on'"
         )
         shown = ".podpage, .item, .bill:not([hidden]), .empty:not([hidden])"
         await self.until(f"document.querySelector('{shown}') !== null")
@@ -81,6 +132,7 @@ class Page:
             deviceScaleFactor=scale,
             mobile=width < 600,
         )
+        await self.frames()
 
     async def scheme(self, name: str) -> None:
         features = [
@@ -119,9 +171,11 @@ class Page:
     def _take(self, said: Any) -> None:
         if "id" in said:
             future = self._answers.pop(said["id"])
-            if "error" in said:
-                future.set_exception(AssertionError(said["error"]["message"]))
-            elif not future.done():
+            if future.done():
+                pass  # nobody waits any longer
+            elif "error" in said:
+                future.set_exception(ScriptError(said["error"]["message"]))
+            else:
                 future.set_result(said["result"])
         elif (note := _NOTES.get(said["method"])) is not None:
             note(self, said["params"])
@@ -203,6 +257,8 @@ class Browser:
                 await page.send(f"{domain}.enable")
             await page.size(width, height)
             await page.scheme("light")
-            yield page
-        async with self._session.get(f"http://{self._address}/json/close/{target['id']}"):
-            pass
+            try:
+                yield page
+            finally:
+                async with self._session.get(f"http://{self._address}/json/close/{target['id']}"):
+                    pass

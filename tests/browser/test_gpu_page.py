@@ -38,16 +38,15 @@ async def test_a_card_opens_its_page_which_says_what_the_document_does(chromium:
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
         await page.run("document.querySelectorAll('.gpu .number')[4].click()")
-        await page.until("document.querySelector('.gpupage') !== null")
-        assert await page.run("new URLSearchParams(location.search).get('gpu')") == card["gpu"]["uuid"]
+        await page.expect_texts(".gpupage .bars .number", ["4"])
+        await page.expect("new URLSearchParams(location.search).get('gpu')", card["gpu"]["uuid"])
         shown = await page.run(TOPICS)
         assert shown.pop("The card")[0] == ["UUID", card["gpu"]["uuid"], ""]
         assert shown == written(cards_of(document)[4])
         assert set(await page.run(TENANTS)) == pods_on(card)
-        assert await page.texts(".gpupage .bars .number") == ["4"]
         await page.run("document.querySelector('.gpupage .box h3 a').click()")
         await page.until("new URLSearchParams(location.search).get('pod') !== null")
-        assert await page.run("document.querySelector('.gpupage')") is None
+        await page.expect("document.querySelector('.gpupage')", None)
         assert page.complaints == []
 
 
@@ -57,7 +56,7 @@ async def test_a_mig_instance_has_a_page_of_its_own(chromium: Browser) -> None:
     instance = card["instances"][0]["mig"]
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(f"{url}?gpu={instance['uuid']}")
-        assert await page.text(".gpupage h2") == f"GPU 3 · {instance['profile']}"
+        await page.expect_texts(".gpupage h2", [f"GPU 3 · {instance['profile']}"])
         shown = await page.run(TOPICS)
         shown.pop("The card")
         assert shown == written(cards_of(document)[3].instances[0])
@@ -69,8 +68,8 @@ async def test_a_card_of_a_cluster_and_one_that_is_not_there(chromium: Browser) 
     cluster = cluster_of(await demo_document(), 2)
     async with staged(Script(cluster)) as url, chromium.page() as page:
         await page.open(f"{url}?gpu=GPU-0001-4")
-        assert await page.text(".gpupage h2") == "GPU 4"
-        assert "gpu-node-002" in await page.text(".gpupage .title")
+        await page.expect_texts(".gpupage h2", ["GPU 4"])
+        await page.expect_text(".gpupage .title", "gpu-node-002")
         await page.open(f"{url}?gpu=GPU-0001-99")
-        assert "no such GPU" in await page.text(".podpage .empty")
+        await page.expect_text(".podpage .empty", "no such GPU")
         assert page.complaints == []

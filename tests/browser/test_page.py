@@ -1,6 +1,5 @@
 """The page in a real browser, over documents of the test's own."""
 
-import asyncio
 import copy
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,14 @@ def choose(name: str, value: str) -> str:
     )
 
 
+def has_alert(*parts: str) -> str:
+    """Whether an alert has all these parts."""
+    return (
+        "[...document.querySelectorAll('.alert')]"
+        f".some(alert => {list(parts)}.every(part => alert.textContent.includes(part)))"
+    )
+
+
 def idle_holders(document: Document) -> list[Any]:
     """Those who hold a share and do not use it, as it was concluded."""
     tenants = [tenant for card in document["cards"] for tenant in card["tenants"]]
@@ -56,18 +63,19 @@ async def test_the_first_glance_is_the_document(chromium: Browser) -> None:
     watts = sum(reading(card, "power_watts") for card in cards)
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
-        assert await page.run(tile("GPUs")) == str(len(cards))
-        assert await page.run(tile("Allocated")) == numbers.percent(allocated / len(cards))
-        assert await page.run(tile("Truly busy")) == numbers.percent(busy / len(cards))
-        assert float(await page.run(tile("Held, not used"))) == pytest.approx(idle, abs=0.051)
-        assert float(await page.run(tile("Free"))) == pytest.approx(len(cards) - allocated, abs=0.051)
-        assert await page.run(tile("Power")) == numbers.watts(watts)
+        await page.expect(tile("GPUs"), str(len(cards)))
+        await page.expect(tile("Allocated"), numbers.percent(allocated / len(cards)))
+        await page.expect(tile("Truly busy"), numbers.percent(busy / len(cards)))
+        await page.expect(f"Number({tile('Held, not used')})", pytest.approx(idle, abs=0.051))
+        await page.expect(f"Number({tile('Free')})", pytest.approx(len(cards) - allocated, abs=0.051))
+        await page.expect(tile("Power"), numbers.watts(watts))
         assert page.complaints == []
 
 
 SEGMENTS = """[...document.querySelectorAll('.track, .rail:not([hidden])')].map(track => [
     track.getBoundingClientRect().width,
     [...track.children].map(one => one.getBoundingClientRect().width)])"""
+UNEVEN = "!parts.every(Number.isInteger) || parts.reduce((sum, part) => sum + part, 0) !== whole"
 
 
 async def test_segments_add_up_to_their_bar_to_the_pixel(chromium: Browser) -> None:
@@ -75,12 +83,8 @@ async def test_segments_add_up_to_their_bar_to_the_pixel(chromium: Browser) -> N
         await page.open(url)
         for width in (1283, 1001, 777, 361):
             await page.size(width, 3000)
-            await asyncio.sleep(0.1)
-            bars = await page.run(SEGMENTS)
-            assert len(bars) > 30
-            assert [bar for bar in bars if sum(bar[1]) != bar[0]] == []
-            assert all(part == int(part) for bar in bars for part in bar[1])
-            assert await page.run("document.documentElement.scrollWidth") <= width
+            await page.until(f"document.documentElement.scrollWidth <= {width} && {SEGMENTS}.length > 30")
+            await page.expect(f"{SEGMENTS}.filter(([whole, parts]) => {UNEVEN})", [])
 
 
 def broken(document: Document) -> Document:
@@ -119,23 +123,22 @@ async def test_what_is_wrong_is_said_with_what_to_do(chromium: Browser) -> None:
     assert len(kinds) > SHOWN and any(problem["more"] for problem in problems)
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
-        assert len(await page.texts(".alert")) == SHOWN
+        await page.expect("document.querySelectorAll('.alert').length", SHOWN)
         await page.run("document.querySelector('.more').click()")
-        assert await page.texts(".alert strong") == [problem["title"] for problem in problems]
+        await page.expect_texts(".alert strong", [problem["title"] for problem in problems])
         wanted = [
             problem["text"]
             + (f" And {problem['more']} more like it." if problem["more"] else "")
             + (f" {problem['next_step']}" if problem["next_step"] else "")
             for problem in problems
         ]
-        assert await page.texts(".alert .what") == wanted
-        levels = await page.run(
-            "[...document.querySelectorAll('.alert')].map(e => e.classList.contains('bad'))"
+        await page.expect_texts(".alert .what", wanted)
+        await page.expect(
+            "[...document.querySelectorAll('.alert')].map(e => e.classList.contains('bad'))",
+            [problem["severity"] == "critical" for problem in problems],
         )
-        assert levels == [problem["severity"] == "critical" for problem in problems]
         lost = next(problem for problem in problems if problem["kind"] == "gpu_unreadable")
-        link = await page.run("document.querySelector('.alert a').href")
-        assert f"gpu={lost['uuid']}" in link
+        await page.until(f"document.querySelector('.alert a').href.includes('gpu={lost['uuid']}')")
 
 
 async def test_a_cluster_a_stale_node_and_a_silent_one(chromium: Browser) -> None:
@@ -149,37 +152,36 @@ async def test_a_cluster_a_stale_node_and_a_silent_one(chromium: Browser) -> Non
     }
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
-        assert await page.run(tile("GPUs")) == "24"
-        alerts = await page.texts(".alert")
-        assert [alert for alert in alerts if "gpu-node-003" in alert and "Is it running?" in alert]
-        assert [
-            alert
-            for alert in alerts
-            if "gpu-node-002" in alert and "has not answered" in alert and "log" in alert
-        ]
-        assert await page.run("document.querySelectorAll('.gpu.old').length") > 0
+        await page.expect(tile("GPUs"), "24")
+        await page.until(has_alert("gpu-node-003", "Is it running?"))
+        await page.until(has_alert("gpu-node-002", "has not answered", "log"))
+        await page.until("document.querySelectorAll('.gpu.old').length")
 
 
 async def test_filter_sort_and_link(chromium: Browser) -> None:
-    async with staged(Script(cluster_of(await demo_document(), 6))) as url, chromium.page() as page:
+    document = await demo_document()
+    last = document["cards"][-1]  # which comes first by how busy it is
+    last["balance"]["busy_ratio"] = last["tenants"][0]["booking"]["sm_ratio"] = 0.99
+    async with staged(Script(cluster_of(document, 6))) as url, chromium.page() as page:
         await page.open(url)
         await page.run("document.querySelector('input[type=search]').focus()")
         for letter in "node-004":
             await page.press(letter, text=letter)
         await page.until("document.querySelector('.count').textContent === '8 of 48 GPUs'")
         await page.run(choose("Namespace", "lab"))
-
         await page.until("document.querySelector('.count').textContent === '3 of 48 GPUs'")
+        labels = await page.texts(".gpu .busy .label")
         await page.run(choose("Order", "busy"))
-
+        falling = sorted(labels, key=lambda label: int(label.split("%")[0]), reverse=True)
+        assert falling != labels
+        await page.expect_texts(".gpu .busy .label", falling)
         shown = await page.texts(".gpu .who b")
         link = await page.run("location.href")
         assert "q=node-004" in link and "namespace=lab" in link and "sort=busy" in link
         async with chromium.page() as other:
             await other.open(link)
-            assert await other.texts(".gpu .who b") == shown != []
-            busy = [int(label.split("%")[0]) for label in await other.texts(".gpu .busy .label")]
-            assert busy == sorted(busy, reverse=True)
+            await other.expect_texts(".gpu .who b", shown)
+            await other.expect_texts(".gpu .busy .label", falling)
         await page.run("document.querySelector('.filters button').click()")
         await page.until("document.querySelector('.count').textContent === ''")
 
@@ -194,18 +196,21 @@ async def test_three_views_and_a_pod_with_its_evidence(chromium: Browser) -> Non
             f"{tenant['container']['namespace']}/{tenant['container']['pod']}"
             for tenant in idle_holders(document)
         }
-        assert set(await page.texts(".idler .first a")) == holders
+        await page.expect(
+            "[...new Set([...document.querySelectorAll('.idler .first a')].map(e => e.textContent))].sort()",
+            sorted(holders),
+        )
         await page.run("document.querySelector('nav a[data-view=workloads]').click()")
-        await page.until("document.querySelector('.workload') !== null")
-        assert "pretrain" in await page.texts(".workload .first a")
+        await page.until(
+            "[...document.querySelectorAll('.workload .first a')].some(e => e.textContent === 'pretrain')"
+        )
         await page.run(
             "[...document.querySelectorAll('.work a')].find(e => e.textContent === 'pretrain-0').click()"
         )
         await page.until("document.querySelector('.podpage h2')?.textContent === 'research/pretrain-0'")
-        facts = await page.text(".facts")
         tenant = document["cards"][0]["tenants"][0]
-        assert tenant["claims"][0]["device_id"] in facts and "The card measures both" in facts
-        assert tenant["processes"][0]["holder"]["cgroup"] in await page.text(".processes")
+        await page.expect_text(".facts", tenant["claims"][0]["device_id"], "The card measures both")
+        await page.expect_text(".processes", tenant["processes"][0]["holder"]["cgroup"])
         await page.run("history.back()")
         await page.until(
             "document.querySelector('.workload') && !document.querySelector('.podpage')?.offsetParent"
@@ -242,13 +247,15 @@ async def test_two_hundred_hostile_names_stay_text(chromium: Browser) -> None:
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.send("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
         pod = "%3Cimg%20src=x%20onerror=boom()%3E0/"
-        for query in ("", "?view=workloads", "?view=idle", "?q=boom", f"?pod={pod * 2}"):
+        drawn = {"": ".gpu", "?view=workloads": ".work", "?view=idle": ".idler", "?q=boom": ".gpu"}
+        for query, row in (drawn | {f"?pod={pod * 2}": ".podpage h2"}).items():
             await page.open(url + query)
+            await page.until(f"document.querySelector('{row}')")
             for _ in range(4):
                 await page.run("scrollBy(0, innerHeight)")
-                await asyncio.sleep(0.02)
+                await page.frames()
             assert "\u202e" not in await page.run("document.body.innerText")
-        assert await page.run("[window.ran, window.violations]") == [0, 0]
+            assert await page.run("[window.ran, window.violations]") == [0, 0]
         assert page.complaints == []
         assert not [request for request in page.requests if not request.startswith(url)]
 
@@ -271,21 +278,21 @@ async def test_changes_are_shown_as_they_come_and_the_focus_stays(chromium: Brow
         newer["cards"][0]["tenants"][0]["booking"]["sm_ratio"] = 0.42
         script.publish(newer)
         await page.until("document.querySelector('.gpu .busy .label').textContent === '42%'")
-        assert await page.run("document.activeElement.classList.contains('seg')")
+        await page.until("document.activeElement.classList.contains('seg')")
 
 
 async def test_only_what_is_on_the_screen_is_drawn_and_paper_gets_all(chromium: Browser) -> None:
     async with staged(Script(cluster_of(await demo_document(), 20))) as url, chromium.page() as page:
         await page.open(url)
-        assert await page.run("document.querySelectorAll('.item').length") < 40
+        await page.until("document.querySelectorAll('.item').length < 40")
         await page.run("scrollTo(0, document.documentElement.scrollHeight)")
         await page.until(
             "[...document.querySelectorAll('.node h2')].some(e => e.textContent === 'gpu-node-020')"
         )
         await page.run("dispatchEvent(new Event('beforeprint'))")
-        assert await page.run("document.querySelectorAll('.gpu').length") == 160
+        await page.expect("document.querySelectorAll('.gpu').length", 160)
         await page.run("dispatchEvent(new Event('afterprint'))")
-        assert await page.run("document.querySelectorAll('.item').length") < 40
+        await page.until("document.querySelectorAll('.item').length < 40")
 
 
 TAB, ENTER = 9, 13
@@ -301,20 +308,20 @@ async def test_the_keyboard_reaches_everything(chromium: Browser) -> None:
             what = await page.run(
                 "(e => e.getAttribute('aria-label') || e.textContent)(document.activeElement)"
             )
-            assert await page.run("document.activeElement.matches(':focus-visible')")
+            await page.until("document.activeElement.matches(':focus-visible')")
             seen.append(what)
             if "pretrain-0" in what:
                 break
         assert {"Skip to the list", "By workload", "Search", "Namespace", "Order"} <= set(seen)
         await page.press("Enter", code=ENTER, text="\r")
         await page.until("document.querySelector('.podpage h2')?.textContent === 'research/pretrain-0'")
-        assert await page.run("document.activeElement.tagName") == "H2"
+        await page.expect("document.activeElement.tagName", "H2")
         await page.press("Escape", code=27)
         await page.until("!location.search")
         await page.press("i", text="i")
         await page.until("location.search === '?view=idle'")
         await page.press("/", text="/")
-        assert await page.run("document.activeElement.type") == "search"
+        await page.expect("document.activeElement.type", "search")
 
 
 async def test_new_trouble_is_spoken_once(chromium: Browser) -> None:
@@ -322,7 +329,7 @@ async def test_new_trouble_is_spoken_once(chromium: Browser) -> None:
     script = Script(document)
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
-        assert await page.text("[role=status]") == ""
+        await page.expect_texts("[role=status]", [""])
         script.publish(broken(document))
         await page.until("document.querySelector('[role=status]').textContent.includes('new problems')")
 
@@ -332,12 +339,12 @@ async def test_with_a_store_a_pod_has_charts_over_days(chromium: Browser) -> Non
     document["nodes"][0]["origin"] = "store"
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url + "?pod=research%2Fpretrain-0-0")
-        assert await page.texts(".over nav a") == ["Hour", "Day", "Week"]
+        await page.expect_texts(".over nav a", ["Hour", "Day", "Week"])
         await page.run(
             "[...document.querySelectorAll('.over nav a')].find(e => e.textContent === 'Week').click()"
         )
         await page.until("document.querySelectorAll('.chart path.line').length === 3")
-        assert "period=week" in await page.run("location.search")
+        await page.until("location.search.includes('period=week')")
         assert [
             request for request in page.requests if "history?pod=research%2Fpretrain-0-0&hours=168" in request
         ]
@@ -349,28 +356,28 @@ async def test_idle_time_has_its_price(chromium: Browser) -> None:
     script = Script(document, InsightSettings(idle_after=1800.0, prices=prices))
     async with staged(script) as url, chromium.page() as page:
         await page.open(url + "?view=idle")
-        await page.until("document.querySelector('.idler') !== null")
         wanted = [numbers.money(row.cost, "EUR") for row in idle_pods(script.cluster).rows]
-        assert await page.texts(".idler .watts") == wanted != []
+        assert wanted
+        await page.expect_texts(".idler .watts", wanted)
         assert script.cluster.insight is not None
         rate = numbers.money(script.cluster.insight.sums.unused_cost_per_hour, "EUR")
-        assert f"{rate}/h" in await page.text(".tiles")
+        await page.expect_text(".tiles", f"{rate}/h")
 
 
 async def test_a_recording_is_announced_with_its_time(chromium: Browser) -> None:
     document = await demo_document() | {"demo": False, "replayed": True}
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
-        assert (await page.text(".banner")).startswith("REPLAY These numbers were recorded.")
-        assert (await page.run("document.title")).startswith("REPLAY podgpu")
+        await page.expect_text(".banner", "REPLAY These numbers were recorded.")
+        await page.until("document.title.startsWith('REPLAY podgpu')")
 
 
 async def test_without_a_gpu_the_page_says_so(chromium: Browser) -> None:
     document = await demo_document() | {"cards": [], "demo": False}
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
-        assert "No GPU found" in await page.text(".empty")
-        assert await page.run(tile("Allocated")) == numbers.UNKNOWN
+        await page.expect_text(".empty", "No GPU found")
+        await page.expect(tile("Allocated"), numbers.UNKNOWN)
         assert page.complaints == []
 
 
@@ -389,8 +396,14 @@ async def test_axe_finds_nothing_serious(chromium: Browser, scheme: str, width: 
     document = broken(await demo_document())
     async with staged(Script(document)) as url, chromium.page(width, 900) as page:
         await page.scheme(scheme)
-        for query in ("", "?view=workloads", "?view=idle", "?pod=research%2Fpretrain-0"):
+        for query, row in {
+            "": ".gpu",
+            "?view=workloads": ".work",
+            "?view=idle": ".idler",
+            "?pod=research%2Fpretrain-0": ".facts",
+        }.items():
             await page.open(url + query)
+            await page.until(f"document.querySelector('{row}')")
             await page.run(source)
             found = await page.run(SERIOUS)
             assert found == [], query

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.browser.chromium import Browser
+from tests.browser.chromium import PATIENCE, Browser
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -21,7 +21,7 @@ async def demo(port: str = "0") -> AsyncIterator[str]:
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not (found := re.search(rb"page\s+(http://\S+)", await process.stdout.readline())):
                 pass
         yield found.group(1).decode()
@@ -34,10 +34,10 @@ async def test_the_page_goes_on_when_the_agent_comes_back(chromium: Browser) -> 
     async with chromium.page() as page:
         async with demo() as url:
             await page.open(url)
-            assert "DEMO" in await page.text(".banner")
+            await page.expect_text(".banner", "DEMO")
             await page.until("document.querySelector('#state').textContent.startsWith('live')")
         await page.until("document.querySelector('#state').textContent.includes('connecting again')")
-        assert await page.run("document.querySelectorAll('.gpu').length") == 8, "the last numbers stay"
+        assert len(await page.texts(".gpu")) == 8, "the last numbers stay"
         async with demo(url.rstrip("/").rpartition(":")[2]):
             await page.until("document.querySelector('#state').textContent.startsWith('live')")
         assert page.complaints == []

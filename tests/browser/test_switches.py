@@ -24,13 +24,12 @@ async def test_a_card_that_loses_much_to_switching_is_an_alert_that_comes_and_go
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
         await page.run("document.querySelector('.more')?.click()")
-        (alert,) = [alert for alert in await page.texts(".alert") if "Switching" in alert]
+        alerts = "[...document.querySelectorAll('.alert')].map(e => e.textContent).filter(e => e.includes('Switching'))"
+        (alert,) = await page.until(f"(found => found.length && found)({alerts})")
         assert f"GPU {TIME_SLICED} spends 26% of its time on context switches" in alert
         assert "with MPS or MIG" in alert
         script.publish(await losing(0.01))
-        await page.until(
-            "![...document.querySelectorAll('.alert')].some(e => e.textContent.includes('Switching'))"
-        )
+        await page.expect(alerts, [])
         assert page.complaints == []
 
 
@@ -42,8 +41,9 @@ async def test_a_pod_shows_how_long_it_was_on_the_card(chromium: Browser) -> Non
     first["booking"]["resident_us"] = 754_000_000
     async with staged(Script(document)) as url, chromium.page() as page:
         for tenant, shows in ((first, True), (other, False)):
-            await page.open(f"{url}?pod={tenant['container']['namespace']}/{tenant['container']['pod']}")
-            await page.until("document.querySelector('.podpage .facts') !== null")
+            pod = f"{tenant['container']['namespace']}/{tenant['container']['pod']}"
+            await page.open(f"{url}?pod={pod}")
+            await page.expect_text(".podpage:has(.facts) h2", pod)
             facts = await page.text(".podpage")
             assert ("On the card" in facts) is shows
             assert ("by the driver's log of context switches" in facts) is shows
