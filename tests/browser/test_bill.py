@@ -1,6 +1,5 @@
 """The bill on the page, in a real browser: the numbers of the command, from the same statement."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from podgpu.cli._output import FOR_PEOPLE
 from podgpu.model import Coverage, GpuCoverage, Statement, StatementLine
 from podgpu.model.statement import total_of
 from podgpu.views.statement import report_table
+from tests.browser.axe import serious
 from tests.browser.chromium import Browser, Page
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
-from tests.browser.test_page import AXE, SERIOUS
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -203,7 +202,4 @@ async def test_the_bill_fits_and_axe_finds_nothing(chromium: Browser, scheme: st
             "[...document.querySelectorAll('.bill td')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
         )
         await page.expect(overflowing, 0)
-        if not AXE.exists():
-            pytest.skip("needs axe-core; make axe fetches it")
-        await page.run(await asyncio.to_thread(AXE.read_text))
-        assert await page.run(SERIOUS) == []
+        assert await serious(page) == []

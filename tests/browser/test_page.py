@@ -1,7 +1,6 @@
 """The page in a real browser, over documents of the test's own."""
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from podgpu import numbers
 from podgpu.insight import InsightSettings
 from podgpu.insight.idle import idle_pods
 from podgpu.model import Prices
+from tests.browser.axe import serious
 from tests.browser.chromium import Browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 
@@ -381,29 +381,20 @@ async def test_without_a_gpu_the_page_says_so(chromium: Browser) -> None:
         assert page.complaints == []
 
 
-SERIOUS = """axe.run().then(result => result.violations
-    .filter(one => ['serious', 'critical'].includes(one.impact))
-    .map(one => [one.id, one.nodes.slice(0, 3).map(node => node.html.slice(0, 99) + node.failureSummary)]))
-"""
-AXE = Path(__file__).parents[2] / "build" / "axe" / "package" / "axe.min.js"
+VIEWS = {
+    "": ".gpu",
+    "?view=workloads": ".work",
+    "?view=idle": ".idler",
+    "?pod=research%2Fpretrain-0": ".facts",
+}
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 async def test_axe_finds_nothing_serious(chromium: Browser, scheme: str, width: int) -> None:
-    if not AXE.exists():
-        pytest.skip("needs axe-core; make axe fetches it")
-    source = AXE.read_text()
     document = broken(await demo_document())
     async with staged(Script(document)) as url, chromium.page(width, 900) as page:
         await page.scheme(scheme)
-        for query, row in {
-            "": ".gpu",
-            "?view=workloads": ".work",
-            "?view=idle": ".idler",
-            "?pod=research%2Fpretrain-0": ".facts",
-        }.items():
+        for query, row in VIEWS.items():
             await page.open(url + query)
             await page.until(f"document.querySelector('{row}')")
-            await page.run(source)
-            found = await page.run(SERIOUS)
-            assert found == [], query
+            assert await serious(page) == [], query

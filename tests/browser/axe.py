@@ -1,0 +1,22 @@
+"""What axe-core finds wrong with a page for people who cannot see it well."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.chromium import Page
+
+_AXE = Path(__file__).parents[2] / "build" / "axe" / "package" / "axe.min.js"
+_SERIOUS = """axe.run().then(result => result.violations
+    .filter(one => ['serious', 'critical'].includes(one.impact))
+    .map(one => [one.id, one.nodes.slice(0, 3).map(node => node.html.slice(0, 99) + node.failureSummary)]))
+"""
+
+
+async def serious(page: Page) -> Any:
+    if not _AXE.exists():
+        pytest.skip("needs axe-core; make axe fetches it")
+    await page.run(await asyncio.to_thread(_AXE.read_text))
+    return await page.run(_SERIOUS)
