@@ -1,4 +1,5 @@
 import functools
+import re
 from pathlib import Path
 
 import kubernetes_validate
@@ -159,6 +160,19 @@ def test_a_monitor_finds_the_agents_pods() -> None:
     wanted = chart.only(found, "PodMonitor")["spec"]["selector"]["matchLabels"]
     labels = chart.only(found, "DaemonSet")["spec"]["template"]["metadata"]["labels"]
     assert wanted.items() <= labels.items()
+
+
+def test_the_runbooks_find_the_agents_and_not_the_clusters_pod() -> None:
+    page = (Path(__file__).parents[2] / "docs/alerts.md").read_text(encoding="utf-8")
+    (terms,) = re.findall(r"AGENT=.* -l (\S+) ", page)
+    wanted = dict(term.split("=") for term in terms.split(","))
+    found = chart.parse(chart.text({"cluster": {"enabled": True}}))
+    labels = {
+        kind: chart.only(found, kind)["spec"]["template"]["metadata"]["labels"]
+        for kind in ("DaemonSet", "Deployment")
+    }
+    assert wanted.items() <= labels["DaemonSet"].items()
+    assert not wanted.items() <= labels["Deployment"].items()
 
 
 def test_probes_ask_what_depends_on_nothing_outside() -> None:

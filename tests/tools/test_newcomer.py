@@ -146,7 +146,7 @@ groups:
       - alert: PodgpuNewcomer
         expr: podgpu_up == 2
         annotations:
-          runbook_url: docs/alerts.md#podgpunewcomer
+          runbook_url: https://github.com/podgpu/podgpu/blob/main/docs/alerts.md#podgpunewcomer
 """,
             "docs/alerts.md": ("## PodgpuAllocationsUnknown\n", "## PodgpuNewcomer\n\nGreet it.\n\n{there}"),
         },

@@ -4,8 +4,11 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.deploy.watching.promql import selectors
 from tests.deploy.watching.rulebook import ALERTS, CASES, FILES, RECORDINGS, ROOT, RULES, TESTS, Rule, answers
@@ -15,7 +18,13 @@ PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 
 RUNBOOK = ROOT / "docs/alerts.md"
+PUBLISHED = "https://github.com/podgpu/podgpu/blob/main/docs/alerts.md"
+# What no demo can cause: these fire where there is nothing of podgpu.
+ABSENT = {"PodgpuNoAgent", "PodgpuNodeWithoutAgent"}
 SECTIONS = dict(re.findall(r"(?ms)^## (\w+)\n(.*?)(?=^## |\Z)", RUNBOOK.read_text()))
+
+# What tells one scraped agent from another.
+TARGET = {"cluster", "job", "instance", "node"}
 
 each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda one: one.name)
 
@@ -49,6 +58,48 @@ def test_each_alert_fires_in_a_test_and_stays_quiet_in_its_twin(alert: Rule) -> 
     assert all(one.metrics & asked for one in cases if not one.fires)
 
 
+@needs_promtool
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
+def test_no_alert_is_about_a_demo_or_a_replay(path: Path, tmp_path: Path) -> None:
+    """Each case that fires is played again, and its targets say that they are made up."""
+    content = yaml.safe_load(path.read_text())
+    content["rule_files"] = [str((path.parent / name).resolve()) for name in content["rule_files"]]
+    # Months take promtool long.
+    short = [test for test in content["tests"] if test["interval"] == "1m"]
+    content["tests"] = [_made_up(test) for test in short if _fires(test)]
+    copy = tmp_path / path.name
+    copy.write_text(yaml.safe_dump(content))
+    promtool("test", "rules", str(copy))
+
+
+@each_alert
+def test_each_alert_asks_whether_a_target_is_made_up(alert: Rule) -> None:
+    asked = {alert.expr, *(one.expr for one in RECORDINGS if one.name in _metrics(alert))}
+    assert any('podgpu_build_info{demo="true"}' in expression for expression in asked) != (
+        alert.name in ABSENT
+    )
+
+
+def _fires(test: dict[str, Any]) -> bool:
+    return any(check["exp_alerts"] for check in test.get("alert_rule_test", ()))
+
+
+def _made_up(test: dict[str, Any]) -> dict[str, Any]:
+    labels = [re.findall(r'(\w+)="([^"]*)"', each["series"]) for each in test["input_series"]]
+    targets = {tuple(sorted(pair for pair in each if pair[0] in TARGET)) for each in labels}
+    said = [
+        {
+            "series": f'podgpu_build_info{{demo="true",{",".join(f"{name}={value!r}" for name, value in target)}}}',
+            "values": "1x400",
+        }
+        for target in sorted(targets)
+    ]
+    quiet = [
+        {**check, "exp_alerts": []} for check in test["alert_rule_test"] if check["alertname"] not in ABSENT
+    ]
+    return {**test, "input_series": [*test["input_series"], *said], "alert_rule_test": quiet}
+
+
 @pytest.mark.parametrize("rule", RECORDINGS, ids=lambda one: one.name)
 def test_each_recording_rule_is_asked_for_by_a_test(rule: Rule) -> None:
     in_alerts = {metric for one in ALERTS for metric in _metrics(one)}
@@ -62,7 +113,7 @@ def test_each_alert_says_what_happened_and_where_to_read_on(alert: Rule) -> None
     assert set(alert.annotations) == {"summary", "description", "runbook_url"}
     assert not alert.annotations["summary"].endswith(".")
     assert alert.annotations["description"].endswith(".")
-    assert alert.annotations["runbook_url"] == f"docs/alerts.md#{alert.name.lower()}"
+    assert alert.annotations["runbook_url"] == f"{PUBLISHED}#{alert.name.lower()}"
 
 
 @each_alert

@@ -8,7 +8,7 @@ Rules and dashboards come from files/ and are never given to tpl: they have brac
 {{- if $rule.alert -}}
 {{- $_ := set $rule "labels" (merge (default dict $rule.labels) .root.Values.defaultRules.additionalRuleLabels) -}}
 {{- with .root.Values.defaultRules.runbookUrl -}}
-{{- $_ := set $rule.annotations "runbook_url" ($rule.annotations.runbook_url | replace "docs/alerts.md" .) -}}
+{{- $_ := set $rule.annotations "runbook_url" (regexReplaceAll "^[^#]*" $rule.annotations.runbook_url .) -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $rule -}}
