@@ -30,6 +30,26 @@ def brief(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return asyncio.get_running_loop().create_task(work)
 
 
+class BriefTasks:
+    """Tasks that end by themselves, whose results nobody needs. The event loop alone would not keep them alive."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = brief(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for them, but no longer than that; then cancel them."""
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=seconds)
+            for task in late:
+                task.cancel()
+
+
 class LatestReply(Generic[P, T]):
     """Asks one question at a time, waits `patience` seconds for the reply, and else returns the previous one."""
 

@@ -16,7 +16,7 @@ from podgpu.insight import InsightSettings, conclude, reconclude
 from podgpu.model import Cluster, Statement, of_one
 from podgpu.option.address import Address
 from podgpu.serve.cluster.bills import BillRoute
-from podgpu.serve.http.gzip_parts import BodyPart
+from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response
 from podgpu.serve.node_events import changes

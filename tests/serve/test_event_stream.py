@@ -16,7 +16,7 @@ from podgpu.model import Snapshot
 from podgpu.serve import event_stream
 from podgpu.serve.event_stream import EventBroadcaster
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http.gzip_parts import BodyPart
+from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import HttpServer, NodeServer
 from tests.fakeapi.patience import until

@@ -36,9 +36,7 @@ async def clients(page: SlowPage, max_requests: int, count: int) -> AsyncIterato
     }
     handler, connections = RequestHandler(table, load, Guard()), Connections(Limits(), 100)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: ServerConnection(handler, connections, Limits()), "127.0.0.1", 0
-    )
+    server = await loop.create_server(lambda: ServerConnection(handler, connections), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     made = [Client(*await asyncio.open_connection("127.0.0.1", port)) for _ in range(count)]
     try:

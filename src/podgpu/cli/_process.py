@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from podgpu import log
-from podgpu.supervise import brief
+from podgpu.supervise import BriefTasks, brief
 
 # For the server to stop, and for what reads the GPUs or the nodes to close; together less than the last resort.
 SERVER_SECONDS, READER_SECONDS = 2.4, 2.2
@@ -77,7 +77,7 @@ class Signals:
         self.name = ""
         self._release = release
         self._events = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[bool]] = set()
+        self._tasks = BriefTasks()
         self._last_resort = threading.Timer(LAST_RESORT_SECONDS, os._exit, (1,))
         self._last_resort.daemon = True
         at_exit.callback(self._last_resort.cancel)
@@ -104,6 +104,4 @@ class Signals:
     def _begin_release(self) -> None:
         if self._release is None:
             return
-        task = brief(self._release())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.begin(self._release())

@@ -8,8 +8,8 @@ from secrets import token_hex
 from time import monotonic
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.connections import client_network
-from podgpu.serve.http.gzip_parts import BodyPart
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response
 from podgpu.supervise import Supervisor

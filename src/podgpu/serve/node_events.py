@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from podgpu.model import Snapshot
-from podgpu.serve.http.gzip_parts import BodyPart
+from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.pages import NodePages
 from podgpu.serve.routes import NodeFeed
 from podgpu.views import json

@@ -15,7 +15,6 @@ from podgpu.option.address import Address
 from podgpu.serve import assets, event_stream
 from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http import listener
 from podgpu.serve.http.limits import DEFAULT, Limits
 from podgpu.serve.http.listener import ListenerGroup
 from podgpu.serve.node_events import NodeChanges
@@ -23,10 +22,12 @@ from podgpu.serve.page_registry import NATIVE_ALONE, PageRegistry
 from podgpu.serve.pages import NodePages
 from podgpu.serve.request_handler import Load, RequestHandler, Route
 from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes
+from podgpu.serve.sockets import bind, spare_descriptors
 from podgpu.supervise import Supervisor
 
 # For requests that were sent before the stop to be read and begun.
 LAST_CALL_SECONDS = 0.05
+PENDING_PER_CONNECTION = 16
 
 
 class HttpServer:
@@ -52,8 +53,9 @@ class HttpServer:
         self._limits = limits
         self._guard = guard or Guard()
         self._load = load
-        self._listeners = ListenerGroup(limits, max_connections)
-        self._probe_listeners = ListenerGroup(limits, max_connections)
+        places = spare_descriptors(max_connections, wanted=PENDING_PER_CONNECTION * max_connections)
+        self._listeners = ListenerGroup(limits, max_connections, places)
+        self._probe_listeners = ListenerGroup(limits, max_connections, places)
         self._groups = (self._listeners, self._probe_listeners)
         self._routes_of = table
         self._dialects = dialects
@@ -106,7 +108,7 @@ class HttpServer:
         if self.clients:
             await asyncio.sleep(LAST_CALL_SECONDS)
             seconds = self._limits.stop_seconds
-            await asyncio.gather(*(group.connections.finish(seconds) for group in self._groups))
+            await asyncio.gather(*(group.connections.tasks.finish(seconds) for group in self._groups))
         for group in self._groups:
             group.abort()
         if self._sweeper is not None:
@@ -127,7 +129,7 @@ class HttpServer:
         return {**self._routes_of(dialect), event_stream.PATH: events, **self._files}
 
     async def _listen(self, address: Address, table: Mapping[str, Route], group: ListenerGroup) -> Address:
-        bound = await listener.bind(address)
+        bound = await bind(address)
         group.open(bound, RequestHandler(table, self._load, self._guard), lambda: self._guard.context)
         return replace(address, port=bound[0].getsockname()[1])
 

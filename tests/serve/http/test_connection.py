@@ -6,10 +6,10 @@ import logging
 from contextlib import AsyncExitStack
 
 import pytest
+from httptools import HttpRequestParser
 
 from podgpu.serve.http.connection import ServerConnection
 from podgpu.serve.http.limits import Limits
-from podgpu.serve.http.request import RequestParser
 from tests.fakeapi.patience import until
 from tests.serve.rig import (
     BIG,
@@ -385,7 +385,9 @@ async def test_what_a_client_sent_is_freed_when_it_leaves_without_a_collector() 
                     assert await client.reader.readline()
             await until(
                 lambda: (
-                    not any(isinstance(found, RequestParser | ServerConnection) for found in gc.get_objects())
+                    not any(
+                        isinstance(found, HttpRequestParser | ServerConnection) for found in gc.get_objects()
+                    )
                 )
             )
         finally:

@@ -77,7 +77,7 @@ class Stage:
         node, load = StubNode(), Load(40)
         node.current = msgspec.structs.replace(node.current, taken_at=4e9)  # the status page's age stays 0
         handler = RequestHandler(NodeRoutes(node, NodePages(10**6), load).table("native"), load, Guard())
-        self._connect = partial(ServerConnection, handler, Connections(Limits(), 300), Limits())
+        self._connect = partial(ServerConnection, handler, Connections(Limits(), 300))
         self._runner = runner
         self.complaints: list[dict[str, Any]] = []
         runner.get_loop().set_exception_handler(lambda _, context: self.complaints.append(context))

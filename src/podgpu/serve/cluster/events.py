@@ -7,7 +7,7 @@ import msgspec
 from podgpu.model import Cluster
 from podgpu.serve.cluster.feed import ClusterFeed
 from podgpu.serve.cluster.views import RenderedNodes
-from podgpu.serve.http.gzip_parts import BodyPart
+from podgpu.serve.gzip_parts import BodyPart
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 

@@ -11,7 +11,7 @@ from weakref import ReferenceType, ref
 from podgpu import log
 from podgpu.model import Cluster, ClusterNode
 from podgpu.model.cluster import set_aside
-from podgpu.serve.http.gzip_parts import BodyPart, gzip_stream
+from podgpu.serve.gzip_parts import BodyPart, gzip_stream
 from podgpu.views.cluster import metrics
 from podgpu.views.cluster.metrics import RenderedFamilies
 from podgpu.views.exposition import Format

@@ -1,195 +1,146 @@
-"""One client's connection: reads its requests one after the other, and keeps it to its deadlines."""
+"""One client's connection: reads its requests one after the other, and sends the responses."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import cast
 
-from podgpu.serve.http.connections import Connections, TrackedConnection, client_network
-from podgpu.serve.http.limits import Limits
-from podgpu.serve.http.request import Request, RequestError, RequestParser, too_long
-from podgpu.serve.http.response import BodyStream, Response, busy_response, text_response
-from podgpu.supervise import brief
+from podgpu.serve.http.connections import Connections, Phase, TrackedConnection
+from podgpu.serve.http.request import Request, RequestError, parse_request, too_long
+from podgpu.serve.http.response import BodyStream, Response, text_response
 
 CHUNK_BYTES = 64 * 1024
 _SCRAPED = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
+_RESPONDING = (Phase.BUSY, Phase.STALLED)
 
 Respond = Callable[[Request], Awaitable[Response]]
 
 
 class ServerConnection(TrackedConnection):
-    """With a `context` it begins with a TLS handshake."""
-
     _transport: asyncio.Transport
+    _abort: Callable[[], object]
 
-    def __init__(
-        self,
-        respond: Respond,
-        connections: Connections,
-        limits: Limits,
-        context: ssl.SSLContext | None = None,
-    ) -> None:
+    def __init__(self, respond: Respond, connections: Connections, client: str = "") -> None:
+        self.client = client
         self._respond = respond
         self._connections = connections
-        self._limits = limits
-        self._context = context
         self._loop = asyncio.get_running_loop()
-        self._handshake: asyncio.Task[None] | None = None
-        self._is_open = False
-        self._is_lost = False
+        self._remote: str | None = None
         self._ahead = b""
-        self._parser: RequestParser | None = None
-        self._head_since: float | None = None
-        self._serving: asyncio.Task[None] | None = None
         self._stream: BodyStream | None = None
         self._writable = asyncio.Event()
         self._writable.set()
 
+    def connect(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
+        """Take over the socket. With a context it begins with a TLS handshake, which has a deadline like a head."""
+        self._enter(Phase.SILENT)
+        task = self._connections.tasks.begin(self._connect(sock, context))
+        self._abort = task.cancel
+
+        def close_if_cancelled(task: asyncio.Task[None]) -> None:
+            if task.cancelled():  # maybe before it began
+                sock.close()
+
+        task.add_done_callback(close_if_cancelled)
+
+    async def _connect(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
+        seconds = self._connections.limits.write_seconds if context else None
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: self, sock, ssl=context, ssl_shutdown_timeout=seconds
+            )
+        except OSError:  # not logged: any client could fill the log with it
+            self._connections.remove(self)
+            sock.close()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self.client = client_network(transport.get_extra_info("peername"))
-        now = self._loop.time()
-        if not self._connections.admit(self, now):
-            if self._context is None:
-                self._close_with(busy_response("too many connections; try again in a second"))
-            else:
-                self._transport.abort()  # a response would take a handshake
-        elif self._context is None:
-            self._open()
-        else:
-            # Counted from the start, so that clients who do not get on with it have a deadline and can be evicted.
-            self._head_since = self.idle_since = now
-            self._transport.pause_reading()
-            self._handshake = brief(self._shake_hands(self._transport, self._context))
+        self._abort = self._transport.abort
+        peer = transport.get_extra_info("peername")
+        self._remote = peer[0] if isinstance(peer, tuple) else None
+        # A response counts as read when the kernel has all of it; only then is the next request begun.
+        # Not 0, at which a TLS transport with nothing to write would count as full.
+        self._transport.set_write_buffer_limits(high=1)
+        self._enter(Phase.SILENT)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._is_lost = True
         self._connections.remove(self)
         self.resume_writing()
         if self._stream is not None:
             self._stream.close()
-        if self._parser is not None:
-            self._parser.close()
 
     def data_received(self, data: bytes) -> None:
         if self._transport.is_closing():
             return
         self._ahead += data
-        if not self._is_open:
-            return  # the client sent it right behind its handshake
         self._advance()
         # Requests sent ahead of their responses count as one head.
-        if len(self._ahead) > self._limits.head_bytes:
+        if len(self._ahead) > self._connections.limits.head_bytes:
             self._reject(too_long())
 
     def pause_writing(self) -> None:
         self._writable.clear()
-        if self.stalled_since is None:
-            self.stalled_since = self._loop.time()
+        if self.phase is not Phase.STALLED:
+            self._enter(Phase.STALLED)
 
     def resume_writing(self) -> None:
         self._writable.set()
 
-    def check(self, now: float) -> None:
-        """Abort it if the client is late to read a response, to send a head, or to send another request."""
-        limits = self._limits
-        if self.stalled_since is not None:
-            late = now - self.stalled_since > limits.write_seconds
-        elif self._head_since is not None:
-            late = now - self._head_since > limits.head_seconds
-        else:
-            late = self.idle_since is not None and now - self.idle_since > limits.idle_seconds
-        if late:
-            self.abort()
-
     def abort(self) -> None:
         self._connections.remove(self)
-        if self._handshake is not None:
-            self._handshake.cancel()
-        self._transport.abort()
+        self._abort()
 
-    async def _shake_hands(self, raw: asyncio.Transport, context: ssl.SSLContext) -> None:
-        try:
-            encrypted = await self._loop.start_tls(
-                raw, self, context, server_side=True, ssl_shutdown_timeout=self._limits.write_seconds
-            )
-        except OSError:  # not logged: any client could fill the log with it
-            self._connections.remove(self)
-            raw.abort()
-            return
-        if encrypted is not None and not self._is_lost:
-            self._transport = encrypted
-            self._open()
-
-    def _open(self) -> None:
-        self._is_open = True
-        self._head_since = self.idle_since = self._loop.time()
-        # A response counts as read when the kernel has all of it; only then is the next request begun.
-        # Not 0, at which a TLS transport with nothing to write would count as full.
-        self._transport.set_write_buffer_limits(high=1)
-        if self._ahead:
-            self.data_received(b"")
+    def _enter(self, phase: Phase) -> None:
+        self.phase, self.since = phase, self._loop.time()
 
     def _advance(self) -> None:
-        """Read on, up to the end of the next request."""
-        if not self._ahead or self._serving is not None or self._transport.is_closing():
+        """Begin the next request, if all of it has come."""
+        if not self._ahead or self.phase in _RESPONDING or self._transport.is_closing():
             return
-        if self._head_since is None:
-            self._head_since = self._loop.time()
-        parser = self._parser = self._parser or RequestParser(self._limits)
+        if self.phase is Phase.IDLE:
+            self._enter(Phase.HEAD)
+        certified = bool(self._transport.get_extra_info("peercert"))
         try:
-            self._ahead = parser.feed(self._ahead)
-            if parser.complete:
-                self._begin(parser)
+            parsed = parse_request(self._ahead, self._connections.limits, self._remote, certified=certified)
         except RequestError as error:
             self._reject(error)
+            return
+        if parsed is not None:
+            request, self._ahead = parsed
+            self._enter(Phase.BUSY)
+            self._connections.tasks.begin(self._serve(request))
 
-    def _begin(self, parser: RequestParser) -> None:
-        peer = self._transport.get_extra_info("peername")
-        certified = bool(self._transport.get_extra_info("peercert"))
-        request = parser.request(peer[0] if isinstance(peer, tuple) else None, certified=certified)
-        self._parser = self._head_since = self.idle_since = None
-        self.has_requested = True
-        self._serving = self._connections.begin(self._serve(request, parser))
-
-    async def _serve(self, request: Request, parser: RequestParser) -> None:
+    async def _serve(self, request: Request) -> None:
         try:
             response = await self._respond(request)
-            await self._send(response, parser, head_only=request.method == "HEAD")
-            if response.status in _SCRAPED and self.scraped_at is None and request.is_scrape:
-                self.scraped_at = self._loop.time()
+            if not self._transport.is_closing():
+                await self._send(response, request)
+            if response.status in _SCRAPED and request.is_scrape:
+                self.scraped_at = min(self.scraped_at, self._loop.time())
         finally:
-            self._serving = None
-            self.idle_since = self._loop.time()
+            self._enter(Phase.IDLE)
         self._advance()
 
-    async def _send(self, response: Response, parser: RequestParser, *, head_only: bool) -> None:
-        """Return when the kernel has the response, or when the client has left.
-
-        With TLS, up to two chunks of it may still be on their way to the kernel.
-        """
-        if self._transport.is_closing():
-            return
-        closing = response.closing or not parser.keeps_alive or response.stream is not None
-        head = response.encode_head("close" if closing else "keep-alive" if parser.version == "1.0" else None)
-        if response.stream is not None:
-            await self._send_stream(head, response.stream)
+    async def _send(self, response: Response, request: Request) -> None:
+        """Return when the kernel has the response, with TLS all but two chunks of it, or when the client has left."""
+        stream = response.stream
+        closing = response.closing or not request.keeps_alive or stream is not None
+        # HTTP/1.0 needs to be told that the connection is kept.
+        kept = "keep-alive" if "connection" in request.headers else None
+        head = response.encode_head("close" if closing else kept)
+        if stream is None:
+            await self._write(head, (b"",) if request.method == "HEAD" else (response.body, *response.more))
         else:
-            await self._write(head, (b"",) if head_only else (response.body, *response.more))
+            with stream as chunks:
+                self._stream = stream
+                self._connections.set_streaming(self)
+                await self._write(head, (b"",))
+                async for chunk in chunks:
+                    await self._write(b"", (chunk,))
         if closing:
             self._transport.close()
-
-    async def _send_stream(self, head: bytes, stream: BodyStream) -> None:
-        """Write what comes. A client that does not read it is cut like any other: see `check`."""
-        with stream as chunks:
-            self._stream = stream
-            self._connections.set_streaming(self)
-            await self._write(head, (b"",))
-            async for chunk in chunks:
-                if self._transport.is_closing():
-                    return
-                await self._write(b"", (chunk,))
 
     async def _write(self, head: bytes, bodies: Iterable[bytes]) -> None:
         """Write chunk by chunk: TLS would encrypt all of it at once, and a page would count as read too early.
@@ -198,33 +149,26 @@ class ServerConnection(TrackedConnection):
         """
         try:
             for body in bodies:
-                await self._write_chunk(head + body[:CHUNK_BYTES], body)
-                head = b""
-                for at in range(CHUNK_BYTES, len(body), CHUNK_BYTES):
-                    await self._write_chunk(memoryview(body)[at : at + CHUNK_BYTES], body)
+                for at in range(0, len(body) or 1, CHUNK_BYTES):
+                    if self._transport.is_closing():
+                        return
+                    chunk = memoryview(body)[at : at + CHUNK_BYTES]
+                    self._transport.write(b"".join((head, chunk)) if head else chunk)
+                    head = b""
+                    if not self._writable.is_set():
+                        self._connections.hold(self, body)
+                        await self._writable.wait()
             if not self._transport.is_closing():
                 self._connections.known_clients.add(self.client, self._loop.time())
         finally:
-            self.stalled_since = None
-            self._connections.unread.release(self)
-
-    async def _write_chunk(self, chunk: bytes | memoryview, body: bytes) -> None:
-        """Return when the kernel has this chunk of the body, or when the client has left."""
-        if self._transport.is_closing():
-            return
-        self._transport.write(chunk)
-        if not self._writable.is_set():
-            self._connections.unread.hold(self, body)
-            await self._writable.wait()
+            self._enter(Phase.BUSY)
+            self._connections.release(self)
 
     def _reject(self, error: RequestError) -> None:
         """Not logged: any client could fill the log with it."""
-        if self._serving is not None:
+        if self.phase in _RESPONDING:
             self.abort()  # a response is on its way: another would end up in the midst of it
         else:
-            self._close_with(text_response(error.status, error.line))
-
-    def _close_with(self, response: Response) -> None:
-        self._ahead = b""
-        self._transport.write(response.encode_head("close") + response.body)
-        self._transport.close()
+            self._ahead = b""
+            self._transport.write(text_response(error.status, error.line).encode_last())
+            self._transport.close()

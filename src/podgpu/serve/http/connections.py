@@ -1,32 +1,27 @@
 """The open connections of listeners that share places: how many there may be, and which is evicted for another."""
 
 import asyncio
-import socket
 from collections import Counter
-from collections.abc import Coroutine
+from enum import IntEnum
 from ipaddress import IPv6Address
-from typing import Any
+from math import inf
 
 from podgpu.serve.http.limits import Limits
-from podgpu.supervise import brief
+from podgpu.supervise import BriefTasks
 
-NETWORK_BYTES = 8
 # Connections of one client network that are spared because they scrape; a few servers may share an address.
 SPARED_SCRAPERS = 8
-
-_SILENT, _STALLED, _BETWEEN = range(3)
 
 
 def client_network(peer: object) -> str:
     """Return the client's IPv4 address or its IPv6 /64: a client with one address of a /64 has them all."""
-    host = str(peer[0]).partition("%")[0] if isinstance(peer, tuple) and peer else ""
+    host = str(peer[0]) if isinstance(peer, tuple) and peer else ""
     if ":" not in host:
         return host
     try:
-        network = socket.inet_pton(socket.AF_INET6, host)[:NETWORK_BYTES]
-    except OSError:
+        return f"{IPv6Address(int(IPv6Address(host)) >> 64 << 64)}/64"
+    except ValueError:
         return host
-    return f"{IPv6Address(network.ljust(16, bytes(1)))}/64"
 
 
 class KnownClients:
@@ -47,74 +42,43 @@ class KnownClients:
         return now - self._seen.get(client, -self._seconds) < self._seconds
 
 
-class TrackedConnection(asyncio.Protocol):
-    """A connection, as far as the others know it.
+class Phase(IntEnum):
+    """What a connection does, in the order in which those of one client network are evicted. The busy are not."""
 
-    `idle_since` is None while a request is in progress, and `stalled_since` unless its response is not being read.
-    `has_requested` is whether it ever sent a whole request, `scraped_at` when it first got a page of metrics.
-    """
+    SILENT = 0  # it has sent no whole request yet
+    STALLED = 1  # its response is not being read
+    IDLE = 2  # between two requests
+    HEAD = 3  # it has begun another request
+    BUSY = 4
+
+
+class TrackedConnection(asyncio.Protocol):
+    """A connection, as far as the others know it: its phase, since when, and when it first got a page of metrics."""
 
     client = ""
-    has_requested = False
-    scraped_at: float | None = None
-    idle_since: float | None = None
-    stalled_since: float | None = None
-
-    @property
-    def idleness(self) -> tuple[int, float | None]:
-        """Return what it is idle with, and since when."""
-        if self.stalled_since is not None:
-            return _STALLED, self.stalled_since
-        return (_BETWEEN if self.has_requested else _SILENT), self.idle_since
-
-    def check(self, now: float) -> None:
-        """Abort it if it is late."""
+    phase = Phase.SILENT
+    since = 0.0
+    scraped_at = inf
 
     def abort(self) -> None: ...
 
 
-class UnreadResponses:
-    """Bounds the memory of responses to clients that do not read them.
-
-    Over `most_bytes`, the longest stalled connection of the client network that holds most is aborted. Many may hold
-    the same page, which counts once.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._held: dict[TrackedConnection, bytes] = {}
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(map(len, {id(body): body for body in self._held.values()}.values()))
-
-    def hold(self, connection: TrackedConnection, body: bytes) -> None:
-        self._held[connection] = body
-        while self.total_bytes > self._most_bytes and (late := self._late(connection)) is not None:
-            self.release(late)
-            late.abort()
-
-    def release(self, connection: TrackedConnection) -> None:
-        self._held.pop(connection, None)
-
-    def _late(self, newest: TrackedConnection) -> TrackedConnection | None:
-        holders = Counter(map(id, self._held.values()))
-        sizes: Counter[str] = Counter()
-        for connection, body in self._held.items():
-            sizes[connection.client] += len(body) // holders[id(body)]
-        others = [connection for connection in self._held if connection is not newest]
-        return min(others, key=lambda held: (-sizes[held.client], held.stalled_since or 0.0), default=None)
-
-
 class Connections:
     def __init__(self, limits: Limits, max_connections: int) -> None:
-        self._limits = limits
-        self._max_connections = max_connections
+        self.limits = limits
         self.known_clients = KnownClients()
-        self.unread = UnreadResponses(limits.unread_bytes)
+        self.tasks = BriefTasks()  # a stop waits for them
+        self._max_connections = max_connections
+        self._deadlines = {
+            Phase.SILENT: limits.head_seconds,
+            Phase.STALLED: limits.write_seconds,
+            Phase.IDLE: limits.idle_seconds,
+            Phase.HEAD: limits.head_seconds,
+            Phase.BUSY: inf,
+        }
         self._counted: set[TrackedConnection] = set()
         self._streaming: set[TrackedConnection] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._unread: dict[TrackedConnection, bytes] = {}
 
     def __len__(self) -> int:
         return len(self._counted) + len(self._streaming)
@@ -132,6 +96,25 @@ class Connections:
         self._counted.add(connection)
         return True
 
+    def hold(self, connection: TrackedConnection, body: bytes) -> None:
+        """Note that it does not read this. If too much is not read, abort the longest stalled of the network with most.
+
+        A page that many hold counts once.
+        """
+        self._unread[connection] = body
+        while others := self._unread.keys() - {connection}:
+            distinct = {id(unread): len(unread) for unread in self._unread.values()}
+            if sum(distinct.values()) <= self.limits.unread_bytes:
+                return
+            sizes: Counter[str] = Counter()
+            for holder, unread in self._unread.items():
+                sizes[holder.client] += len(unread)
+            min(others, key=lambda other: (-sizes[other.client], other.since)).abort()
+
+    def release(self, connection: TrackedConnection) -> None:
+        """Note that its response was read."""
+        self._unread.pop(connection, None)
+
     def set_streaming(self, connection: TrackedConnection) -> None:
         """Keep its deadlines, but do not count it: streams have a cap of their own."""
         self._counted.discard(connection)
@@ -140,25 +123,13 @@ class Connections:
     def remove(self, connection: TrackedConnection) -> None:
         self._counted.discard(connection)
         self._streaming.discard(connection)
-        self.unread.release(connection)
-
-    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run the work of a connection in a task that a stop waits for."""
-        task = brief(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def finish(self, seconds: float) -> None:
-        """Wait for the requests in progress, but no longer than that; then cancel them."""
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=seconds)
-            for task in late:
-                task.cancel()
+        self.release(connection)
 
     def sweep(self, now: float) -> None:
+        """Abort those that are late to send a request or to read a response."""
         for connection in (*self._counted, *self._streaming):
-            connection.check(now)
+            if now - connection.since > self._deadlines[connection.phase]:
+                connection.abort()
 
     def abort(self) -> None:
         for connection in (*self._counted, *self._streaming):
@@ -167,35 +138,31 @@ class Connections:
     def _choose_eviction(self, newcomer: str, now: float) -> TrackedConnection | None:
         """Choose a connection of the client network that has most of them, and one that scrapes last of all.
 
-        Of a network, the silent go before those that do not read, and these before those between two requests. The
-        silent need not be closed at once, unless their network has more connections than that of the new connection.
+        The silent and the stalled have some time, unless their network has more connections than the newcomer's.
         """
         counts = Counter(connection.client for connection in self._counted)
         spared = self._spared()
 
         def may_go(connection: TrackedConnection) -> bool:
-            rank, since = connection.idleness
-            if since is None:
-                return False
+            if connection.phase in (Phase.IDLE, Phase.HEAD):
+                return True
             is_larger = connection.client != newcomer and counts[connection.client] > counts[newcomer]
-            return rank == _BETWEEN or now - since >= self._limits.settle_seconds or is_larger
+            has_settled = now - connection.since >= self.limits.settle_seconds
+            return connection.phase is not Phase.BUSY and (has_settled or is_larger)
 
         def order(connection: TrackedConnection) -> tuple[float, ...]:
-            client, (rank, since) = connection.client, connection.idleness
+            client, phase, since = connection.client, connection.phase, connection.since
             is_known = self.known_clients.knows(client, now)
             # Of the silent the youngest goes, of others the longest idle.
-            age = (since or 0.0) if rank else -(since or 0.0)
-            return connection in spared, -counts[client], is_known, rank, age
+            age = -since if phase is Phase.SILENT else since
+            return connection in spared, -counts[client], is_known, phase, age
 
         return min(filter(may_go, self._counted), key=order, default=None)
 
     def _spared(self) -> set[TrackedConnection]:
         """Return those that have scraped for longest, a few of each network: else a flood would only have to scrape."""
-        spared: set[TrackedConnection] = set()
-        numbers: Counter[str] = Counter()
-        scrapers = [(found.scraped_at, found) for found in self._counted if found.scraped_at is not None]
-        for _, connection in sorted(scrapers, key=lambda pair: pair[0]):
-            numbers[connection.client] += 1
-            if numbers[connection.client] <= SPARED_SCRAPERS:
-                spared.add(connection)
-        return spared
+        by_client: dict[str, list[TrackedConnection]] = {}
+        for connection in sorted(self._counted, key=lambda found: found.scraped_at):
+            if connection.scraped_at < inf:
+                by_client.setdefault(connection.client, []).append(connection)
+        return {spared for scrapers in by_client.values() for spared in scrapers[:SPARED_SCRAPERS]}

@@ -1,158 +1,120 @@
 """Accepted sockets of clients that have not sent a whole request yet. Each costs a descriptor and little else."""
 
 import asyncio
-import resource
 import select
 import socket
+import ssl
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import nlargest
 
-from podgpu.serve.http.connections import KnownClients
-from podgpu.serve.http.limits import Limits
+from podgpu.serve.http.connection import Respond
+from podgpu.serve.http.connections import Connections
 
 # Where the kernel reports data again that was already seen, a slow client is read only so often.
 PEEK_SECONDS = 0.1
 # Of all places: no client network has more than the first part, and a known one has the second before it is counted.
-# The third is made free at a time, from as many networks.
+# The third is made free at a time, so that all are compared less often.
 LARGEST_PART = 2
 RESERVED_PART = 8
 FREED_PART = 64
 
-# Descriptors for the driver, the kubelet, the API server, files, logs and event streams.
-OWN_DESCRIPTORS = 640
-LEAST_PENDING = 64
-
-_TLS_HANDSHAKE = 0x16
-_TLS_HEAD = 5
+_TLS_HANDSHAKE, _TLS_HEAD = 0x16, 5
 
 
 @dataclass(eq=False, slots=True)
 class PendingConnection:
-    """`connect` takes over the socket, with everything in it still unread."""
-
     sock: socket.socket
     client: str
     since: float
-    encrypted: bool
-    connect: Callable[[socket.socket], None]
+    context: ssl.SSLContext | None
+    respond: Respond
     seen: int = 0
-    # For the event loop: asked by a socket it does not know, it would describe that socket at length.
-    number: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.number = self.sock.fileno()
-
-
-class PendingOfClient:
-    """Those of one client network. Those that have had their chance are kept apart, so that none is searched for."""
-
-    def __init__(self, client: str) -> None:
-        self.client = client
-        self._young: dict[PendingConnection, None] = {}
-        self._settled: dict[PendingConnection, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._young) + len(self._settled)
-
-    def add(self, pending: PendingConnection) -> None:
-        self._young[pending] = None
-
-    def discard(self, pending: PendingConnection) -> None:
-        self._young.pop(pending, None)
-        self._settled.pop(pending, None)
-
-    def choose_eviction(self, settled_at: float) -> PendingConnection:
-        """Choose the youngest of those accepted by then, else the oldest of all."""
-        while self._young and (first := next(iter(self._young))).since <= settled_at:
-            del self._young[first]
-            self._settled[first] = None
-        return next(reversed(self._settled)) if self._settled else next(iter(self._young))
 
 
 class PendingConnections:
-    """A new connection is always accepted. Under pressure the youngest that has had its chance is evicted for it.
+    """A new connection is always accepted. Under pressure the youngest that have had their chance are evicted for it.
 
-    So a flood evicts itself, and a client that sends its request at once is not among the evicted.
+    So a flood evicts itself, and a client that sends its request at once is not among the evicted. `connect` takes over
+    a socket with everything in it still unread.
     """
 
-    def __init__(self, limits: Limits, places: int, known_clients: KnownClients) -> None:
-        self._limits = limits
+    def __init__(
+        self, connections: Connections, places: int, connect: Callable[[PendingConnection], None]
+    ) -> None:
+        self._limits = connections.limits
+        self._known_clients = connections.known_clients
         self._places = max(1, places)
-        self._known_clients = known_clients
-        self._by_client: dict[str, PendingOfClient] = {}
-        self._pending: dict[PendingConnection, None] = {}
+        self._connect = connect
+        self._pending: dict[int, PendingConnection] = {}  # by descriptor, the oldest first
+        self._counts: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._pending)
 
     def add(self, pending: PendingConnection) -> None:
         """Wait for the client's request, then let the connection be made."""
-        if len(self._by_client.get(pending.client, ())) >= max(1, self._places // LARGEST_PART):
-            self._evict_from(self._by_client[pending.client], pending.since)
+        if self._counts[pending.client] >= max(1, self._places // LARGEST_PART):
+            self.make_room(pending.since, pending.client)
         elif len(self._pending) >= self._places:
             self.make_room(pending.since)
-        self._pending[pending] = None
-        self._by_client.setdefault(pending.client, PendingOfClient(pending.client)).add(pending)
+        self._pending[pending.sock.fileno()] = pending
+        self._counts[pending.client] += 1
         self._peek(pending)
 
-    def make_room(self, now: float) -> bool:
-        """Evict from the network that has most, or from several, so that all are compared less often."""
-        count = max(1, self._places // FREED_PART)
-        largest = nlargest(count, self._by_client.values(), key=lambda group: self._weight(group, now))
-        for group in largest:
-            self._evict_from(group, now)
-        return bool(largest)
+    def make_room(self, now: float, network: str | None = None) -> bool:
+        """Evict from this network or from those that have most: of each the youngest that has settled, else the oldest.
+
+        Return whether there was any to evict.
+        """
+        found = [pending for pending in self._pending.values() if network in (None, pending.client)]
+        settled = sum(pending.since <= now - self._limits.settle_seconds for pending in found)
+        left = self._counts.copy()
+        for client in filter(lambda client: self._known_clients.knows(client, now), left):
+            left[client] -= self._places // RESERVED_PART
+        ranked: list[tuple[int, PendingConnection]] = []
+        for pending in (*reversed(found[:settled]), *found[settled:]):
+            ranked.append((left[pending.client], pending))
+            left[pending.client] -= 1
+        for _, pending in nlargest(max(1, self._places // FREED_PART), ranked, key=lambda pair: pair[0]):
+            self._close(pending)
+        return bool(ranked)
 
     def sweep(self, now: float) -> None:
+        """Close those that are late."""
         late = now - self._limits.head_seconds
-        for pending in list(self._pending):
+        for pending in list(self._pending.values()):
             if pending.since >= late:
                 break
             self._close(pending)
 
-    def abort(self) -> None:
-        for pending in list(self._pending):
-            self._close(pending)
-
-    def _weight(self, group: PendingOfClient, now: float) -> int:
-        is_known = self._known_clients.knows(group.client, now)
-        return len(group) - (self._places // RESERVED_PART if is_known else 0)
-
-    def _evict_from(self, group: PendingOfClient, now: float) -> None:
-        self._close(group.choose_eviction(now - self._limits.settle_seconds))
-
     def _peek(self, pending: PendingConnection) -> None:
-        if pending not in self._pending:
-            return
+        number = pending.sock.fileno()
+        if self._pending.get(number) is not pending:
+            return  # it was closed meanwhile
+        loop = asyncio.get_running_loop()
         most = self._limits.line_bytes + 1
         try:
             data = pending.sock.recv(most, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
-            asyncio.get_running_loop().add_reader(pending.number, self._peek, pending)
+            loop.add_reader(number, self._peek, pending)
             return
         except OSError:
             data = b""
-        if not data:
-            self._close(pending)
-        elif is_complete(data, most, encrypted=pending.encrypted):
+        if data and is_complete(data, most, encrypted=pending.context is not None):
             self._forget(pending)
             if pending.seen:
                 pending.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-            pending.connect(pending.sock)
-        else:
-            self._wait_for_more(pending, len(data))
-
-    def _wait_for_more(self, pending: PendingConnection, size: int) -> None:
-        loop = asyncio.get_running_loop()
-        if size > pending.seen:
-            pending.seen = size
-            pending.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size + 1)
-            loop.add_reader(pending.number, self._peek, pending)
-        elif _has_ended(pending.sock):
+            self._connect(pending)
+        elif len(data) > pending.seen:
+            pending.seen = len(data)
+            pending.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(data) + 1)
+            loop.add_reader(number, self._peek, pending)
+        elif not data or _has_ended(pending.sock):
             self._close(pending)
         else:
-            loop.remove_reader(pending.number)
+            loop.remove_reader(number)
             loop.call_later(PEEK_SECONDS, self._peek, pending)
 
     def _close(self, pending: PendingConnection) -> None:
@@ -160,12 +122,12 @@ class PendingConnections:
         pending.sock.close()
 
     def _forget(self, pending: PendingConnection) -> None:
-        asyncio.get_running_loop().remove_reader(pending.number)
-        del self._pending[pending]
-        group = self._by_client[pending.client]
-        group.discard(pending)
-        if not group:
-            del self._by_client[pending.client]
+        number = pending.sock.fileno()
+        asyncio.get_running_loop().remove_reader(number)
+        del self._pending[number]
+        self._counts[pending.client] -= 1
+        if not self._counts[pending.client]:
+            del self._counts[pending.client]
 
 
 def is_complete(data: bytes, most: int, *, encrypted: bool) -> bool:
@@ -176,22 +138,8 @@ def is_complete(data: bytes, most: int, *, encrypted: bool) -> bool:
     if len(data) >= most:
         return True
     if encrypted:
-        return data[0] != _TLS_HANDSHAKE or (
-            len(data) >= _TLS_HEAD and len(data) >= _TLS_HEAD + int.from_bytes(data[3:_TLS_HEAD], "big")
-        )
+        return data[0] != _TLS_HANDSHAKE or len(data) >= _TLS_HEAD + int.from_bytes(data[3:_TLS_HEAD], "big")
     return not data[:1].isalpha() or b"\n\r\n" in data or b"\n\n" in data
-
-
-def spare_descriptors(connections: int, *, wanted: int) -> int:
-    """Raise the soft limit as far as needed and allowed, and return how many of the wanted descriptors there are."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = OWN_DESCRIPTORS + connections + wanted
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    if soft == resource.RLIM_INFINITY:
-        return wanted
-    return max(min(LEAST_PENDING, wanted), min(wanted, soft - OWN_DESCRIPTORS - connections))
 
 
 def _has_ended(sock: socket.socket) -> bool:

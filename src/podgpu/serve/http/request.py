@@ -1,5 +1,6 @@
-"""Requests, parsed and checked as they arrive. Bodies are rejected, so a head is all there is to a request."""
+"""Requests, parsed and checked. Bodies are rejected, so a head is all there is to a request."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote
@@ -8,8 +9,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 
 from podgpu.serve.http.limits import Limits
 
-_VERSIONS = ("1.0", "1.1")
-_SPENT = HttpRequestParser(object())  # never fed
+_HOSTS = {"1.0": (0, 1), "1.1": (1,)}  # how often a request of a version names its host
+_END = re.compile(rb"\n\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class Request:
     """`path` and `query` are decoded, and the first value of a repeated query name counts; `every` has them all.
 
     Header names are in lower case, and repeated headers are joined by commas. `remote` is the client's IP address.
-    `certified` is whether the client has presented a certificate that a known authority signed.
+    `certified` is whether the client has presented a certificate that a known authority signed, and `keeps_alive`
+    whether it wants to send another request.
     """
 
     method: str
@@ -27,113 +29,82 @@ class Request:
     remote: str | None
     certified: bool = False
     pairs: tuple[tuple[str, str], ...] = ()
+    keeps_alive: bool = True
 
     @property
     def is_scrape(self) -> bool:
-        """Whether it is for a page of metrics."""
         return self.path == "/metrics" or self.path.startswith("/metrics/")
 
     def every(self, name: str) -> list[str]:
         return [value for key, value in self.pairs if key == name]
 
 
+@dataclass(eq=False)
 class RequestError(Exception):
     """Why a request is rejected before it reaches a handler. The connection is closed after it."""
 
-    def __init__(self, status: int, line: str) -> None:
-        super().__init__(line)
-        self.status = status
-        self.line = line
+    status: int
+    line: str
 
 
-class RequestParser:
-    """`complete` is whether the head has ended, `keeps_alive` whether the client wants to send another request."""
+def parse_request(
+    data: bytes, limits: Limits, remote: str | None, *, certified: bool = False
+) -> tuple[Request, bytes] | None:
+    """Return the first request and what follows it, or None while its head has no end. Raises RequestError."""
+    data = data.lstrip(b"\r\n")
+    end = _END.search(data)
+    size = end.end() if end else len(data)
+    head = _RequestHead(data[:size], limits)
+    if end is None:
+        return None
+    headers: dict[str, str] = {}
+    for name, value in head.fields:
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    if sum(name == "host" for name, _ in head.fields) not in _HOSTS.get(head.version, ()):
+        raise _malformed()
+    if "transfer-encoding" in headers or int(headers.get("content-length", "0")):
+        raise RequestError(413, "a request must not have a body")
+    if headers.get("expect", "100-continue").lower() != "100-continue":
+        raise RequestError(417, "leave out the header Expect")
+    path, pairs = _split(head.target)
+    query, keeps = dict(reversed(pairs)), head.keeps_alive
+    request = Request(head.method, path, query, headers, remote, certified, tuple(pairs), keeps)
+    return request, data[size:]
 
-    def __init__(self, limits: Limits) -> None:
-        self.complete = False
+
+class _RequestHead:
+    """What the parser finds in a head, or in the beginning of one: it has no version before its end."""
+
+    def __init__(self, data: bytes, limits: Limits) -> None:
+        self.version = self.method = ""
         self.keeps_alive = False
-        self.version = ""
-        self._limits = limits
-        self._parser = HttpRequestParser(self)
-        self._method = ""
-        self._bytes = 0
-        self._line_bytes = 0
-        self._field_count = 0
-        self._host_count = 0
-        self._target = b""
-        self._fields: dict[str, str] = {}
-
-    def feed(self, data: bytes) -> bytes:
-        """Take what belongs to this head and return what follows it. Raises RequestError."""
-        at = 0
-        try:
-            while at < len(data) and not self.complete:
-                # By the line, since the parser does not say where in the data a head ends.
-                end = data.find(b"\n", at) + 1 or len(data)
-                self._feed_line(data[at:end])
-                at = end
-        except RequestError:
-            self.close()
-            raise
-        if self.complete:
-            self.close()
-        return data[at:]
-
-    def close(self) -> None:
-        """Break the cycle with the parser: the garbage collector, which would free it, runs rarely."""
-        self._parser = _SPENT
-
-    def request(self, remote: str | None, *, certified: bool = False) -> Request:
-        """Return the request of a complete head. Raises RequestError if it cannot be answered."""
-        self._check()
-        path, pairs = _split(self._target)
-        return Request(
-            self._method, path, dict(reversed(pairs)), self._fields, remote, certified, tuple(pairs)
-        )
-
-    def on_url(self, part: bytes) -> None:
-        self._target += part
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
-        self._field_count += 1
-        self._host_count += key == "host"
-        self._fields[key] = f"{self._fields[key]}, {text}" if key in self._fields else text
-
-    def on_headers_complete(self) -> None:
-        self.complete = True
-        self._method = self._parser.get_method().decode()
-        self.version = self._parser.get_http_version()
-        # The parser forgets this with the end of the request.
-        self.keeps_alive = self._parser.should_keep_alive()
-
-    def _feed_line(self, line: bytes) -> None:
-        """Feed a line, or a piece of one."""
-        self._bytes += len(line)
-        self._line_bytes += len(line)
-        if self._line_bytes > self._limits.line_bytes:
+        self.target = b""
+        self.fields: list[tuple[str, str]] = []
+        if max(map(len, data.split(b"\n"))) >= limits.line_bytes:
             raise _malformed()
-        if self._bytes > self._limits.head_bytes:
-            raise too_long()
-        if line.endswith(b"\n"):
-            self._line_bytes = 0
+        self._parser = HttpRequestParser(self)
         try:
-            self._parser.feed_data(line)
+            self._parser.feed_data(data)
         except HttpParserUpgrade:
             pass  # an offer that may be declined by answering in HTTP/1.1
         except HttpParserError:
             raise _malformed() from None
-        if self._field_count > self._limits.header_count:
+        finally:
+            del self._parser  # a cycle, which the garbage collector would free, but that runs rarely
+        if len(data) > limits.head_bytes or len(self.fields) > limits.header_count:
             raise too_long()
 
-    def _check(self) -> None:
-        least_hosts = 1 if self.version == "1.1" else 0
-        if self.version not in _VERSIONS or not least_hosts <= self._host_count <= 1:
-            raise _malformed()
-        if "transfer-encoding" in self._fields or int(self._fields.get("content-length", "0")):
-            raise RequestError(413, "a request must not have a body")
-        if self._fields.get("expect", "100-continue").lower() != "100-continue":
-            raise RequestError(417, "leave out the header Expect")
+    def on_url(self, part: bytes) -> None:
+        self.target += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.fields.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
+
+    def on_headers_complete(self) -> None:
+        self.method = self._parser.get_method().decode()
+        self.version = self._parser.get_http_version()
+        # The parser forgets this with the end of the request.
+        self.keeps_alive = self._parser.should_keep_alive()
 
 
 def too_long() -> RequestError:

@@ -16,7 +16,6 @@ HEADERS = {
     "Server": "podgpu",
 }
 TEXT = "text/plain; charset=utf-8"
-RETRY_SECONDS = "1"
 
 
 class BodyStream(AbstractContextManager[AsyncIterator[bytes]], Protocol):
@@ -53,10 +52,14 @@ class Response:
         status = HTTPStatus(self.status)
         return f"HTTP/1.1 {status.value} {status.phrase}\r\n{lines}\r\n".encode("latin-1")
 
+    def encode_last(self) -> bytes:
+        """Encode all of it, for a connection that is closed after it."""
+        return self.encode_head("close") + self.body
+
 
 def text_response(status: int, line: str, headers: Mapping[str, str] | None = None) -> Response:
     return Response(status, f"{line}\n".encode(), TEXT, headers or {})
 
 
 def busy_response(line: str) -> Response:
-    return text_response(503, line, {"Retry-After": RETRY_SECONDS})
+    return text_response(503, line, {"Retry-After": "1"})
