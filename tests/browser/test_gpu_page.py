@@ -50,6 +50,26 @@ async def test_a_card_opens_its_page_which_says_what_the_document_does(chromium:
         assert page.complaints == []
 
 
+async def test_an_xid_is_shown_with_its_meaning_and_who_was_on_the_card(chromium: Browser) -> None:
+    document = await demo_document()
+    card = document["cards"][0]
+    present = [tenant["container"] for tenant in card["tenants"]]
+    record = {"at": document["taken_at"] - 60.0, "meaning": "GPU memory page fault"}
+    card["xids"] = [
+        {"xid": 31, "present": present, **record},
+        {"xid": 999, "at": 1_790_000_000.0, "present": []},
+    ]
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(f"{url}?gpu={card['gpu']['uuid']}")
+        name = f"{present[0]['namespace']}/{present[0]['pod']}"
+        assert await page.texts(".xids .value") == ["XID 31", "XID 999"]
+        assert await page.texts(".xids .how") == [
+            f"GPU memory page fault. On it: {name}.",
+            "Not a known code. No pod was on it.",
+        ]
+        assert page.complaints == []
+
+
 async def test_a_mig_instance_has_a_page_of_its_own(chromium: Browser) -> None:
     document = await demo_document()
     card = document["cards"][3]

@@ -13,6 +13,7 @@ from podgpu import __version__, log
 from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import MOST_CARDS, Counters, SeenCards
 from podgpu.agent.join import unattributed
+from podgpu.agent.xid_log import XidLog
 from podgpu.feed import SnapshotFeed
 from podgpu.insight import InsightSettings, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
@@ -62,6 +63,7 @@ class Agent(SnapshotFeed):
         self._interval = interval
         self._seen_cards = SeenCards(MOST_CARDS)
         self._counters = Counters()
+        self._xids = XidLog()
         self._gpus: dict[str, Gpu] = {}  # those that are not forgotten
         self._errors: Counter[tuple[str, str]] = Counter()
         self._last_good: float | None = None
@@ -122,6 +124,8 @@ class Agent(SnapshotFeed):
         if report.fault is None:
             self._last_good = taken
         attributed = await self._attributed(self._carried(report, taken), report, wall)
+        cards = self._xids.noted(report.events, attributed.cards)
+        attributed = msgspec.structs.replace(attributed, cards=cards)
         snapshot = self._snapshot(report, attributed, wall)
         self._count_errors(report, attributed)
         self.publish(msgspec.structs.replace(snapshot, errors=self._error_counts()))
@@ -134,6 +138,7 @@ class Agent(SnapshotFeed):
         devices = {device.gpu.uuid: device for device in report.devices}
         forgotten = self._seen_cards.note(devices, now)
         self._counters.forget(forgotten)
+        self._xids.forget(forgotten)
         if self._attribution:
             self._attribution.forget(forgotten)
         self._counters.note(event for event in report.events if event.uuid in devices)

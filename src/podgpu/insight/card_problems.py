@@ -4,9 +4,17 @@ from collections.abc import Iterator
 
 from podgpu.catalog import xids
 from podgpu.insight.advice import ACTIONS, next_step
-from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, about_card, fault_words, names_of
+from podgpu.insight.problem_kind import (
+    CRITICAL,
+    WARNING,
+    ProblemKind,
+    about_card,
+    fault_words,
+    few,
+    pod_names,
+)
 from podgpu.insight.tenants import NodeCard, reading
-from podgpu.model import Booking, Card, Problem, Rest
+from podgpu.model import Booking, Card, Problem, Rest, XidRecord
 from podgpu.numbers import count, percent
 
 LOST_REASONS = frozenset({"lost", "gone", "gpu_not_found"})
@@ -26,7 +34,11 @@ def _unreadable(on: NodeCard) -> Iterator[Problem]:
     if fault is None:
         return
     title = "Lost" if fault.reason in LOST_REASONS else "Stuck"
-    held = f" It is held by {names_of(on.card.tenants)}." if on.card.tenants else ""
+    held = (
+        f" It is held by {few(pod_names(tenant.container for tenant in on.card.tenants))}."
+        if on.card.tenants
+        else ""
+    )
     what = f"cannot be read: {fault_words(fault)}.{held}"
     yield about_card(on, "gpu_unreadable", CRITICAL, title, what, next_step=next_step(fault))
 
@@ -54,8 +66,18 @@ def _xid(on: NodeCard) -> Iterator[Problem]:
     at = reading(on.card.readings, "xid_last_timestamp_seconds")
     is_recent = at is not None and on.snapshot.taken_at - at < XID_RECENT_SECONDS
     severity = CRITICAL if is_recent else WARNING
-    what = f"raised {xids.named(code)}."
+    record = next((record for record in on.card.xids if record.at == at), None)
+    what = f"raised {xids.named(code)}{present_words(record) if record else ''}."
     yield about_card(on, "xid", severity, f"XID {code:.0f}", what, next_step=_XID_ADVICE, since=at)
+
+
+def present_words(record: XidRecord) -> str:
+    """Who was on the card when it raised an XID: the end of a sentence about it. Empty if nothing is known."""
+    if record.present:
+        names = pod_names(record.present)
+        return f" while {few(names)} {'was' if len(names) == 1 else 'were'} on it"
+    nobody = "" if record.present is None else " while no pod was on it"
+    return f"{nobody}, held by {few(pod_names(record.holders))}" if record.holders else nobody
 
 
 def _books(on: NodeCard) -> Iterator[Problem]:

@@ -1,12 +1,12 @@
 """A kind of problem: its place in the order, what it means, and how it is found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from podgpu.insight.tenants import InsightSettings, NodeCard, pod_name
-from podgpu.model import Cluster, ClusterNode, Fault, Problem, Snapshot, Tenant
+from podgpu.model import Cluster, ClusterNode, ContainerRef, Fault, Problem, Snapshot
 from podgpu.numbers import duration
 
 CRITICAL, WARNING = "critical", "warning"
@@ -48,8 +48,12 @@ def fault_words(fault: Fault) -> str:
     return f"{text}: {fault.detail.rstrip('.')}" if fault.detail else text
 
 
-def names_of(tenants: tuple[Tenant, ...], most: int = 3) -> str:
+def pod_names(containers: Iterable[ContainerRef]) -> list[str]:
+    """Name the pods of containers, each once."""
+    return list(dict.fromkeys(map(pod_name, containers)))
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
     """Write `a/b, c/d and 3 more`."""
-    names = list(dict.fromkeys(pod_name(tenant.container) for tenant in tenants))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -15,6 +15,7 @@ from podgpu.model.card import (
     Rest,
     Sampling,
     Tenant,
+    XidRecord,
 )
 from podgpu.model.cluster import (
     CLUSTER_SCHEMA,

@@ -144,6 +144,16 @@ class Balance(Struct, frozen=True, kw_only=True, gc=False):
     switching_ratio: float | None = None  # 0 to 1, of the last cycle; absent without the driver's log
 
 
+class XidRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """An XID that the driver raised, and who was on the card. A process that it ended counts as there."""
+
+    xid: int  # the code
+    at: float  # seconds since 1970
+    meaning: str = ""  # of the code, in a few words; empty if not known
+    present: tuple[ContainerRef, ...] | None = None  # those with a process on the card; absent if unknown
+    holders: tuple[ContainerRef, ...] = ()  # those that held a share, and had no process that could be seen
+
+
 class Card(Struct, frozen=True, kw_only=True, gc=False):
     """One card, read and booked. With a fault there are no readings: missing is absent, never stale.
 
@@ -163,6 +173,7 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     rest: tuple[Rest, ...] = ()  # what is booked to no container, by reason
     balance: Balance | None = None  # what the books add up to; absent if nothing was booked yet
     excused: tuple[Excused, ...] = ()  # who has it for others, and by what proof
+    xids: tuple[XidRecord, ...] = ()  # the last ones since the agent started, newest first
     use: CardUse | None = None  # how busy it was; absent until concluded, and with a fault
     problems: tuple[str, ...] = ()  # what is wrong with it, in one or two words each; most pressing first
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
-from podgpu.insight.card_problems import adds_up
+from podgpu.catalog.xids import named
+from podgpu.insight.card_problems import adds_up, present_words
 from podgpu.insight.problems import fault_words
 from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
@@ -134,6 +135,7 @@ def _card(
         yield from _wrapped([("Down", line(fault_words(card.fault)))], width, 2)
     if lost := switching_text(card):
         yield from _wrapped([("Switching", f"{lost} {sentences.SWITCHING}")], width, 2)
+    yield from _wrapped(_xids(found, card), width, 2)
     for container in containers:
         yield from ("", *_folded_words(f"  {_subject(container, card)}", width))
         yield from _wrapped(_container(found, container, card), width, _INDENT)
@@ -295,6 +297,13 @@ def _sampled(container: ContainerEvidence) -> Iterator[str]:
         yield f"{sentences.EVADES} {missed}."
     elif booking.band and booking.band.undersampled and booking.sampling is None:
         yield sentences.UNDERSAMPLED
+
+
+def _xids(found: PodEvidence, card: Card) -> Iterator[Fact]:
+    """The XIDs that were raised while it was on the card: it may have caused them, or suffered from them."""
+    for record in card.xids:
+        if any(map(found.owns, record.present or ())):
+            yield "XID", f"{named(record.xid)} at {moment(record.at)},{present_words(record)}."
 
 
 def _not_given(found: PodEvidence, container: ContainerEvidence) -> str:

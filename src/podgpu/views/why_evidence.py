@@ -40,8 +40,8 @@ class PodEvidence:
         self.pods = {
             found.uid: found for found in snapshot.pods if (found.namespace, found.name) == self._name
         }
-        self.unclaimed = [allocation for allocation in snapshot.unclaimed if self._owns(allocation)]
-        refs = [ref for card in snapshot.cards for ref in _containers(card) if self._owns(ref)]
+        self.unclaimed = [allocation for allocation in snapshot.unclaimed if self.owns(allocation)]
+        refs = [ref for card in snapshot.cards for ref in _containers(card) if self.owns(ref)]
         self.uids = sorted({*self.pods, *(ref.pod_uid for ref in refs)} - {""})
         # A static pod's cgroup carries a hash in place of the UID.
         self._cgroup_uids = {*self.uids, *(found.static_hash for found in self.pods.values())} - {""}
@@ -77,7 +77,7 @@ class PodEvidence:
         ]
 
     def _own(self, tenants: Iterable[Tenant]) -> dict[_Key, Tenant]:
-        return {(tenant.mig, tenant.container): tenant for tenant in tenants if self._owns(tenant.container)}
+        return {(tenant.mig, tenant.container): tenant for tenant in tenants if self.owns(tenant.container)}
 
     def _loose(self, card: Card) -> dict[_Key, list[Process]]:
         """Collect its processes that are booked to no container, such as an MPS server."""
@@ -87,14 +87,14 @@ class PodEvidence:
                 found.setdefault((process.mig, process.holder.container), []).append(process)
         return found
 
-    def _owns(self, ref: ContainerRef | Allocation) -> bool:
+    def owns(self, ref: ContainerRef | Allocation) -> bool:
         if self._title:
             return is_outsider(ref) and ref.container == self._title
         return not is_outsider(ref) and (ref.namespace, ref.pod) == self._name
 
     def _holds(self, holder: Holder) -> bool:
         if holder.container is not None:
-            return self._owns(holder.container)
+            return self.owns(holder.container)
         if self._title:
             return holder.title == self._title
         return holder.owner is not None and holder.owner.pod_uid in self._cgroup_uids
@@ -113,7 +113,7 @@ def evidence(snapshot: Snapshot, name: str) -> Object | None:
         **({"stored": True} if snapshot.stored else {}),
         "pods": [plain(pod) | {"annotations": {}} for pod in found.pods.values()],
         "cards": [
-            plain({"gpu": card.gpu, "fault": card.fault, "balance": card.balance})
+            plain({"gpu": card.gpu, "fault": card.fault, "balance": card.balance, "xids": card.xids})
             | {"containers": [_document(container) for container in containers]}
             for card, containers in found.cards
         ],

@@ -4,7 +4,8 @@ import { chart } from "./chart.js";
 import { h, known, shortModel } from "./dom.js";
 import { factsOf, indexOf } from "./facts.js";
 import { lostText } from "./gpus.js";
-import { celsius, memory, percent, watts, written } from "./numbers.js";
+import { podId } from "./model.js";
+import { celsius, memory, moment, percent, watts, written } from "./numbers.js";
 import { evidence, factTable } from "./pod.js";
 import { words } from "./words.js";
 
@@ -57,6 +58,21 @@ function restOf({ rest }) {
   return lines.length ? h("section", { class: "box" }, h("h3", {}, "Booked to no pod"), factTable(lines, "What it is")) : null;
 }
 
+const podLinks = (containers, link) => [...new Set(containers.map(podId))].flatMap((id, place) => [place ? ", " : "", h("a", { href: link({ gpu: "", pod: id }) }, id)]);
+
+/** Who was there when an XID was raised. */
+function presentAt({ present, holders = [] }, link) {
+  const held = holders.length ? ["held by ", ...podLinks(holders, link)] : [];
+  if (present?.length) return ["On it: ", ...podLinks(present, link), "."];
+  return [present ? "No pod was on it" : "Not known who was on it", held.length ? ", " : "", ...held, "."];
+}
+
+function xidsOf({ xids }, link) {
+  if (!xids.length) return null;
+  const rows = xids.map((one) => h("tr", {}, h("th", { scope: "row" }, moment(one.at)), h("td", { class: "value" }, `XID ${one.xid}`), h("td", { class: "how" }, `${one.meaning || "Not a known code"}. `, ...presentAt(one, link))));
+  return h("section", { class: "box xids" }, h("h3", {}, "XIDs since the agent started, and who was on the card"), h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["When", "Code", "Meaning, and who was on the card"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)));
+}
+
 function aboutOf({ gpu, slice }) {
   const { pci_bus_id: bus, architecture, vbios, multiprocessors } = gpu.source.gpu;
   const lines = [
@@ -93,6 +109,7 @@ export function gpuPage(uuid, { model, history, link, back, bars, more }) {
     titleOf(found, link),
     gpu.isUp ? bars(gpu) : h("p", { class: "box pad lost" }, h("span", { class: "notice" }, lostText(gpu))),
     slicesOf(found, link),
+    xidsOf(gpu, link),
     h("h3", {}, "The last hour, as this page saw it"),
     charts(found, indexOf(readings), gpu.node.takenAt, history),
     h("h3", {}, "Who is on it, and how that is known"),

@@ -13,6 +13,8 @@ function readingsOf(owner) {
 
 const useOf = ({ use = {} }) => ({ busy: use.ratio, least: use.least, most: use.most, watts: use.watts });
 
+export const podId = ({ namespace, pod, container }) => (namespace || pod ? `${namespace}/${pod}` : container);
+
 function makeTenant(tenant, node, place) {
   const { container, booking, workload, holding } = tenant;
   const isOutsider = !container.namespace && !container.pod;
@@ -23,7 +25,7 @@ function makeTenant(tenant, node, place) {
     namespace: container.namespace,
     pod: container.pod || container.container,
     container: container.container,
-    id: isOutsider ? container.container : `${container.namespace}/${container.pod}`,
+    id: podId(container),
     isOutsider,
     workload: workload ? workload.name : container.pod || container.container,
     kind: workload ? workload.kind : isOutsider ? "outside Kubernetes" : "Pod",
@@ -94,6 +96,7 @@ function makeGpu(card, node) {
     watts: card.use?.watts,
     wattsLimit: values.get("power_limit_watts"),
     celsius: values.get("temperature_celsius"),
+    xids: card.xids ?? [],
     source: card,
   };
   gpu.states = statesOf(gpu);

@@ -13,7 +13,7 @@ const BOOKING = ["method", "memory_bytes", "memory_limit_bytes", "instance_ratio
 const CLAIM = ["core_limit_ratio", "system", "resource", "device_id", "source"];
 const TENANT = ["container", "mig", "workload", "held_since", "idle", "use", "holding"];
 const REST = ["reason", "memory_bytes", "use"];
-const CARD = ["gpu", "fault", "readings", "instances", "use", "problems"];
+const CARD = ["gpu", "fault", "readings", "instances", "use", "problems", "xids"];
 const SNAPSHOT = ["node", "taken_at", "driver_version"];
 
 const tenantOf = (tenant) => ({

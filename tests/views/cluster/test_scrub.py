@@ -77,6 +77,7 @@ HARMLESS = {
     "Holding": {"state", "evidence"},
     "Card": {"problems"},
     "Excused": {"role"},
+    "XidRecord": {"meaning"},
 }
 
 

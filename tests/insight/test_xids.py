@@ -1,0 +1,46 @@
+"""An XID is reported with who was on the card, on every screen in the same words."""
+
+import pytest
+
+from podgpu.insight import conclude
+from podgpu.model import Card, ContainerRef, Gpu, Process, Reading, Snapshot, Tenant, XidRecord
+from podgpu.views.why import why
+from tests.tree import SETTINGS
+
+AT = 1_760_000_000.0
+TRAIN, NOTEBOOK = (ContainerRef("ml", pod, "main", pod) for pod in ("train-0", "notebook-1"))
+WHO = {
+    (TRAIN,): " while ml/train-0 was on it",
+    (TRAIN, NOTEBOOK): " while ml/train-0, ml/notebook-1 were on it",
+    (): " while no pod was on it, held by ml/notebook-1",
+    None: ", held by ml/notebook-1",
+}
+
+
+def snapshot(present: tuple[ContainerRef, ...] | None) -> Snapshot:
+    holders = () if present else (NOTEBOOK,)
+    record = XidRecord(xid=31, at=AT, meaning="GPU memory page fault", present=present, holders=holders)
+    readings = (Reading("xid_last_code", 31), Reading("xid_last_timestamp_seconds", AT))
+    tenant = Tenant(container=TRAIN, processes=(Process(pid=1, kinds=("compute",)),))
+    card = Card(gpu=Gpu(uuid="GPU-0", index=0), readings=readings, tenants=(tenant,), xids=(record,))
+    node = Snapshot(node="n", taken_at=AT + 60, interval_seconds=5.0, version="1", cards=(card,))
+    return conclude(node, SETTINGS)
+
+
+@pytest.mark.parametrize(("present", "words"), WHO.items())
+def test_the_problem_names_who_was_on_the_card(present: tuple[ContainerRef, ...] | None, words: str) -> None:
+    insight = snapshot(present).insight
+    assert insight is not None
+    (problem,) = [problem for problem in insight.problems if problem.kind == "xid"]
+    assert problem.text == f"GPU 0 raised XID 31 (GPU memory page fault){words}."
+
+
+def test_a_pod_is_shown_the_xids_of_its_time_alone() -> None:
+    said = why(snapshot((TRAIN, NOTEBOOK)), "ml", "train-0", 200)
+    assert said is not None
+    assert (
+        "XID 31 (GPU memory page fault) at 2025-10-09 08:53:20 UTC, while ml/train-0, ml/notebook-1" in said
+    )
+    other = why(snapshot((NOTEBOOK,)), "ml", "train-0", 200)
+    assert other is not None
+    assert "XID" not in other
