@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes test-opencost
+.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -165,6 +165,15 @@ test-opencost: $(READY) ## build OpenCost from its source, and compare its GPU c
 # ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
 	$(BIN)/python -m tools.image build --twice $(if $(ARCH),--arch $(ARCH))
+
+# IMAGE=REGISTRY/NAME and BASE=URL are where the image and the files will be.
+release: $(READY) ## build and compare twice what a release of VERSION publishes, into dist; needs mmdebstrap
+	@test -n "$(VERSION)" || { echo "make release VERSION=$$($(BIN)/podgpu --version | cut -d' ' -f2)" >&2; exit 2; }
+	rm -rf dist
+	$(BIN)/python -m tools.release $(VERSION) --twice $(if $(IMAGE),--image $(IMAGE)) $(if $(BASE),--base $(BASE))
+
+test-release: release ## build a release, then install and start each of its files; needs root, runc, helm, qemu-user-static, actionlint
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/deploy/check_release.py
 
 chart: $(READY) ## regenerate the chart's schema, the manifests and the table of privileges; needs helm
 	$(BIN)/python -m tools.chart

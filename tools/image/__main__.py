@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.image import build, debian, lock
+from tools.image import build, debian, lock, oci
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,10 +39,10 @@ def _build(options: argparse.Namespace) -> int:
                 sys.stderr.write("two images of the same parts differ\n")
                 return 1
             stem = options.output / f"podgpu-{parts.architecture}"
-            stem.with_suffix(".cdx.json").write_text(images[-1].sbom, encoding="utf-8")
+            stem.with_suffix(".spdx.json").write_text(images[-1].sbom, encoding="utf-8")
             _write(stem.with_suffix(".oci.tar"), images[-1].archive)
     if len(images) > 1:
-        _write(options.output / "podgpu.oci.tar", build.together(images))
+        _write(options.output / "podgpu.oci.tar", oci.archive(build.together(images)))
     return 0
 
 

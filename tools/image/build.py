@@ -1,5 +1,6 @@
 """From a project's checkout to an image: fetch what it is made of, then put it together, the same way every time."""
 
+import json
 import os
 import platform
 import subprocess
@@ -14,6 +15,7 @@ from tools.image.tree import Tree, file
 PROJECT = Path(__file__).resolve().parent.parent.parent
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 ARCHITECTURES = tuple(_ARCHITECTURES.values())
+PROVENANCE_PREDICATE = "https://slsa.dev/provenance/v1"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Image:
 
     @property
     def archive(self) -> bytes:
-        return oci.archive([self.oci])
+        return oci.archive(self.oci)
 
 
 def own_architecture() -> str:
@@ -67,9 +69,17 @@ def assemble(parts: Parts, epoch: int, revision: str = "") -> Image:
     return Image(oci=oci.image([lower, upper], facts), sbom=text)
 
 
-def together(images: Sequence[Image]) -> bytes:
-    """One archive for several architectures."""
-    return oci.archive([each.oci for each in images])
+def together(images: Sequence[Image], provenance: object = None) -> oci.Image:
+    """One index for several architectures. With `provenance` it also says what each holds and how it was made."""
+    parts = [each.oci for each in images]
+    if provenance is not None:
+        parts += [
+            oci.attestation(
+                each.oci, {sbom.PREDICATE: json.loads(each.sbom), PROVENANCE_PREDICATE: provenance}
+            )
+            for each in images
+        ]
+    return oci.index(parts)
 
 
 def _compiler(parts: Parts) -> Tree | None:

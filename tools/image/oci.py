@@ -11,6 +11,7 @@ from typing import Any
 from tools.image.tree import Tree, file, layer
 
 _TYPE = "application/vnd.oci.image"
+STATEMENT = "https://in-toto.io/Statement/v1"
 
 ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/bin",
@@ -55,7 +56,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Image:
-    """An image for one architecture: what it consists of by digest, and how an index refers to it."""
+    """An image, statements about it, or an index: what it consists of by digest, and how an index refers to it."""
 
     facts: Facts
     blobs: Mapping[str, bytes]
@@ -82,19 +83,57 @@ def image(trees: Sequence[Tree], facts: Facts) -> Image:
     return Image(facts, {_digest(each): each for each in (*packed, config, manifest)}, descriptor)
 
 
-def archive(images: Sequence[Image]) -> bytes:
-    """Several images become one name: an index of them stands in the archive as one image would."""
-    facts = images[0].facts
+def attestation(about: Image, predicates: Mapping[str, Any]) -> Image:
+    """Statements about an image, by the type of their predicate, as buildx puts them beside it in an index."""
+    digest = about.descriptor["digest"]
+    subject = [{"name": "podgpu", "digest": {"sha256": digest[7:]}}]
+    statements = {
+        kind: _json({"_type": STATEMENT, "predicateType": kind, "subject": subject, "predicate": predicate})
+        for kind, predicate in predicates.items()
+    }
+    unknown = {"architecture": "unknown", "os": "unknown"}
+    layers = [_digest(each) for each in statements.values()]
+    config = _json({**unknown, "config": {}, "rootfs": {"type": "layers", "diff_ids": layers}})
+    manifest = _json(
+        {
+            "schemaVersion": 2,
+            "mediaType": f"{_TYPE}.manifest.v1+json",
+            "config": _descriptor("config.v1+json", config),
+            "layers": [
+                {
+                    "mediaType": "application/vnd.in-toto+json",
+                    "digest": _digest(statement),
+                    "size": len(statement),
+                    "annotations": {"in-toto.io/predicate-type": kind},
+                }
+                for kind, statement in statements.items()
+            ],
+        }
+    )
+    descriptor = {
+        **_descriptor("manifest.v1+json", manifest),
+        "platform": unknown,
+        "annotations": {
+            "vnd.docker.reference.digest": digest,
+            "vnd.docker.reference.type": "attestation-manifest",
+        },
+    }
+    blobs = {_digest(each): each for each in (*statements.values(), config, manifest)}
+    return Image(about.facts, blobs, descriptor)
+
+
+def index(images: Sequence[Image]) -> Image:
+    """Several images, and statements about them, under one digest."""
+    data = _json(_index([each.descriptor for each in images]))
     blobs = {digest: blob for each in images for digest, blob in each.blobs.items()}
-    named = images[0].descriptor
-    if len(images) > 1:
-        both = _json(_index([each.descriptor for each in images]))
-        blobs[_digest(both)] = both
-        named = _descriptor("index.v1+json", both)
-    files = {f"blobs/sha256/{digest[7:]}": file(blob) for digest, blob in blobs.items()}
+    return Image(images[0].facts, blobs | {_digest(data): data}, _descriptor("index.v1+json", data))
+
+
+def archive(image: Image) -> bytes:
+    files = {f"blobs/sha256/{digest[7:]}": file(blob) for digest, blob in image.blobs.items()}
     files["oci-layout"] = file(_json({"imageLayoutVersion": "1.0.0"}))
-    files["index.json"] = file(_json(_index([{**named, "annotations": _names(facts)}])))
-    return layer(files, facts.epoch)
+    files["index.json"] = file(_json(_index([{**image.descriptor, "annotations": _names(image.facts)}])))
+    return layer(files, image.facts.epoch)
 
 
 def _config(layers: Sequence[str], facts: Facts) -> dict[str, Any]:

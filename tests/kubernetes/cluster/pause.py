@@ -23,5 +23,5 @@ def archive(folder: Path) -> Path:
     subprocess.run(command, input=_SOURCE, text=True, check=True)
     tree = {oci.ENTRYPOINT[0].removeprefix("/"): file(program.read_bytes(), executable=True)}
     facts = oci.Facts(VERSION, build.own_architecture(), 0)
-    target.write_bytes(oci.archive([oci.image([tree], facts)]))
+    target.write_bytes(oci.archive(oci.image([tree], facts)))
     return target

@@ -1,0 +1,1 @@
+"""Builds everything that a release publishes, from a checkout, without uploading anything."""
