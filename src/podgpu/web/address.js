@@ -16,10 +16,13 @@ export class Address {
   constructor(onChange) {
     this.onChange = onChange;
     this.read();
-    addEventListener("popstate", () => {
+    // The list is drawn after the browser would scroll, so the page does it, and gives the focus back.
+    history.scrollRestoration = "manual";
+    addEventListener("popstate", ({ state }) => {
       this.read();
-      onChange();
+      onChange(state);
     });
+    addEventListener("pagehide", leave);
   }
 
   read() {
@@ -44,14 +47,36 @@ export class Address {
   go(changes, { replace = false } = {}) {
     const link = this.link(changes);
     if (replace) history.replaceState(null, "", link);
-    else history.pushState(null, "", link);
+    else this.push(link);
     this.read();
     this.onChange();
+  }
+
+  /** Go to an address, and keep what was looked at where one comes back. */
+  push(link) {
+    leave();
+    history.pushState(null, "", link);
+    this.read();
   }
 
   get isFiltered() {
     return Boolean(this.q || FACETS.some((name) => this[name]));
   }
+}
+
+const FOCUSABLE = "a[href], button, select, input, canvas, [tabindex]";
+const nameOf = (element) => `${element.tagName} ${element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent}`;
+const alike = (name) => [...document.querySelectorAll(FOCUSABLE)].filter((one) => nameOf(one) === name);
+
+function leave() {
+  const held = document.activeElement;
+  const name = held && held !== document.body ? nameOf(held) : "";
+  history.replaceState({ top: scrollY, focus: name ? { name, place: alike(name).indexOf(held) } : null }, "");
+}
+
+/** Focus what had it when its address was left. */
+export function focusAgain(focus) {
+  if (focus) alike(focus.name)[focus.place]?.focus({ preventScroll: true });
 }
 
 /** Whether a GPU is shown; and of its tenants, `fits` says which are meant. */

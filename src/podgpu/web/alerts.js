@@ -1,12 +1,29 @@
 // What is wrong, as the document has it: most pressing first, each with what to do about it.
 
-import { h, write } from "./dom.js";
+import { h, morph, write } from "./dom.js";
 import { count, integer } from "./numbers.js";
 
 const SHOWN = 4; // problems before the rest is folded
+const NEVER_FOLDED = "gpu_unreadable"; // a card that is lost
+const KEPT_MS = 60_000; // room that is not needed any more, so that what comes and goes does not push the list
+const HAND_MS = 2000; // after the last touch of the mouse or a key,
+const LATEST_MS = 6000; // unless that is too long: then the list is pushed all the same
 
 /** Where to look: the pod, the card or the node. */
 const linkOf = ({ pod, uuid, node }) => (pod ? ["why", { pod }] : uuid ? ["show", { view: "gpus", gpu: uuid }] : node ? ["show", { view: "gpus", node }] : null);
+
+/** What they are about; of several about the same, which. Their texts may change. */
+function keysOf(problems) {
+  const seen = new Map();
+  return problems.map(({ kind, title, node, uuid, pod }) => {
+    const key = [kind, title, node, uuid, pod].join(" ");
+    seen.set(key, (seen.get(key) ?? 0) + 1);
+    return `${key} ${seen.get(key)}`;
+  });
+}
+
+/** The first few, and every card that is lost. */
+const unfolded = (problems) => problems.filter((one, place) => place < SHOWN || one.kind === NEVER_FOLDED);
 
 /** The list, and a polite voice that only speaks when there are new ones. */
 export class Alerts {
@@ -14,34 +31,73 @@ export class Alerts {
     this.link = link;
     this.isOpen = false;
     this.known = null;
+    this.room = 0;
+    for (const touch of ["pointermove", "pointerdown", "keydown", "wheel"]) addEventListener(touch, () => (this.touched = Date.now()), { passive: true });
     this.list = h("ul", { class: "alerts" });
     this.voice = h("p", { class: "spoken", role: "status" });
-    this.more = h("button", { type: "button", class: "more", onclick: () => ((this.isOpen = !this.isOpen), this.draw(this.problems, this.isCluster)) });
-    this.element = h("section", { "aria-label": "What is wrong" }, this.list, this.more, this.voice);
+    this.more = h("button", { type: "button", class: "more", onclick: () => this.#open() });
+    this.body = h("div", {}, this.list, this.more);
+    this.element = h("section", { class: "wrong", "aria-label": "What is wrong" }, this.body, this.voice);
   }
 
   draw(problems, isCluster) {
     this.problems = problems;
     this.isCluster = isCluster;
-    const shown = this.isOpen ? problems : problems.slice(0, SHOWN);
-    const sign = JSON.stringify(shown);
-    if (sign !== this.sign) {
-      this.sign = sign;
-      this.list.replaceChildren(...shown.map((one) => this.#item(one)));
-    }
-    this.more.hidden = problems.length <= SHOWN;
-    this.more.setAttribute("aria-expanded", this.isOpen);
-    write(this.more, this.isOpen ? "Show fewer" : `Show ${integer(problems.length - SHOWN)} more`);
     this.#speak(problems);
+    const shown = this.isOpen ? problems : unfolded(problems);
+    const sign = JSON.stringify([shown, problems.length, innerWidth]);
+    if (sign !== this.sign && !this.#waits(shown.length)) {
+      this.sign = sign;
+      const keys = keysOf(shown);
+      const items = shown.length ? shown.map((one, place) => this.#item(one, keys[place])) : [h("li", { class: "alert none" }, "No problems found.")];
+      morph(this.list, h("ul", { class: "alerts" }, ...items));
+      this.count = shown.length;
+      const rest = problems.length - unfolded(problems).length;
+      this.more.hidden = !rest;
+      this.more.setAttribute("aria-expanded", this.isOpen);
+      write(this.more, this.isOpen ? "Show fewer" : `Show ${integer(rest)} more`);
+    }
+    this.#keepRoom();
   }
 
-  #item(one) {
+  #open() {
+    this.isOpen = !this.isOpen;
+    this.room = 0;
+    this.touched = 0;
+    this.draw(this.problems, this.isCluster);
+  }
+
+  /** More of them would push the list: not while somebody is about to click on it. */
+  #waits(count) {
+    const now = Date.now();
+    if (this.count === undefined || count <= this.count || !(now - this.touched < HAND_MS)) {
+      this.since = undefined;
+      return false;
+    }
+    this.since ??= now;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.draw(this.problems, this.isCluster), HAND_MS);
+    return now - this.since < LATEST_MS;
+  }
+
+  /** Keep the room that they took in the last minute. */
+  #keepRoom() {
+    const { offsetHeight: needed, offsetWidth: width } = this.body;
+    const now = Date.now();
+    const isOver = width !== this.width || (now - this.neededAt > KEPT_MS && !(now - this.touched < HAND_MS));
+    if (needed >= this.room || isOver) {
+      [this.room, this.width, this.neededAt] = [needed, width, now];
+      this.element.style.minHeight = `${needed}px`;
+    }
+  }
+
+  #item(one, key) {
     const where = this.isCluster && one.node && !one.text.includes(one.node) ? [h("b", { class: "where" }, one.node), ": "] : [];
     const text = one.more ? `${one.text} And ${integer(one.more)} more like it.` : one.text;
     const link = linkOf(one);
     return h(
       "li",
-      { class: one.severity === "critical" ? "alert bad" : "alert" },
+      { class: one.severity === "critical" ? "alert bad" : "alert", "data-key": key },
       h("strong", {}, one.title),
       h("span", { class: "what" }, ...where, text, one.next_step ? h("span", { class: "next" }, ` ${one.next_step}`) : null),
       link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${one.text}` }, link[0]) : null,
@@ -49,7 +105,7 @@ export class Alerts {
   }
 
   #speak(problems) {
-    const now = new Set(problems.map((one) => `${one.title}: ${one.node} ${one.uuid}`));
+    const now = new Set(keysOf(problems));
     const fresh = this.known ? [...now].filter((one) => !this.known.has(one)).length : 0;
     if (fresh) write(this.voice, `${count(fresh, "new problem")}, ${integer(problems.length)} in all`);
     this.known = now;

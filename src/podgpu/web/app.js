@@ -1,11 +1,11 @@
 // podgpu's page: one document, views of it, the bill where there is a store, and a page for each pod and each GPU.
 
-import { Address, FACETS, filterOf } from "./address.js";
+import { Address, FACETS, filterOf, focusAgain } from "./address.js";
 import { Alerts } from "./alerts.js";
 import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
-import { h, write } from "./dom.js";
+import { h, morph, write } from "./dom.js";
 import { Feed } from "./feed.js";
 import { gpuPage } from "./gpu.js";
 import * as byGpu from "./gpus.js";
@@ -16,7 +16,7 @@ import { Model } from "./model.js";
 import { duration, moment } from "./numbers.js";
 import { Evidence, Past, podPage } from "./pod.js";
 import { Rows } from "./rows.js";
-import { Header, Tiles } from "./top.js";
+import { Header, Loading, Tiles } from "./top.js";
 import * as byWorkload from "./workloads.js";
 
 const QUIET_MS = 150; // after the last part of a change
@@ -36,7 +36,7 @@ class App {
     this.rows = new Rows(() => this.draw());
     this.evidence = new Evidence(() => this.draw());
     this.past = new Past(() => this.draw());
-    this.address = new Address(() => this.go());
+    this.address = new Address((left) => this.go(left));
     this.header = new Header();
     this.tiles = new Tiles();
     const link = (changes) => this.address.link({ pod: "", gpu: "", ...changes });
@@ -67,12 +67,14 @@ class App {
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
     this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.controls.element, this.sheet, this.bill.element);
     this.foot = h("footer", { class: "dim" });
-    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, h("main", { id: "content", tabindex: "-1" }, this.overview, this.pod), this.foot);
+    this.loading = new Loading();
+    this.overview.hidden = true;
+    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.foot);
     addEventListener("click", (event) => this.follow(event));
     addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.resize()).observe(root);
     setInterval(() => this.tick(), 1000);
-    this.state = "away";
+    this.state = "";
     this.feed = new Feed("api/v1/events", { onDocument: (document_) => this.take(document_), onState: (state) => ((this.state = state), this.tick()) });
   }
 
@@ -83,13 +85,16 @@ class App {
     const to = new URL(target.href);
     if (to.origin !== location.origin || to.pathname !== location.pathname || to.hash) return;
     event.preventDefault();
-    history.pushState(null, "", to);
-    this.address.read();
+    this.address.push(to);
     this.go();
   }
 
   key(event) {
-    if (event.target instanceof HTMLInputElement || event.metaKey || event.ctrlKey || event.altKey) return;
+    if (event.metaKey || event.ctrlKey || event.altKey) return;
+    if (event.target instanceof Element && event.target.closest("input, select, textarea")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
     const view = { g: "gpus", w: "workloads", i: "idle", b: this.model.hasStore && "bill" }[event.key];
     if (event.key === "/") {
       event.preventDefault();
@@ -105,10 +110,14 @@ class App {
   }
 
   /** Show what the address says, from its top. */
-  go() {
+  go(left) {
     const was = this.shown;
     this.draw();
-    if (this.detail && was !== this.detail) {
+    if (left) {
+      scrollTo(0, left.top);
+      this.list.draw(true);
+      focusAgain(left.focus);
+    } else if (this.detail && was !== this.detail) {
       scrollTo(0, 0);
       this.pod.querySelector("h2")?.focus({ preventScroll: true });
     }
@@ -121,18 +130,22 @@ class App {
     clearTimeout(this.timer);
     this.due ??= this.arrived + LATEST_MS;
     const wait = this.shown !== undefined && this.model.isCluster ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
-    this.timer = setTimeout(() => requestAnimationFrame(() => this.draw()), wait);
+    this.timer = setTimeout(() => requestAnimationFrame(() => (this.shown === undefined && history.state ? this.go(history.state) : this.draw())), wait);
     if (!document.documentElement.dataset.app) {
       document.documentElement.dataset.app = "on";
       document.getElementById("plain")?.remove();
+      this.loading.element.remove();
     }
   }
 
   tick() {
-    if (!this.model.document) return;
+    if (!this.model.document) {
+      this.loading.draw(this.state);
+      return;
+    }
     // By this clock from its arrival on: the node's may be wrong.
-    this.header.draw(this.model, this.state, (Date.now() - this.arrived) / 1000);
-    document.documentElement.classList.toggle("old", this.state === "away");
+    const isFresh = this.header.draw(this.model, this.state, (Date.now() - this.arrived) / 1000);
+    document.documentElement.classList.toggle("old", !isFresh);
   }
 
   resize() {
@@ -219,10 +232,12 @@ class App {
   }
 
   drawDetail() {
-    const open = document.activeElement;
-    const hadFocus = this.pod.contains(open) && open.tagName === "H2";
-    this.pod.replaceChildren(this.address.pod ? this.podPage() : this.gpuPage());
-    if (hadFocus) this.pod.querySelector("h2").focus({ preventScroll: true });
+    const page = this.address.pod ? this.podPage() : this.gpuPage();
+    if (this.pod.dataset.of === this.detail) morph(this.pod.firstElementChild, page);
+    else this.pod.replaceChildren(page);
+    this.pod.dataset.of = this.detail;
+    const bars = this.pod.querySelector(".bars");
+    if (bars && !bars.firstElementChild) bars.append(this.bars.element);
   }
 
   podPage() {
@@ -234,7 +249,7 @@ class App {
 
   gpuPage() {
     const { address, model, history } = this;
-    const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars" }, this.bars.element));
+    const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars", "data-own": "" }));
     size(this.pod, byGpu.measure(this.pod.clientWidth - 2));
     return gpuPage(address.gpu, { model, history, bars, back: this.back, link: (changes) => address.link(changes), more: model.isCluster ? this.evidence : null });
   }

@@ -1,6 +1,6 @@
 // Bars whose segments add up to the pixel.
 
-import { h, write } from "./dom.js";
+import { arrange, h, write } from "./dom.js";
 
 /** Divide whole pixels in proportion to the weights: each gets its floor, the largest remainders one more. */
 function divide(weights, pixels) {
@@ -60,6 +60,15 @@ function paint(element, segment, width) {
   }
 }
 
+/** An element for each segment: that of the same tenant, if there was one. */
+function cellsOf(track, segments) {
+  const keys = segments.map((one, place) => one.key ?? `at ${place}`);
+  const known = new Map([...track.children].map((one) => [one.dataset.key, one]));
+  const cells = [...keys, "free"].map((key) => known.get(key) ?? h("a", { "data-key": key }));
+  arrange(track, cells);
+  return cells;
+}
+
 /** Make the parent have exactly that many children. */
 function children(parent, count, make) {
   while (parent.childElementCount > count) parent.lastElementChild.remove();
@@ -71,7 +80,7 @@ const FREE = { look: "free" };
 
 function fill(track, segments, total, pixels) {
   const { widths, free } = layOut(segments, total, pixels);
-  const cells = children(track, segments.length + 1, () => h("a"));
+  const cells = cellsOf(track, segments);
   segments.forEach((segment, place) => paint(cells[place], segment, widths[place]));
   paint(cells[segments.length], FREE, free);
   return widths;

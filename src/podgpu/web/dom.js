@@ -11,12 +11,55 @@ export function h(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "class") made.className = value;
-    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name.startsWith("on")) hear(made, name.slice(2), value);
     else made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...children.flat().filter((child) => child !== null && child !== undefined).map(visible));
   return made;
 }
+
+/** Listen in a way that `morph` can pass on: who hears may be another later. */
+function hear(element, type, listener) {
+  element.heard ??= {};
+  element.heard[type] = listener;
+  element.addEventListener(type, (event) => element.heard[type](event));
+}
+
+/**
+ * Make the parent have exactly these children, in this order. What stays is not touched: it keeps focus, selection and
+ * scroll. What must move gets the focus back.
+ */
+export function arrange(parent, wanted) {
+  const held = document.activeElement;
+  const stays = new Set(wanted);
+  for (const child of [...parent.childNodes]) if (!stays.has(child)) child.remove();
+  let next = parent.firstChild;
+  for (const child of wanted) {
+    if (child === next) next = next.nextSibling;
+    else parent.insertBefore(child, next);
+  }
+  if (held !== document.activeElement && held?.isConnected) held.focus({ preventScroll: true });
+}
+
+/** Make an element like another that was made anew, and touch only what differs. Children with a `data-key` keep it. */
+export function morph(from, to) {
+  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name)) from.removeAttribute(name);
+  for (const { name, value } of to.attributes) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  if (to.heard) Object.assign(from.heard, to.heard);
+  // What it holds is drawn elsewhere.
+  if (to.dataset?.own !== undefined) return;
+  const keyed = new Map([...from.childNodes].filter((child) => child.dataset?.key).map((child) => [child.dataset.key, child]));
+  const plain = [...from.childNodes].filter((child) => !child.dataset?.key);
+  arrange(from, [...to.childNodes].map((child) => {
+    const own = child.dataset?.key ? keyed.get(child.dataset.key) : plain.shift();
+    if (!own || !isAlike(own, child)) return child;
+    if (own.nodeType !== Node.ELEMENT_NODE) own.data !== child.data && (own.data = child.data);
+    else morph(own, child);
+    return own;
+  }));
+}
+
+const isAlike = (one, other) => one.nodeName === other.nodeName && Object.keys(one.heard ?? {}).join() === Object.keys(other.heard ?? {}).join();
 
 const SVG = "http://www.w3.org/2000/svg";
 

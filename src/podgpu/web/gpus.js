@@ -145,12 +145,11 @@ function slicesOf(gpu, part) {
 
 function memoryBar(gpu, look, link) {
   const total = gpu.memoryTotal || gpu.memoryUsed || 1;
-  const segment = (one) => ({ look: look(one), value: one.memory, name: one.pod, link: link(one.id), spoken: `${one.id}, ${memory(one.memory)}${one.isIdle ? ", idle" : ""}` });
   const slices = slicesOf(gpu, "memoryPart");
   const rest = restOf(gpu, "memory");
   const drawn = slices
-    ? slices.map(({ size, slice, tenants }, place) => ({ size, total: slice?.memoryTotal ?? size * total, segments: [...tenants.map(segment), ...(place === slices.length - 1 && !slice ? rest : [])] }))
-    : [{ size: 1, total, segments: [...gpu.tenants.map(segment), ...rest] }];
+    ? slices.map(({ size, slice, tenants }, place) => filled(size, slice?.memoryTotal ?? size * total, tenants, place === slices.length - 1 && !slice ? rest : [], look, link))
+    : [filled(1, total, gpu.tenants, rest, look, link)];
   const limits = gpu.tenants.filter((one) => one.holding && known(one.memoryLimit));
   return {
     slices: drawn,
@@ -159,6 +158,25 @@ function memoryBar(gpu, look, link) {
     spoken: `Memory: ${spoken(gpu, (one) => known(one.memory) && memory(one.memory), rest, memory)}${partOf("memory", gpu.memoryUsed, gpu.memoryTotal)} in use`,
   };
 }
+
+/** Who holds it and how much. A holder whose memory is not known has what it was given, as far as there is room: an outline, not a number. */
+function filled(size, total, tenants, rest, look, link) {
+  const unseen = tenants.filter((one) => one.holding && !known(one.memory));
+  const used = [...tenants, ...rest].reduce((sum, one) => sum + (one.memory ?? one.value ?? 0), 0);
+  const asked = unseen.reduce((sum, one) => sum + (one.share || 1), 0);
+  const room = Math.min(Math.max(0, total - used), (total * Math.min(asked, size)) / size);
+  const segments = tenants.map((one) => ({
+    key: keyOf(one),
+    look: `${look(one)}${unseen.includes(one) ? " unseen" : ""}`,
+    value: unseen.includes(one) ? (room * (one.share || 1)) / asked : one.memory,
+    name: one.pod,
+    link: link(one.id),
+    spoken: `${one.id}, ${known(one.memory) ? memory(one.memory) : "memory not known"}${one.isIdle ? ", idle" : ""}`,
+  }));
+  return { size, total, segments: [...segments, ...rest] };
+}
+
+const keyOf = ({ id, container, mig }) => `${id} ${container} ${mig}`;
 
 function memoryLabel(gpu) {
   const used = !known(gpu.memoryUsed) ? "not known" : known(gpu.memoryTotal) ? partOf("memory", gpu.memoryUsed, gpu.memoryTotal) : memory(gpu.memoryUsed);
@@ -171,7 +189,7 @@ function memoryLabel(gpu) {
 function busyBar(gpu, look) {
   const rest = restOf(gpu, "busy");
   const slices = slicesOf(gpu, "timePart");
-  const segment = (one) => ({ look: look(one), value: one.busy });
+  const segment = (one) => ({ key: keyOf(one), look: look(one), value: one.busy });
   const drawn = slices
     ? slices.map(({ size, tenants }) => ({ size, total: size, segments: tenants.map(segment) }))
     : [{ size: 1, total: 1, segments: [...gpu.tenants.map(segment), ...rest] }];
@@ -213,7 +231,7 @@ function busyLabel(gpu, rest) {
 
 function powerBar(gpu, look) {
   const rest = restOf(gpu, "watts");
-  const segments = gpu.tenants.map((one) => ({ look: look(one).replace(" idle", ""), value: one.watts }));
+  const segments = gpu.tenants.map((one) => ({ key: keyOf(one), look: look(one).replace(" idle", ""), value: one.watts }));
   const booked = [...segments, ...rest].reduce((sum, one) => sum + (one.value ?? 0), 0);
   // Before anything is booked, the card's own power is unattributed.
   const loose = booked > 0 || !gpu.watts ? [] : [{ look: "rest", value: gpu.watts }];

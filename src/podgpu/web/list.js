@@ -1,6 +1,6 @@
 // A long list of which only what is on the screen is drawn.
 
-import { h } from "./dom.js";
+import { arrange, h } from "./dom.js";
 
 const MARGIN = 400; // pixels drawn beyond the screen, so that scrolling shows no gap
 
@@ -58,7 +58,7 @@ export class List {
     if (!isNew && first === this.first && last === this.last) return;
     [this.first, this.last] = [first, last];
     const kept = new Map();
-    for (let place = first; place < last; place += 1) {
+    for (const place of this.places(first, last)) {
       const item = this.items[place];
       const id = `${item.kind} ${item.key}`;
       const row = this.rows.get(id) ?? this.add(item);
@@ -66,18 +66,19 @@ export class List {
       this.rows.delete(id);
       kept.set(id, row);
     }
-    for (const row of this.rows.values()) row.element.remove();
     this.rows = kept;
-    this.arrange();
+    // In the order of the items: the Tab key and a screen reader go by it.
+    arrange(this.element, [...kept.values()].map((row) => row.element));
   }
 
-  /** Keep the elements in the order of the items: the Tab key and a screen reader go by it. */
-  arrange() {
-    let next = this.element.firstElementChild;
-    for (const { element } of this.rows.values()) {
-      if (element === next) next = next.nextElementSibling;
-      else this.element.insertBefore(element, next);
-    }
+  /** What is near the screen, and the row that has the focus, wherever it is. */
+  places(first, last) {
+    const found = Array.from({ length: last - first }, (_, at) => first + at);
+    const held = this.element.contains(document.activeElement) && [...this.rows].find(([, row]) => row.element.contains(document.activeElement));
+    if (!held) return found;
+    const at = this.items.findIndex((item) => `${item.kind} ${item.key}` === held[0]);
+    if (at >= 0 && (at < first || at >= last)) found.push(at);
+    return found.sort((a, b) => a - b);
   }
 
   span() {
@@ -102,7 +103,6 @@ export class List {
     const row = this.kinds[item.kind](item);
     row.element.classList.add("item");
     row.element.setAttribute("role", "listitem");
-    this.element.append(row.element);
     return row;
   }
 

@@ -68,15 +68,24 @@ function makeSlice(instance, card, values) {
   };
 }
 
+const keyOf = ({ gpu }, node) => `${node.name} ${gpu.uuid} ${gpu.index}`;
+
 const byMemory = (a, b) => (b.memory ?? 0) - (a.memory ?? 0) || (b.busy ?? 0) - (a.busy ?? 0) || (a.id < b.id ? -1 : 1);
 
-function makeGpu(card, node) {
+/** Those who were there keep their places, so that nothing changes places under the hand. New ones come after them. */
+function inPlace(tenants, before = []) {
+  const places = new Map(before.map((one, place) => [`${one.podKey} ${one.container} ${one.mig}`, place]));
+  const placeOf = (one) => places.get(`${one.podKey} ${one.container} ${one.mig}`) ?? before.length;
+  return tenants.sort((a, b) => placeOf(a) - placeOf(b) || byMemory(a, b));
+}
+
+function makeGpu(card, node, before) {
   const values = readingsOf(card);
   const place = `${node.name}\n${card.gpu.model}\n${card.gpu.uuid}\ngpu ${card.gpu.index}`.toLowerCase();
-  const tenants = card.tenants.map((one) => makeTenant(one, node, place)).sort(byMemory);
+  const tenants = inPlace(card.tenants.map((one) => makeTenant(one, node, place)), before?.tenants);
   const idle = tenants.filter((one) => one.isIdle);
   const gpu = {
-    key: `${node.name} ${card.gpu.uuid} ${card.gpu.index}`,
+    key: keyOf(card, node),
     node,
     index: card.gpu.index,
     uuid: card.gpu.uuid,
@@ -118,7 +127,7 @@ function statesOf(gpu) {
   return found;
 }
 
-function makeNode(row) {
+function makeNode(row, before) {
   const { snapshot } = row;
   const node = {
     name: row.name,
@@ -129,7 +138,8 @@ function makeNode(row) {
     driver: snapshot?.driver_version ?? "",
     takenAt: snapshot?.taken_at,
   };
-  node.gpus = (snapshot?.cards ?? []).map((card) => makeGpu(card, node));
+  const known = new Map(before?.gpus.map((gpu) => [gpu.key, gpu]));
+  node.gpus = (snapshot?.cards ?? []).map((card) => makeGpu(card, node, known.get(keyOf(card, node))));
   node.gpus.sort((a, b) => a.index - b.index);
   return node;
 }
@@ -149,7 +159,7 @@ export class Model {
     for (const row of rows) {
       const old = before.get(row.name);
       // A node's own document is changed in place; rows of a cluster are replaced.
-      this.made.set(row.name, isCluster && old?.row === row ? old : makeNode(row));
+      this.made.set(row.name, isCluster && old?.row === row ? old : makeNode(row, old));
     }
     this.nodes = [...this.made.values()];
     this.isCluster = isCluster;

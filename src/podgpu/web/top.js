@@ -1,9 +1,11 @@
 // The first glance: header and totals.
 
 import { spark } from "./chart.js";
-import { h, known, shortModel, write } from "./dom.js";
+import { h, known, shortModel, write, writeWhole } from "./dom.js";
 import { countBy } from "./model.js";
 import { UNKNOWN, count, duration, gpuNumber, integer, money, partOf, percent, watts } from "./numbers.js";
+
+const LONG_SECONDS = 3; // of waiting
 
 export class Header {
   constructor() {
@@ -41,10 +43,26 @@ export class Header {
     const nodes = model.isCluster ? `${count(model.nodes.length, "node")}, ` : "";
     // A recording may be paused, and what is read once has no next time.
     const isOld = !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
-    this.dot.className = `live ${state === "away" ? "away" : isOld ? "old" : "on"}`;
+    this.dot.className = model.isReplay && state !== "away" ? "live" : `live ${state === "away" ? "away" : isOld ? "old" : "on"}`;
     const every = model.interval ? `, every ${duration(model.interval)}` : "";
     const said = state === "away" ? `connecting again, last numbers ${duration(age)} old` : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
     write(this.state, nodes + said);
+    return state !== "away" && !isOld;
+  }
+}
+
+/** Until there is a document: what is waited for. */
+export class Loading {
+  constructor() {
+    this.began = Date.now();
+    this.element = h("p", { class: "empty loading", role: "status" });
+    this.draw("");
+  }
+
+  draw(state) {
+    const waited = (Date.now() - this.began) / 1000;
+    const said = state === "away" ? "No answer. Connecting again to" : "Waiting for the first numbers of";
+    write(this.element, `${said} ${location.host}${waited >= LONG_SECONDS ? `, for ${duration(waited)} so far` : ""}.`);
   }
 }
 
@@ -64,7 +82,7 @@ export class Tiles {
   #put(name, value, about, points, top) {
     const tile = this.tiles.get(name);
     write(tile.value, value);
-    write(tile.about, about);
+    writeWhole(tile.about, about);
     if (points) tile.line.replaceChildren(spark(points, top));
   }
 
