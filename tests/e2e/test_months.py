@@ -14,8 +14,9 @@ pytestmark = pytest.mark.skipif(
     prometheus.PROGRAM is None or victoria.PROGRAM is None,
     reason="prometheus or victoria-metrics is not installed",
 )
-# Among them: agents off, a GPU moved, the store away at the end, a GPU lost, a node without an agent.
-SEEDS = (1, 8, 10, 11, 14, 34)
+# Among them: agents off, a GPU moved, the store away at the end, a GPU lost, a node without an agent; an agent that is
+# installed late, and whose only GPU is lost later.
+SEEDS = (1, 8, 10, 11, 14, 30, 34)
 
 
 @pytest.mark.parametrize("store", STORES)

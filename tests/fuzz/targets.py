@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 from podgpu.agent.playback import Playback
 from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
@@ -41,6 +42,7 @@ from tests.fuzz.mutation import damaged, noise
 from tests.fuzz.views import NOW, cluster_of, node_of, show_cluster, show_node
 from tests.views.quirks import SNAPSHOT
 
+K = TypeVar("K")
 GOOD = fresh("good", card("GPU-g", tenant("ml/train", 0.5)))
 
 
@@ -106,17 +108,20 @@ class _FakeStore(Store):
         self._part = part
 
     async def points(self, query: str, at: float) -> list[Point]:
-        more = 100.0 if query.startswith("max_over_time(") else 0.0
+        found, _ = response.points(200, self._vector(query, at))
+        return found
+
+    async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
+        found, _ = response.values(200, self._vector(query, at), key)
+        return found
+
+    def _vector(self, query: str, at: float) -> bytes:
         rows = [
-            {
-                "metric": labels,
-                "value": [at, str(at) if query.startswith("timestamp(") else str(value + more)],
-            }
+            {"metric": labels, "value": [at, str(at) if query.startswith("timestamp(") else str(value)]}
             for labels, value in self._wanted(query)
             if not query.startswith("resets(") or self._random.random() < 0.01
         ]
-        found, _ = response.points(200, self._damaged("vector", rows))
-        return found
+        return self._damaged("vector", rows)
 
     async def series(self, query: str, at: float) -> list[Series]:
         rows = [

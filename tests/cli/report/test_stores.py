@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +21,30 @@ COUNTERS = {
     "podgpu_gpu_booked_busy_seconds_total": CARD,
     "podgpu_gpu_booked_energy_joules_total": CARD,
 }
+START = datetime(2026, 11, 1, 10, tzinfo=UTC).timestamp()
 WARNING = "receive series from Addr: 10.0.0.7:10901: rpc error: code = Unavailable desc = connection refused"
 
 
 class OneHour(StubStore):
     """One GPU that is there throughout, and a pod that has it and uses it: every counter grows by 3,600."""
 
+    at = 0.0  # of the question
+
     def about(self, query: str) -> Any:
         if query.endswith("]"):
             return matrix()
         if "podgpu_gpu_info" in query:
-            return vector(({**CARD, "model": "NVIDIA H200"}, "1"))
+            found = str(self.at) if query.startswith("timestamp") else "1"
+            return vector(({**CARD, "model": "NVIDIA H200"}, found))
         metric = next((counter for counter in COUNTERS if counter in query), None)
-        if metric is None or query.startswith("resets"):
+        if metric is None or query.startswith("resets") or " unless " in query:
             return vector()
-        return vector((COUNTERS[metric], "4600" if query.startswith("max_over_time") else "1000"))
+        return vector((COUNTERS[metric], "1000" if self.at == START else "4600"))
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
         self.asked.append(form)
+        self.at = float(form["time"])
         self.seen.append(request)
         return self.reply(request, form)
 

@@ -80,21 +80,35 @@ def test_an_agent_that_is_back_soon_was_never_away() -> None:
 
 def test_a_store_that_was_away_missed_nothing_if_the_agent_went_on_booking() -> None:
     totals = CounterTotals(0.0)
-    samples = {BOOKED: [(60, 100), (120, 160), (7200, 900)], METER: [(60, 1100), (120, 1160), (7200, 1900)]}
-    assert totals.grow(samples, {CARD: 60.0})[CARD].seen_us == 7_140_000_000
+    samples = {
+        BOOKED: [(60, 100), (120, 160), (180, 220), (7200, 900)],
+        METER: [(60, 1100), (120, 1160), (180, 1220), (7200, 1900)],
+    }
+    assert totals.grow(samples, {})[CARD].seen_us == 7_140_000_000
     assert not totals.presence[CARD].gaps
 
 
 def test_a_card_that_was_away_is_unseen_although_its_agent_went_on() -> None:
     totals = CounterTotals(0.0)
-    samples = {BOOKED: [(60, 100), (120, 160), (7200, 170)], METER: [(60, 1100), (120, 1160), (7200, 1900)]}
-    assert totals.grow(samples, {CARD: 60.0})[CARD].seen_us == 120_000_000
-    assert totals.presence[CARD].gaps == [(120, 7140)]
+    samples = {
+        BOOKED: [(60, 100), (120, 160), (180, 220), (7200, 230)],
+        METER: [(60, 1100), (120, 1160), (180, 1220), (7200, 1900)],
+    }
+    assert totals.grow(samples, {})[CARD].seen_us == 180_000_000
+    assert totals.presence[CARD].gaps == [(180, 7140)]
 
 
-def test_a_card_without_a_meter_of_energy_is_seen_while_it_is_scraped_steadily() -> None:
-    """Only the first and the last sample of a steady card are read."""
+def test_a_card_is_seen_while_it_is_scraped_steadily() -> None:
+    """Only the last sample of a steady card is read."""
     totals = CounterTotals(0.0)
     totals.begin({BOOKED: 100})
-    assert totals.grow({BOOKED: [(0.001, 100), (7200, 170)]}, {CARD: 15.0})[CARD].seen_us == 7_200_000_000
+    assert totals.grow({BOOKED: [(7200, 170)]}, {CARD: 15.0})[CARD].seen_us == 7_200_000_000
     assert not totals.presence[CARD].gaps
+
+
+def test_a_pod_of_the_same_name_begins_at_0_when_the_one_before_has_ended() -> None:
+    held = BOOKED._replace(scope=CounterScope.CONTAINER, measure=Measure.HELD)
+    totals = CounterTotals(0.0)
+    totals.begin({held: 100})
+    totals.forget([held])
+    assert totals.grow({held: [(7200, 170)]}, {CARD: 15.0})[CARD].counters[held] == 170

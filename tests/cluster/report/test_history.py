@@ -1,11 +1,16 @@
 """How a period is divided into windows that a store is asked about."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
 import pytest
 
 from podgpu.cluster.report.history import CounterHistory
 from podgpu.cluster.store.response import Point, Series
 
 HOUR = 3600.0
+K = TypeVar("K")
 
 
 class Questions:
@@ -21,6 +26,12 @@ class Questions:
         self.ends[at] = None
         return []
 
+    async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
+        found = [
+            (key(msgspec.json.encode(point.labels)), point.value) for point in await self.points(query, at)
+        ]
+        return [(known, value) for known, value in found if known is not None]
+
     async def series(self, query: str, at: float) -> list[Series]:
         return []
 
@@ -31,7 +42,7 @@ class Questions:
 )
 async def test_a_last_window_is_rather_longer_than_tiny(hours: float, ends: list[float]) -> None:
     store = Questions()
-    found = [part.until async for part in CounterHistory(store, coarse=6 * HOUR).read(0.0, hours * HOUR)]
+    found = [part.until async for part in CounterHistory(store, longest=6 * HOUR).read(0.0, hours * HOUR)]
     assert found == [end * HOUR for end in ends]
     assert list(store.ends) == found
 
@@ -48,7 +59,7 @@ class OneCard(Questions):
         labels = {"node": "alpha", "uuid": "GPU-1"}
         if query.startswith("count_over_time"):
             return [Point(labels, self._counts[at])]
-        if query.startswith(("min_over_time(podgpu_gpu_b", "max_over_time(podgpu_gpu_b", "timestamp")):
+        if query.startswith(("last_over_time(podgpu_gpu_b", "timestamp")):
             return [Point(labels, at)]
         return []
 
@@ -59,7 +70,7 @@ class OneCard(Questions):
 
 async def test_the_only_card_is_looked_at_closely_when_it_was_scraped_too_seldom() -> None:
     store = OneCard(72, 72, 56, 72)
-    history = CounterHistory(store, coarse=6 * HOUR)
+    history = CounterHistory(store, longest=6 * HOUR)
     async for _ in history.read(0.0, 24 * HOUR):
         pass
     assert store.fetched == {6 * HOUR, 18 * HOUR}  # in the first window it is new

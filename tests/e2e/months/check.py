@@ -4,14 +4,16 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from unittest.mock import patch
+
+import msgspec
 
 from podgpu.cli.main import main as podgpu
 from podgpu.cluster.report.money import digits_of
@@ -21,6 +23,7 @@ from tests.e2e import prometheus, victoria
 from tests.e2e.months.maker import Maker
 from tests.e2e.months.month import DAY, HOUR, Month
 
+K = TypeVar("K")
 TOGETHER = 20  # months in a store at once
 STORES = ("prometheus", "victoria-metrics")
 GAPS, COMPLETE = 3, 0
@@ -37,6 +40,12 @@ class RememberingStore(Store):
         if (query, at) not in self.points_of:
             self.points_of[query, at] = await super().points(query, at)
         return self.points_of[query, at]
+
+    async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
+        keyed = [
+            (key(msgspec.json.encode(point.labels)), point.value) for point in await self.points(query, at)
+        ]
+        return [(found, value) for found, value in keyed if found is not None]
 
     async def series(self, query: str, at: float) -> list[Series]:
         if (query, at) not in self.series_of:

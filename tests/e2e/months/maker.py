@@ -7,6 +7,7 @@ from tests.e2e.months.month import DAY, HOUR, MINUTE, Month, MonthNode, Stay, St
 
 MODELS = ("NVIDIA H200", "NVIDIA L40S", "NVIDIA A100-SXM4-80GB")
 TEAMS = ("red", "blue", "green")
+LONG_EACH = 20  # one of so many is a whole month, the others are some days
 
 
 class Maker:
@@ -15,7 +16,10 @@ class Maker:
     def __init__(self, seed: int, now: float, *, days: int | None = None) -> None:
         self._random = random = Random(seed)
         interval = random.choice((60, 300, 300))
-        days = days or (random.choice((1, 2)) if interval == 60 else random.choice((3, 5, 7)))
+        some_days = random.choice((1, 2)) if interval == 60 else random.choice((3, 5, 7))
+        if seed % LONG_EACH == LONG_EACH - 1:
+            interval, some_days = 300, 30
+        days = days or some_days
         end = now // DAY * DAY - DAY + random.randrange(0, HOUR)
         self._month = Month(f"month-{seed}", end - days * DAY, end, interval)
         self._month.has_kubernetes = random.random() < 0.6
@@ -107,7 +111,9 @@ class Maker:
         if earliest >= latest:
             return
         leaves = random.uniform(earliest, latest)
-        comes = min(leaves + random.uniform(0.1, 3) * HOUR, latest + HOUR)
+        # Whether a shorter time is a gap depends on when the scrapes are.
+        away = max(random.uniform(0.1, 3) * HOUR, month.pause + 1)
+        comes = min(leaves + away, latest + HOUR)
         month.stays.remove(stay)
         month.stays.append(Stay(stay.node, stay.uuid, stay.model, stay.begins, leaves))
         month.stays.append(Stay(target.name, stay.uuid, stay.model, comes, target.agents[-1][1] + HOUR))

@@ -89,6 +89,10 @@ class CounterKey(NamedTuple):
     reason: str = ""
 
     @property
+    def node(self) -> str:
+        return self.card.node
+
+    @property
     def pod_key(self) -> PodKey:
         return PodKey(self.card.cluster, self.card.node, self.namespace, self.pod)
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from podgpu.cluster.report.counters import CardKey, card_of
 from podgpu.cluster.report.coverage import GpuEvidence, NodeKey, Stretch
-from podgpu.cluster.report.history import StoreQueries
+from podgpu.cluster.report.queries import StoreQueries, range_of
 from podgpu.cluster.store.promql import any_of
 from podgpu.cluster.store.response import Point
 
@@ -25,9 +25,9 @@ async def gather(store: StoreQueries, period: Stretch, now: float, scraped: Iter
     until = min(end + AROUND_SECONDS, now)
     info = store.select(_INFO)
     earlier, later, capacity = await asyncio.gather(
-        store.points(f"last_over_time({info}{_range(AROUND_SECONDS)})", start),
-        _none() if until - end < 1 else store.points(f"last_over_time({info}{_range(until - end)})", until),
-        store.points(f"max_over_time({store.select(_CAPACITY, _GPUS)}{_range(end - start)})", end),
+        store.points(f"last_over_time({info}{range_of(AROUND_SECONDS)})", start),
+        _none() if until - end < 1 else store.points(f"last_over_time({info}{range_of(until - end)})", until),
+        store.points(f"max_over_time({store.select(_CAPACITY, _GPUS)}{range_of(end - start)})", end),
     )
     known = [
         frozenset(card for point in points if (card := card_of(point.labels))) for points in (earlier, later)
@@ -56,7 +56,7 @@ async def _unscraped(store: StoreQueries, period: Stretch, capacity: Iterable[Po
     labels = {
         _node(point): point.labels
         for point in await store.points(
-            f"last_over_time({store.select(_LABELS, nodes)}{_range(period[1] - period[0])})", period[1]
+            f"last_over_time({store.select(_LABELS, nodes)}{range_of(period[1] - period[0])})", period[1]
         )
     }
     found: dict[CardKey, str] = {}
@@ -83,7 +83,7 @@ async def _node_times(
     last, first, since = await asyncio.gather(
         store.points(f"max_over_time(timestamp({info}){within})", end),
         store.points(f"min_over_time(timestamp({info}){within})", end),
-        store.points(f"min_over_time({created}{_range(end - start)})", end),
+        store.points(f"min_over_time({created}{range_of(end - start)})", end),
     )
     if not last:
         return None
@@ -103,17 +103,13 @@ async def _node_times(
 
 async def _last_sample(store: StoreQueries, node: NodeKey, last: float, step: float) -> float:
     """The first look goes by steps; the last sample itself is within the next one."""
-    query = f"{store.select(_NODE, any_of('node', [node[1]]))}{_range(2 * step)}"
+    query = f"{store.select(_NODE, any_of('node', [node[1]]))}{range_of(2 * step)}"
     samples = await store.series(query, last + step)
     return max((at for series in samples for at, _ in series.samples), default=last)
 
 
 async def _none() -> list[Point]:
     return []
-
-
-def _range(seconds: float) -> str:
-    return f"[{round(seconds * 1000)}ms]"
 
 
 def _node(point: Point) -> NodeKey:

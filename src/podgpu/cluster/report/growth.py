@@ -5,7 +5,7 @@ restarts does so from 0.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -71,7 +71,7 @@ class CounterTotals:
     def grow(self, samples: Samples, intervals: Mapping[CardKey, float]) -> dict[CardKey, CardGrowth]:
         """Take samples of any cards, and return what was added since the ones before.
 
-        `intervals` has the seconds between two scrapes of those cards whose samples are not all given.
+        `intervals` has the seconds between two scrapes of those cards of which only the last samples are given.
         """
         scrapes: dict[CardKey, dict[float, dict[CounterKey, int]]] = {}
         for counter, values in samples.items():
@@ -79,6 +79,12 @@ class CounterTotals:
             for at, value in values:
                 times.setdefault(at, {})[counter] = value
         return {card: self._card(card, times, intervals.get(card)) for card, times in scrapes.items()}
+
+    def forget(self, ended: Iterable[CounterKey]) -> None:
+        """What comes later under the names of these counters begins at 0."""
+        for counter in ended:
+            if card := self._cards.get(counter.card):
+                card.last.pop(counter, None)
 
     def _card(
         self, key: CardKey, scrapes: Mapping[float, dict[CounterKey, int]], interval: float | None
@@ -93,10 +99,11 @@ class CounterTotals:
                 card = self._cards[key] = _CardState(CardPresence(at, at), dict(scrapes[at]))
             elif at > card.presence.last:
                 now = scrapes[at]
-                # A card without a meter of energy cannot show by it that it was booked; its scrapes do.
-                is_seen = is_steady and at != times[0] and not _has_meter(now)
-                pause = at - card.presence.last if is_seen else interval or card.presence.interval
+                # Where only the last samples are given, there was no gap.
+                pause = at - card.presence.last if is_steady else interval or card.presence.interval
                 _scrape(card, at, now, growth, pause)
+                if is_steady:
+                    card.last = now
             card.presence.interval = interval or card.presence.interval
         return growth
 
@@ -128,10 +135,6 @@ def _is_restarted(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int])
     return any(
         value < last.get(counter, 0) for counter, value in now.items() if counter.scope is CounterScope.BOOKED
     )
-
-
-def _has_meter(now: Mapping[CounterKey, int]) -> bool:
-    return any(counter.scope is CounterScope.METER for counter in now)
 
 
 def _was_booked(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int]) -> bool:

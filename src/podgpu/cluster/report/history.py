@@ -1,12 +1,15 @@
 """Reads the counters of a period from a store, as few samples as an exact sum needs.
 
-Where no counter restarted within a window, its lowest and highest value are its first and last: the store finds them,
-and thousands of samples need not travel. Where one did, or a GPU came or went, the samples themselves are fetched.
+Where no counter restarted within a window, its last value says it all: what it grew by is the difference to the last
+value of the window before. Thousands of samples need not travel then. Where one did restart, or a GPU came or went, the
+samples themselves are fetched.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -15,41 +18,45 @@ from podgpu.cluster.report.counters import (
     CardKey,
     CounterFamily,
     CounterKey,
-    PodKey,
+    CounterScope,
+    Measure,
     card_of,
-    counter_of,
 )
 from podgpu.cluster.report.growth import Samples, longest_pause
-from podgpu.cluster.store.promql import any_of, own_labels
-from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, Series, StoreFault
+from podgpu.cluster.report.queries import (
+    CounterQueries,
+    CounterStore,
+    PodFacts,
+    TimeWindow,
+    range_of,
+)
+from podgpu.cluster.store.promql import any_of
+from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault
 
 # For how long before the period a counter's last value is looked for.
 LOOKBACK_SECONDS = 3600.0
-COARSE_SECONDS, MIDDLE_SECONDS, FINE_SECONDS = 86_400.0, 6 * 3600.0, 1800.0
+# A counter without a sample in this time has ended. Each window looks back by it, so that it sees what restarted since
+# the last sample of the window before.
+RECENT_SECONDS = 600.0
+DAY_SECONDS, FINE_SECONDS = 86_400.0, 1800.0
+# A window has at most so many scrapes of a card, or is a day long. It is divided into smaller ones of these lengths.
+SCRAPES_OF_A_WINDOW = 10_000
+SMALLER_SECONDS = (7 * DAY_SECONDS, DAY_SECONDS, 6 * 3600.0, FINE_SECONDS)
 # A question must not grow too long, nor an answer too large.
 NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
+# So many scrapes of nodes are rather fetched than looked at more closely.
+SCRAPES_TO_FETCH = 2_000
+USUAL_INTERVAL = 30.0  # between two scrapes, where it is not known
 LONGER = 1.25
-LAST_PART = 1.5  # rather a longer last part than a tiny one
 _INFO = "podgpu_gpu_info"
-_INSTANT = 0.001  # stores know time to the millisecond
-
-PodFacts = dict[PodKey, list[dict[str, str]]]
-
-
-class StoreQueries(Protocol):
-    """What a report needs of a store."""
-
-    def select(self, metric: str, *more: str) -> str: ...
-
-    async def points(self, query: str, at: float) -> list[Point]: ...
-
-    async def series(self, query: str, at: float) -> list[Series]: ...
+_RECENT = range_of(RECENT_SECONDS)
 
 
 class HistoryPart(Struct, frozen=True):
     """Some nodes' counters until some time. `pods` are the pods' infos of that time.
 
-    `intervals` has the seconds between two scrapes of the cards whose samples are not all here.
+    `intervals` has the seconds between two scrapes of the cards of which only the last samples are here. `ended` are
+    the counters that had ended by then: what comes later under the same name begins at 0.
     """
 
     until: float
@@ -57,32 +64,16 @@ class HistoryPart(Struct, frozen=True):
     models: Mapping[CardKey, str]
     pods: PodFacts
     intervals: Mapping[CardKey, float]
-
-
-class _TimeWindow(NamedTuple):
-    start: float
-    end: float
-
-    @property
-    def range(self) -> str:
-        return f"[{round((self.end - self.start) * 1000)}ms]"
-
-    def is_at_most(self, seconds: float) -> bool:
-        return self.end - self.start <= seconds * LAST_PART
-
-    def parts(self, seconds: float) -> Iterator["_TimeWindow"]:
-        start = self.start
-        while self.end - start > seconds * LAST_PART:
-            yield _TimeWindow(start, start + seconds)
-            start += seconds
-        yield _TimeWindow(start, self.end)
+    ended: Collection[CounterKey] = ()
 
 
 class _WindowSummary(NamedTuple):
-    """A window as the store sums it up: lowest and highest values, who was there at its end, and who is not plain."""
+    """A window as the store sums it up: last values, who was there at its end, and who is not plain."""
 
-    ends: Mapping[CounterKey, tuple[int, int]]
+    last: Mapping[CounterKey, int]
+    ended: Collection[CounterKey]  # those of `last` that were not there at the end
     alive: Mapping[CardKey, float]  # when each was scraped last
+    device_counters: Mapping[CardKey, set[CounterKey]]  # those that each of them had as a card
     intervals: Mapping[CardKey, float]
     models: Mapping[CardKey, str]
     pods: PodFacts
@@ -98,45 +89,57 @@ class CounterHistory:
 
     def __init__(
         self,
-        store: StoreQueries,
+        store: CounterStore,
         facts: Sequence[str] = (),
         families: Sequence[CounterFamily] = FAMILIES,
         *,
-        coarse: float = COARSE_SECONDS,
-        fine: float = FINE_SECONDS,
+        longest: float | None = None,
     ) -> None:
         self._store = store
-        self._facts = facts
-        self._families = families
-        self._coarse = coarse
-        self._fine = fine
-        self._alive: set[CardKey] = set()  # those that were there at the end of what was read of their node
+        self._queries = CounterQueries(store, families, facts)
+        self._longest = longest
+        # Those that were there at the end of what was read of their node, and the counters that they had as cards.
+        self._alive: dict[CardKey, set[CounterKey]] = {}
         self._interval = 0.0  # between two scrapes, in seconds, as far as is known; 0 if it is not
 
     async def before(self, start: float) -> dict[CounterKey, int]:
         """Return the counters' last values at the start of the period."""
-        within = f"[{round(LOOKBACK_SECONDS * 1000)}ms]"
+        within = range_of(LOOKBACK_SECONDS)
         info = self._store.select(_INFO)
-        found, models, seen = await asyncio.gather(
-            self._values(lambda metric: f"last_over_time({metric}{within})", start, ()),
+        found, recent, models = await asyncio.gather(
+            self._queries.values(lambda metric: f"last_over_time({metric}{within})", start),
+            self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", start),
             self._store.points(info, start),
-            self._store.points(f"count_over_time({info}{within})", start),
         )
-        self._alive = set(_models(models))
-        self._interval_within(LOOKBACK_SECONDS, _by_card(seen))
+        self._alive = _device_counters(_models(models), recent)
+        await self._find_interval(start)
         last = dict(found)
         # Which of two series of one counter is the newer one, only their samples show.
-        for some in _batches(sorted(_divided(found)), NODES_WITH_SAMPLES):
-            samples = await self._samples(_TimeWindow(start - LOOKBACK_SECONDS, start), some)
+        for some in _batches(sorted(_divided(counter for counter, _ in found)), NODES_WITH_SAMPLES):
+            samples = await self._queries.samples(TimeWindow(start - LOOKBACK_SECONDS, start), some)
             last |= {counter: own_samples[-1][1] for counter, own_samples in samples.items() if own_samples}
-        return last
+        there = {counter for counter, _ in recent}
+        return {
+            counter: value
+            for counter, value in last.items()
+            if counter in there or counter.card not in self._alive
+        }
+
+    async def _find_interval(self, start: float) -> None:
+        """Find the seconds between two scrapes by the samples of a few nodes."""
+        nodes = sorted({card.node for card in self._alive})[:FEW_NODES]
+        if nodes:
+            info = self._store.select(_INFO, any_of("node", nodes))
+            samples = await self._store.series(f"{info}{range_of(LOOKBACK_SECONDS)}", start)
+            self._take_intervals([at for at, _ in series.samples] for series in samples)
 
     async def read(self, start: float, end: float) -> AsyncIterator[HistoryPart]:
-        for window in _TimeWindow(start, end).parts(self._coarse):
+        longest = self._longest or max(DAY_SECONDS, SCRAPES_OF_A_WINDOW * (self._interval or USUAL_INTERVAL))
+        for window in TimeWindow(start, end).parts(longest):
             async for part in self._window(window, ()):
                 yield part
 
-    async def _window(self, window: _TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
+    async def _window(self, window: TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
         """Read a window of these nodes, or of all: in one piece if that is exact and the store can, else in smaller."""
         try:
             summary = await self._summary(window, nodes)
@@ -145,30 +148,32 @@ class CounterHistory:
             async for part in self._parts(window, nodes):
                 yield part
             return
-        plain = {
-            counter: ends
-            for counter, ends in summary.ends.items()
+        samples = {
+            counter: ((summary.alive[counter.card], value),)
+            for counter, value in summary.last.items()
             if counter.card.node not in summary.unsteady
         }
-        self._update_alive(summary.alive, {counter.card.node for counter in plain})
-        samples = _thinned(plain, window, summary.alive)
-        yield HistoryPart(window.end, samples, summary.models, summary.pods, summary.intervals)
+        self._update_alive(summary, {card.node for card in summary.alive} - summary.unsteady)
+        ended = [counter for counter in summary.ended if counter in samples]
+        yield HistoryPart(window.end, samples, summary.models, summary.pods, summary.intervals, ended)
         async for part in self._unsteady(window, summary):
             yield part
 
-    async def _unsteady(self, window: _TimeWindow, summary: _WindowSummary) -> AsyncIterator[HistoryPart]:
+    async def _unsteady(self, window: TimeWindow, summary: _WindowSummary) -> AsyncIterator[HistoryPart]:
         """A few nodes' samples are fetched at once. Of many nodes most may be plain in most parts of the window.
 
         Where two pods had one name, the parts show which was when.
         """
-        is_finest = window.is_at_most(self._fine)
+        is_finest = window.is_at_most(FINE_SECONDS)
         by_parts = set() if is_finest else summary.mixed
-        if not is_finest and len(summary.unsteady - by_parts) > FEW_NODES:
+        scrapes = window.seconds / (self._interval or USUAL_INTERVAL)
+        if not is_finest and len(summary.unsteady - by_parts) * scrapes > SCRAPES_TO_FETCH:
             by_parts = summary.unsteady
         for some in _batches(sorted(by_parts), NODES_IN_A_QUESTION):
             async for part in self._parts(window, some):
                 yield part
-        for some in _batches(sorted(summary.unsteady - by_parts), NODES_WITH_SAMPLES if is_finest else 1):
+        at_once = min(max(int(SCRAPES_TO_FETCH / scrapes), 1), NODES_WITH_SAMPLES)
+        for some in _batches(sorted(summary.unsteady - by_parts), at_once):
             try:
                 yield await self._sampled(window, some, summary)
             except StoreFault as fault:
@@ -176,100 +181,61 @@ class CounterHistory:
                 async for part in self._parts(window, some):
                     yield part
 
-    def _give_up(self, fault: StoreFault, window: _TimeWindow) -> None:
+    def _give_up(self, fault: StoreFault, window: TimeWindow) -> None:
         """Raise the fault, unless the store may well answer the same about less time."""
-        if fault.reason not in ANSWERABLE_IN_PARTS or window.is_at_most(self._fine):
+        if fault.reason not in ANSWERABLE_IN_PARTS or window.is_at_most(FINE_SECONDS):
             raise fault
 
-    async def _parts(self, window: _TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
-        is_small = window.is_at_most(MIDDLE_SECONDS)
-        for smaller in window.parts(self._fine if is_small else MIDDLE_SECONDS):
+    async def _parts(self, window: TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
+        length = next((each for each in SMALLER_SECONDS if not window.is_at_most(each)), FINE_SECONDS)
+        for smaller in window.parts(length):
             async for part in self._window(smaller, nodes):
                 yield part
 
     async def _sampled(
-        self, window: _TimeWindow, nodes: Sequence[str], summary: _WindowSummary
+        self, window: TimeWindow, nodes: Sequence[str], summary: _WindowSummary
     ) -> HistoryPart:
-        samples = await self._samples(window, nodes)
-        self._update_alive(summary.alive, nodes)
-        return HistoryPart(window.end, samples, summary.models, summary.pods, {})
+        samples = await self._queries.samples(window, nodes)
+        self._take_intervals([at for at, _ in own_samples] for own_samples in samples.values())
+        self._update_alive(summary, nodes)
+        ended = [counter for counter in summary.ended if counter.card.node in nodes]
+        return HistoryPart(window.end, samples, summary.models, summary.pods, {}, ended)
 
-    async def _samples(
-        self, window: _TimeWindow, nodes: Sequence[str]
-    ) -> dict[CounterKey, list[tuple[float, int]]]:
-        """Those of one counter may be in several series, by who scraped them."""
-        chosen = any_of("node", nodes)
-        found: dict[CounterKey, dict[float, int]] = {}
-        questions = (
-            self._store.select(family.metric, chosen, *family.matchers) + window.range
-            for family in self._families
-        )
-        answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
-        for family, answer in zip(self._families, answers, strict=True):
-            for series in answer:
-                if counter := counter_of(family, series.labels):
-                    own_samples = ((at, round(value * family.unit)) for at, value in series.samples)
-                    found.setdefault(counter, {}).update(own_samples)
-        return {counter: sorted(own_samples.items()) for counter, own_samples in found.items()}
-
-    async def _summary(self, window: _TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
+    async def _summary(self, window: TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
         chosen = (any_of("node", nodes),) if nodes else ()
-        end, within = window.end, window.range
         info = self._store.select(_INFO, *chosen)
-        lowest, highest, fallen, there, seen, pods = await asyncio.gather(
-            self._values(lambda metric: f"min_over_time({metric}{within})", end, chosen),
-            self._values(lambda metric: f"max_over_time({metric}{within})", end, chosen),
-            self._values(lambda metric: f"resets({metric}{within}) > 0", end, chosen),
+        longer = TimeWindow(window.start - RECENT_SECONDS, window.end)
+        end, within = window.end, longer.range
+        recent, ended, fallen, there, seen, pods = await asyncio.gather(
+            self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", end, chosen),
+            self._queries.values(
+                lambda metric: f"last_over_time({metric}{within}) unless last_over_time({metric}{_RECENT})",
+                end,
+                chosen,
+                _of_containers,
+            ),
+            self._queries.values(
+                lambda metric: f"resets({metric}{within}) > 0", end, chosen, _restarts_by_itself
+            ),
             self._store.points(f"timestamp({info})", end),
             self._store.points(f"count_over_time({info}{within})", end),
-            self._pods(window, chosen),
+            self._queries.pods(window, chosen),
         )
         alive, counts = _by_card(there), _by_card(seen)
-        seconds = window.end - window.start
-        sparse = _sparse(counts, seconds, self._interval_within(seconds, counts))
-        unsteady = {counter.card.node for counter, _ in fallen} | _divided(lowest) | sparse
-        low, high = dict(lowest), dict(highest)
-        stayed = self._alive & alive.keys()
-        unsteady |= {counter.card.node for counter in low if counter.card not in stayed}
-        ends = {counter: (low[counter], high[counter]) for counter in low.keys() & high.keys()}
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
-        intervals = {card: seconds / count for card, count in counts.items() if count}
-        return _WindowSummary(ends, alive, intervals, _models(seen), pods, unsteady | mixed, mixed)
-
-    async def _values(
-        self, question: Callable[[str], str], at: float, chosen: Sequence[str]
-    ) -> list[tuple[CounterKey, int]]:
-        """Ask the same of every family."""
-        asked = (
-            question(self._store.select(family.metric, *chosen, *family.matchers))
-            for family in self._families
-        )
-        answers = await asyncio.gather(*(self._store.points(question, at) for question in asked))
-        return [
-            (counter, round(point.value * family.unit))
-            for family, answer in zip(self._families, answers, strict=True)
-            for point in answer
-            if (counter := counter_of(family, point.labels))
-        ]
-
-    async def _pods(self, window: _TimeWindow, chosen: Sequence[str]) -> PodFacts:
-        """Find what is known of pods within the window, also of those that have ended."""
-        if not self._facts:
-            return {}
-        # A scrape without honor_labels renames the pod's own labels.
-        names = (*PodKey._fields, *(f"exported_{name}" for name in PodKey._fields), *self._facts)
-        labels = ", ".join(names)
-        info = self._store.select("podgpu_pod_info", *chosen)
-        found: PodFacts = {}
-        for point in await self._store.points(
-            f"group by ({labels}) (last_over_time({info}{window.range}))", window.end
-        ):
-            info_labels = own_labels(point.labels)
-            key = PodKey(*(info_labels.get(name, "") for name in PodKey._fields))
-            facts = {name: info_labels.get(name, "") for name in self._facts}
-            if any(facts.values()):
-                found.setdefault(key, []).append(facts)
-        return found
+        sparse = _sparse(counts, longer.seconds, self._interval_within(longer.seconds, counts))
+        unsteady = {counter.card.node for counter, _ in fallen} | sparse | mixed
+        unsteady |= _divided(counter for counter, _ in (*recent, *ended)) | _divided(_cards(seen))
+        unsteady |= {counter.card.node for counter, _ in (*recent, *ended) if counter.card not in alive}
+        before = {card: own for card, own in self._alive.items() if not nodes or card.node in nodes}
+        now = _device_counters(alive, recent)
+        unsteady |= {card.node for card in before.keys() | now.keys() if before.get(card) != now.get(card)}
+        intervals = {card: longer.seconds / count for card, count in counts.items() if count}
+        values = dict(recent)
+        last = dict(ended) | values
+        # Of a card that is away it is not known whether a container has ended.
+        gone = [counter for counter, _ in ended if counter not in values and counter.card in alive]
+        return _WindowSummary(last, gone, alive, now, intervals, _models(seen), pods, unsteady, mixed)
 
     def _interval_within(self, seconds: float, counts: Mapping[CardKey, float]) -> float:
         """Return the seconds between two scrapes.
@@ -283,9 +249,28 @@ class CounterHistory:
         self._interval = min(found, expected * LONGER)
         return expected
 
-    def _update_alive(self, alive: Collection[CardKey], nodes: Collection[str]) -> None:
-        self._alive = {card for card in self._alive if card.node not in nodes}
-        self._alive |= {card for card in alive if card.node in nodes}
+    def _take_intervals(self, scrapes: Iterable[Sequence[float]]) -> None:
+        """A card that came late has few scrapes in its window: only the times of samples show the interval itself."""
+        found = [
+            median(later - earlier for earlier, later in pairwise(times))
+            for times in scrapes
+            if len(times) > 2
+        ]
+        self._interval = min([*found, *([self._interval] if self._interval else [])], default=0.0)
+
+    def _update_alive(self, summary: _WindowSummary, nodes: Collection[str]) -> None:
+        self._alive = {card: own for card, own in self._alive.items() if card.node not in nodes}
+        self._alive |= {card: own for card, own in summary.device_counters.items() if card.node in nodes}
+
+
+def _of_containers(family: CounterFamily) -> bool:
+    return family.scope is CounterScope.CONTAINER
+
+
+def _restarts_by_itself(family: CounterFamily) -> bool:
+    """What is unattributed restarts with the books of its card, and bounds with what they are the bounds of."""
+    is_bound = family.measure in (Measure.BUSY_LEAST, Measure.BUSY_MOST)
+    return family.scope is not CounterScope.UNATTRIBUTED and not is_bound
 
 
 def _models(points: Iterable[Point]) -> dict[CardKey, str]:
@@ -294,6 +279,21 @@ def _models(points: Iterable[Point]) -> dict[CardKey, str]:
 
 def _by_card(points: Iterable[Point]) -> dict[CardKey, float]:
     return {card: point.value for point in points if (card := card_of(point.labels))}
+
+
+def _cards(points: Iterable[Point]) -> list[CardKey]:
+    return [card for point in points if (card := card_of(point.labels))]
+
+
+def _device_counters(
+    alive: Iterable[CardKey], values: Iterable[tuple[CounterKey, int]]
+) -> dict[CardKey, set[CounterKey]]:
+    """Return the counters that each card has as a card, whatever runs on it."""
+    found: dict[CardKey, set[CounterKey]] = {card: set() for card in alive}
+    for counter, _ in values:
+        if counter.scope is not CounterScope.CONTAINER and counter.card in found:
+            found[counter.card].add(counter)
+    return found
 
 
 def _sparse(counts: Mapping[CardKey, float], seconds: float, interval: float) -> set[str]:
@@ -307,27 +307,15 @@ def _sparse(counts: Mapping[CardKey, float], seconds: float, interval: float) ->
     }
 
 
-def _divided(found: Iterable[tuple[CounterKey, int]]) -> set[str]:
-    """Return nodes with a counter in two series: its agent moved, or two Prometheus servers scrape it."""
-    seen: set[CounterKey] = set()
+def _divided(found: Iterable[CounterKey] | Iterable[CardKey]) -> set[str]:
+    """Return nodes with a counter or a card in two series: its agent moved, or two Prometheus servers scrape it."""
+    seen: set[CounterKey | CardKey] = set()
     nodes = set()
-    for counter, _ in found:
-        if counter in seen:
-            nodes.add(counter.card.node)
-        seen.add(counter)
+    for key in found:
+        if key in seen:
+            nodes.add(key.node)
+        seen.add(key)
     return nodes
-
-
-def _thinned(
-    ends: Mapping[CounterKey, tuple[int, int]], window: _TimeWindow, alive: Mapping[CardKey, float]
-) -> Samples:
-    """Put the first value right after the window's start: that it came later makes no difference to the sum."""
-    first = window.start + _INSTANT
-    last = {card: at for card, at in alive.items() if first < at <= window.end}
-    return {
-        counter: ((first, low), (last.get(counter.card, window.end), high))
-        for counter, (low, high) in ends.items()
-    }
 
 
 def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:

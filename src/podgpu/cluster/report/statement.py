@@ -23,8 +23,9 @@ from podgpu.cluster.report.counters import (
 from podgpu.cluster.report.coverage import CardCoverage, GpuEvidence, Stretch, coverage
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.growth import CardGrowth, CardPresence, CounterTotals, microseconds
-from podgpu.cluster.report.history import CounterHistory, HistoryPart, PodFacts, StoreQueries
+from podgpu.cluster.report.history import CounterHistory, HistoryPart
 from podgpu.cluster.report.money import apportioned, digits_of, divided, rounded
+from podgpu.cluster.report.queries import CounterStore, PodFacts
 from podgpu.model import ChargePeriod, Coverage, GpuCoverage, Prices, Statement, StatementLine, total_of
 from podgpu.model.statement import KINDS, MICROSECONDS_PER_HOUR, MILLIJOULES_PER_KWH
 
@@ -42,7 +43,7 @@ class StatementTerms(Struct, frozen=True):
 
 
 async def statement(
-    store: StoreQueries,
+    store: CounterStore,
     period: Stretch,
     grouping: Grouping,
     terms: StatementTerms,
@@ -59,6 +60,7 @@ async def statement(
     for slot in builder.slots:
         async for part in history.read(*slot):
             builder.add(part, totals.grow(part.samples, part.intervals))
+            totals.forget(part.ended)
             progress((part.until - start) / (end - start))
         builder.close_slot(slot)
     found = await evidence.gather(store, period, now, totals.presence)

@@ -16,6 +16,7 @@ from podgpu.net.login import Login
 from podgpu.option.file import text_of
 from podgpu.supervise import brief
 
+K = TypeVar("K")
 T = TypeVar("T")
 Read = Callable[[int, bytes], tuple[list[T], list[Notice]]]
 
@@ -71,6 +72,10 @@ class Store:
 
     async def points(self, query: str, at: float) -> list[Point]:
         return await self._ask(query, at, response.points)
+
+    async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
+        """Return the same, with a key for each series in place of its labels. `key` is given these as JSON."""
+        return await self._ask(query, at, lambda status, body: response.values(status, body, key))
 
     async def series(self, query: str, at: float) -> list[Series]:
         """Return the samples of a selector with a range, such as `up[5m]`."""

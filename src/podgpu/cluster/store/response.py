@@ -2,8 +2,9 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +13,8 @@ from podgpu.errors import ReasonedError
 from podgpu.model.document import is_moment, is_sound
 
 Sample = tuple[float, float]  # when, and the value
+R = TypeVar("R")
+K = TypeVar("K")
 
 PARTIAL = "store_partial"
 EMPTY = "store_empty"
@@ -64,29 +67,45 @@ class _ResultSeries(Struct, gc=False):
     values: list[tuple[float, str]] = []
 
 
-class _QueryData(Struct):
-    result: list[_ResultSeries] | None = None
+class _ResultValue(Struct, gc=False):
+    metric: msgspec.Raw
+    value: tuple[float, str] | None = None
+
+
+class _QueryData(Struct, Generic[R]):
+    result: list[R] | None = None
     resultType: str = ""  # noqa: N815 - as the store writes it
 
 
-class _QueryResponse(Struct):
+class _QueryResponse(Struct, Generic[R]):
     status: str
-    data: _QueryData | None = None
+    data: _QueryData[R] | None = None
     errorType: str = ""  # noqa: N815 - as the store writes it
     error: str = ""
     warnings: list[str] | None = None
     isPartial: bool = False  # noqa: N815 - as VictoriaMetrics writes it
 
 
-_decode = msgspec.json.Decoder(_QueryResponse).decode
+_decode = msgspec.json.Decoder(_QueryResponse[_ResultSeries]).decode
+_decode_values = msgspec.json.Decoder(_QueryResponse[_ResultValue]).decode
 
 
 def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
     """Decode the response to a query for a value of each series."""
     with _sound(status, body):
-        rows, notices = _read(status, body, "vector")
+        rows, notices = _read(status, _decode(body), "vector")
         known = ((row.metric, float(row.value[1])) for row in rows if row.value)
         return [Point(labels, value) for labels, value in known if is_sound(value)], notices
+
+
+def values(
+    status: int, body: bytes, key: Callable[[bytes], K | None]
+) -> tuple[list[tuple[K, float]], list[Notice]]:
+    """Decode the same, with a key in place of the labels, which `key` is given as JSON: labels come again and again."""
+    with _sound(status, body):
+        rows, notices = _read(status, _decode_values(body), "vector")
+        known = ((key(bytes(row.metric)), float(row.value[1])) for row in rows if row.value)
+        return [(found, value) for found, value in known if found is not None and is_sound(value)], notices
 
 
 def series(status: int, body: bytes) -> tuple[list[Series], list[Notice]]:
@@ -95,7 +114,7 @@ def series(status: int, body: bytes) -> tuple[list[Series], list[Notice]]:
     A store may hand out the marks that say that a series has ended: they are no samples.
     """
     with _sound(status, body):
-        rows, notices = _read(status, body, "matrix")
+        rows, notices = _read(status, _decode(body), "matrix")
         return [_series(row) for row in rows], notices
 
 
@@ -111,8 +130,7 @@ def _sound(status: int, body: bytes) -> Iterator[None]:
         raise _refusal(status, "", one_line(body.decode(errors="replace"))) from None
 
 
-def _read(status: int, body: bytes, wanted: str) -> tuple[list[_ResultSeries], list[Notice]]:
-    answer = _decode(body)
+def _read(status: int, answer: _QueryResponse[R], wanted: str) -> tuple[list[R], list[Notice]]:
     if answer.status != "success" or status != 200:
         raise _refusal(status, answer.errorType, one_line(answer.error))
     data = answer.data

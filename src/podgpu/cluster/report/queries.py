@@ -1,0 +1,146 @@
+"""What a report asks a store: the counters of some nodes, their samples, and what is known of pods."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from podgpu.cluster.report.counters import CounterFamily, CounterKey, PodKey, counter_of
+from podgpu.cluster.store.promql import any_of, own_labels
+from podgpu.cluster.store.response import Point, Series
+
+LAST_PART = 1.5  # rather a longer last part than a tiny one
+
+K = TypeVar("K")
+PodFacts = dict[PodKey, list[dict[str, str]]]
+_labels = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class StoreQueries(Protocol):
+    """What a report needs of a store."""
+
+    def select(self, metric: str, *more: str) -> str: ...
+
+    async def points(self, query: str, at: float) -> list[Point]: ...
+
+    async def series(self, query: str, at: float) -> list[Series]: ...
+
+
+class CounterStore(StoreQueries, Protocol):
+    """The same, and values by keys, for questions with many answers."""
+
+    async def values(
+        self, query: str, at: float, key: Callable[[bytes], K | None]
+    ) -> list[tuple[K, float]]: ...
+
+
+class TimeWindow(NamedTuple):
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+    @property
+    def range(self) -> str:
+        return range_of(self.seconds)
+
+    def is_at_most(self, seconds: float) -> bool:
+        return self.seconds <= seconds * LAST_PART
+
+    def parts(self, seconds: float) -> Iterator["TimeWindow"]:
+        start = self.start
+        while self.end - start > seconds * LAST_PART:
+            yield TimeWindow(start, start + seconds)
+            start += seconds
+        yield TimeWindow(start, self.end)
+
+
+def range_of(seconds: float) -> str:
+    return f"[{round(seconds * 1000)}ms]"
+
+
+class _KnownLabels:
+    """Which counter the labels of a series name. A store sends the same labels for each window."""
+
+    def __init__(self, family: CounterFamily) -> None:
+        self._family = family
+        self._known: dict[bytes, CounterKey | None] = {}
+
+    def __call__(self, labels: bytes) -> CounterKey | None:
+        try:
+            return self._known[labels]
+        except KeyError:
+            found = self._known[labels] = counter_of(self._family, _labels(labels))
+            return found
+
+
+class CounterQueries:
+    """`facts` names the labels of pods that the report needs."""
+
+    def __init__(
+        self, store: CounterStore, families: Sequence[CounterFamily], facts: Sequence[str] = ()
+    ) -> None:
+        self._store = store
+        self._families = families
+        self._facts = facts
+        self._known = {family: _KnownLabels(family) for family in families}
+
+    async def values(
+        self,
+        question: Callable[[str], str],
+        at: float,
+        chosen: Sequence[str] = (),
+        wanted: Callable[[CounterFamily], bool] = lambda _: True,
+    ) -> list[tuple[CounterKey, int]]:
+        """Ask the same of every family that is wanted."""
+        families = [family for family in self._families if wanted(family)]
+        answers = await asyncio.gather(
+            *(
+                self._store.values(question(self._select(family, *chosen)), at, self._known[family])
+                for family in families
+            )
+        )
+        return [
+            (counter, round(value * family.unit))
+            for family, answer in zip(families, answers, strict=True)
+            for counter, value in answer
+        ]
+
+    async def samples(
+        self, window: TimeWindow, nodes: Sequence[str]
+    ) -> dict[CounterKey, list[tuple[float, int]]]:
+        """Those of one counter may be in several series, by who scraped them."""
+        chosen = any_of("node", nodes)
+        questions = (self._select(family, chosen) + window.range for family in self._families)
+        answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
+        found: dict[CounterKey, dict[float, int]] = {}
+        for family, answer in zip(self._families, answers, strict=True):
+            for series in answer:
+                if counter := counter_of(family, series.labels):
+                    own_samples = ((at, round(value * family.unit)) for at, value in series.samples)
+                    found.setdefault(counter, {}).update(own_samples)
+        return {counter: sorted(own_samples.items()) for counter, own_samples in found.items()}
+
+    async def pods(self, window: TimeWindow, chosen: Sequence[str]) -> PodFacts:
+        """Find what is known of pods within the window, also of those that have ended."""
+        if not self._facts:
+            return {}
+        # A scrape without honor_labels renames the pod's own labels.
+        names = (*PodKey._fields, *(f"exported_{name}" for name in PodKey._fields), *self._facts)
+        info = self._store.select("podgpu_pod_info", *chosen)
+        found: PodFacts = {}
+        for point in await self._store.points(
+            f"group by ({', '.join(names)}) (last_over_time({info}{window.range}))", window.end
+        ):
+            labels: Mapping[str, str] = own_labels(point.labels)
+            key = PodKey(*(labels.get(name, "") for name in PodKey._fields))
+            facts = {name: labels.get(name, "") for name in self._facts}
+            if any(facts.values()):
+                found.setdefault(key, []).append(facts)
+        return found
+
+    def _select(self, family: CounterFamily, *chosen: str) -> str:
+        return self._store.select(family.metric, *chosen, *family.matchers)
