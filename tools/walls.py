@@ -35,6 +35,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
         "sharing": "model catalog",
         "ledger": "model",
         "insight": "model catalog numbers",
+        "history": "model insight",
         "agent": "model catalog sources host sharing ledger insight log feed supervise",
         "cluster": "model catalog sources kube sharing insight option log net feed supervise",
         "views": "model catalog insight numbers option",
@@ -42,8 +43,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
         "serve": "model views option log supervise",
         "push": "model net option",  # reads its variables as options are read
         "config": "option model sources cluster views",
-        "assembly": "model catalog sources kube host sharing insight agent log net supervise views cluster serve push"
-        " config",
+        "assembly": "model catalog sources kube host sharing insight history agent log net supervise views cluster"
+        " serve push config",
         "library": "model sources kube sharing agent option net views serve config assembly",
         "cli": "model catalog sources agent option log net supervise insight numbers views cluster serve doctor config"
         " assembly",

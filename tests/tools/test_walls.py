@@ -30,6 +30,7 @@ BREACHES = {
     "sharing": "kube",
     "ledger": "sharing",
     "insight": "views",
+    "history": "views",
     "agent": "views",
     "cluster": "views",
     "views": "config",

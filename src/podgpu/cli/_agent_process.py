@@ -11,6 +11,7 @@ from podgpu.agent.loop import Agent
 from podgpu.agent.playback import Playback
 from podgpu.assembly import machine
 from podgpu.assembly.agent import misses_kubelet, open_agent, open_push
+from podgpu.assembly.history import open_node_history
 from podgpu.assembly.server import open_guard, open_pages
 from podgpu.cli._process import (
     READER_SECONDS,
@@ -25,6 +26,7 @@ from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import NodeServer
+from podgpu.supervise import Work, brief
 from podgpu.views.dialects._dcgm.counters import unavailable
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 
@@ -43,6 +45,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
     agent = open_agent(config)
     if isinstance(agent, Agent) and (push := open_push(config, agent)):
         agent.attach(push)
+    history = open_node_history(config)
     server = NodeServer(
         agent,
         series_limit=config.series_limit,
@@ -51,6 +54,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         max_streams=config.web_max_streams,
         registry=open_pages(config),
         guard=open_guard(config),
+        history=history,
         supervisor=agent.supervisor,
     )
     signals = Signals(at_exit, release=partial(agent.release, RELEASE_SECONDS))
@@ -58,7 +62,10 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, agent.pause)
     # Serve before the first reading: with a slow driver the agent would look dead.
     await server.start(config.web_listen_address, config.web_probe_address)
-    loop = agent.supervisor.supervise(agent.name, agent.run)
+    works: list[tuple[str, Work]] = [(agent.name, agent.run)]
+    if history:
+        works.append(("history", partial(history.follow, agent.snapshot, agent.changed)))
+    loop = brief(agent.supervisor.run(works))
     try:
         _announce(config, server.addresses)
         greet(server.addresses, server.scheme)

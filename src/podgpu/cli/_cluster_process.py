@@ -2,9 +2,11 @@
 
 import asyncio
 from contextlib import ExitStack
+from functools import partial
 
 from podgpu import __version__, log
 from podgpu.assembly.cluster import open_cluster
+from podgpu.assembly.history import open_cluster_history
 from podgpu.assembly.server import open_cluster_pages, open_guard
 from podgpu.cli._process import (
     FEWER_GC_OBJECTS,
@@ -19,6 +21,7 @@ from podgpu.cli._process import (
 )
 from podgpu.config import Config
 from podgpu.serve.cluster.server import ClusterServer
+from podgpu.supervise import Work, brief, end
 
 
 def serve_cluster(config: Config) -> int:
@@ -33,6 +36,11 @@ def serve_cluster(config: Config) -> int:
 async def _serve(config: Config, at_exit: ExitStack) -> int:
     cluster = open_cluster(config)
     await cluster.check()
+    past, feed = open_cluster_history(config), cluster.loop
+    works: list[tuple[str, Work]] = []
+    if past:
+        works.append(("history", partial(past.follow, feed.cluster, feed.changed)))
+    keeping = brief(feed.supervisor.run(works))
     server = ClusterServer(
         cluster.loop,
         open_cluster_pages(config),
@@ -40,6 +48,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,
         history=cluster.history,
+        past=past,
         bills=cluster.bills,
         guard=open_guard(config),
         supervisor=cluster.loop.supervisor,
@@ -50,5 +59,6 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         log.info("listening", version=__version__, addresses=",".join(map(str, server.addresses)))
         return await until_stopped(signals, cluster.running)
     finally:
+        await end(keeping)
         await within(SERVER_SECONDS, server.stop(), "server")
         await within(READER_SECONDS, cluster.close(), "reader")

@@ -8,7 +8,7 @@ from podgpu.config.values import RATIO_FILE, Level, family_name, listener, ratio
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, optional, repeatable, single
 from podgpu.option.address import Address
 from podgpu.option.file import existing_file
-from podgpu.option.value import OneOf, api_server, duration, path, whole
+from podgpu.option.value import OneOf, api_server, duration, path, size, whole
 from podgpu.sources import registry
 from podgpu.views.series_filter import LEVELS
 
@@ -264,6 +264,13 @@ class Config:
         help="Event streams at a time, one for each open page; a tenth of them from one address. More get a 503.",
         parse=whole(1, 100_000),
         default="500",
+    )
+    history_size: int | None = optional(
+        "--history.size",
+        group=WEB,
+        help="The most memory for the last hour, which the page, top and /api/v1/history show; 0 keeps nothing.",
+        parse=size("0", "4GiB"),
+        default_note="4MiB for a node, 64MiB for podgpu cluster",
     )
     series_limit: int = single(
         "--series.limit",

@@ -107,16 +107,21 @@ def _ecc(on: NodeCard) -> Iterator[Problem]:
         yield about_card(on, "ecc", WARNING, "ECC", what, next_step=advice)
 
 
-def _throttled(on: NodeCard) -> Iterator[Problem]:
-    causes = [
+def throttle_causes(card: Card) -> list[str]:
+    """Say in words what slows a card down now."""
+    causes = (
         _THROTTLED[label]
-        for event in on.card.readings
+        for event in card.readings
         if event.metric == "clock_event" and event.value
         for label in event.labels
         if label in _THROTTLED
-    ]
-    if causes:
-        what = f"is throttled: {', '.join(dict.fromkeys(causes))}."
+    )
+    return list(dict.fromkeys(causes))
+
+
+def _throttled(on: NodeCard) -> Iterator[Problem]:
+    if causes := throttle_causes(on.card):
+        what = f"is throttled: {', '.join(causes)}."
         advice = "Check the cooling and the power supply of the node."
         yield about_card(on, "throttled", WARNING, "Throttled", what, next_step=advice)
 

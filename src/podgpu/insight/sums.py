@@ -34,7 +34,7 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
     uses = [on.card.use for on in fresh]
     busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
     free = [(on.card, _free(on.card)) for on in up]
-    memory = [_memory_used(on.card) for on in fresh]
+    memory = [memory_used(on.card) for on in fresh]
     watts = [use.watts if use else None for use in uses]
     return replace(
         _held(placements(all_cards)),
@@ -110,6 +110,12 @@ def memory_room(tenant: Tenant, card: Card) -> float | None:
     return reading(own, "memory_total_bytes")
 
 
+def memory_used(card: Card) -> float | None:
+    """Return what is in use, by the books or by the card itself."""
+    booked = card.balance.memory_bytes if card.balance else None
+    return reading(card.readings, "memory_used_bytes") if booked is None else booked
+
+
 def _held(places: Iterable[Placement]) -> Sums:
     """Sum up what tenants hold, and whether they use it."""
     all_places = list(places)
@@ -148,11 +154,6 @@ def _free_instances(cards: Iterable[NodeCard]) -> tuple[FreeInstances, ...]:
 
 def _listed(found: Counter[str]) -> tuple[FreeInstances, ...]:
     return tuple(FreeInstances(profile, count) for profile, count in sorted(found.items()) if count)
-
-
-def _memory_used(card: Card) -> float | None:
-    booked = card.balance.memory_bytes if card.balance else None
-    return reading(card.readings, "memory_used_bytes") if booked is None else booked
 
 
 def _added(values: Iterable[object]) -> float | int | None:

@@ -69,6 +69,7 @@ from podgpu.model.kube import (
     PoolDevice,
     ResourceClaim,
 )
+from podgpu.model.moment import Moment, XidMark
 from podgpu.model.pod import (
     Allocation,
     Claim,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from podgpu.errors import UserError
+from podgpu.model import Snapshot, of_one
 from podgpu.option.address import Address
 from podgpu.serve import assets, event_stream
 from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
@@ -20,10 +21,12 @@ from podgpu.serve.http.listener import ListenerGroup
 from podgpu.serve.node_events import NodeChanges
 from podgpu.serve.page_registry import NATIVE_ALONE, PageRegistry
 from podgpu.serve.pages import NodePages
+from podgpu.serve.past import History, PastRoutes
 from podgpu.serve.request_handler import Load, RequestHandler, Route
 from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes
 from podgpu.serve.sockets import bind, spare_descriptors
 from podgpu.supervise import Supervisor
+from podgpu.views import json
 
 # For requests that were sent before the stop to be read and begun.
 LAST_CALL_SECONDS = 0.05
@@ -155,11 +158,14 @@ class NodeServer(HttpServer):
         limits: Limits = DEFAULT,
         registry: PageRegistry = NATIVE_ALONE,
         guard: Guard | None = None,
+        history: History[Snapshot] | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
         pages, load, guard = NodePages(series_limit, registry), Load(max_requests), guard or Guard()
+        routes = NodeRoutes(feed, pages, load, guard.hosts)
+        past = PastRoutes(history, json.encode, lambda was, by: json.rows_document(of_one(was), by))
         super().__init__(
-            NodeRoutes(feed, pages, load, guard.hosts).table,
+            lambda dialect: past.over(routes.table(dialect)),
             registry.dialects,
             NodeChanges(feed, pages),
             load,

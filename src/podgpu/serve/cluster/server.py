@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from podgpu.model import Cluster
 from podgpu.option.address import Address
 from podgpu.serve.cluster.events import ClusterChanges
 from podgpu.serve.cluster.feed import Bills, ClusterFeed, UsageHistory
@@ -12,9 +13,12 @@ from podgpu.serve.cluster.pages import ClusterPages
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.limits import DEFAULT, Limits
+from podgpu.serve.past import History, PastRoutes
 from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer
 from podgpu.supervise import Supervisor
+from podgpu.views.cluster import json
+from podgpu.views.json import rows_document
 
 # The document of a thousand nodes takes a slow line a while.
 LIMITS = replace(DEFAULT, write_seconds=60.0)
@@ -32,6 +36,7 @@ class ClusterServer(HttpServer):
         limits: Limits = LIMITS,
         guard: Guard | None = None,
         history: UsageHistory | None = None,
+        past: History[Cluster] | None = None,
         bills: Bills | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
@@ -39,8 +44,9 @@ class ClusterServer(HttpServer):
         self._pages = ClusterPages(feed, registry.views)
         self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, load)
         self._keeper: asyncio.Task[None] | None = None
+        kept = PastRoutes(past, json.encode, rows_document)
         super().__init__(
-            self._routes.table,
+            lambda dialect: kept.over(self._routes.table(dialect)),
             registry.dialects,
             ClusterChanges(feed),
             load,

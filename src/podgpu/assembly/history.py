@@ -1,0 +1,23 @@
+"""Opens what keeps the last hour of a node or of a cluster."""
+
+from podgpu.config import Config
+from podgpu.history.divisions import CardsOfNode, NodesOfCluster
+from podgpu.history.kept import Kept
+from podgpu.model import Card, Cluster, ClusterNode, Snapshot
+
+NODE_BYTES, CLUSTER_BYTES = 4 << 20, 64 << 20
+# An agent may read faster; a moment every few seconds is enough. Nodes are many.
+NODE_STEP, CLUSTER_STEP = 5.0, 30.0
+# Every ten minutes of a node, every five of a cluster.
+NODE_WHOLE, CLUSTER_WHOLE = 120, 10
+
+
+def open_node_history(config: Config) -> Kept[Snapshot, Card] | None:
+    most = NODE_BYTES if config.history_size is None else config.history_size
+    return Kept(CardsOfNode(), step=NODE_STEP, whole_every=NODE_WHOLE, most_bytes=most) if most else None
+
+
+def open_cluster_history(config: Config) -> Kept[Cluster, ClusterNode] | None:
+    most = CLUSTER_BYTES if config.history_size is None else config.history_size
+    division = NodesOfCluster(CLUSTER_STEP)
+    return Kept(division, step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most) if most else None

@@ -1,0 +1,158 @@
+"""The last hour, moment by moment. Each part of it, a card or a node, is a ring of its own."""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from podgpu.history.divisions import written
+from podgpu.history.text_ring import TextRing
+from podgpu.history.timeline import Object, timeline
+from podgpu.insight.moments import charted
+from podgpu.model import Card, Moment
+
+HOUR = 3600.0
+EARLY = 0.9  # of a step: nothing comes quite in time
+PRESENT_STEPS = 3  # for so long, the newest moment is the present
+PARTS_AT_ONCE = 16  # then others get their turn
+_HEAD = ""  # what is of no part
+
+State = TypeVar("State", bound=Struct)
+Part = TypeVar("Part", bound=Struct)
+Series = Mapping[str, list[tuple[float, float]]]
+
+
+class Division(Protocol[State, Part]):
+    """How a state is divided into parts that change by themselves, and made of them again."""
+
+    def taken_at(self, state: State) -> float: ...
+    def divide(self, state: State) -> tuple[State, Mapping[str, Part]]:
+        """Return the state without its parts, and the parts by name."""
+
+    def join(self, head: State, parts: Iterable[Part]) -> State: ...
+    @property
+    def read_head(self) -> Callable[[bytes], tuple[tuple[str, ...], State]]:
+        """Reads the names of the parts, and the state without them."""
+
+    @property
+    def read_part(self) -> Callable[[bytes], Part]: ...
+    def moment(self, state: State) -> Moment: ...
+    def cards(self, part: Part) -> Iterable[Card]:
+        """Return the cards of a part, as far as they were read."""
+
+
+class Kept(Generic[State, Part]):
+    """Keeps an hour, or less if that would take more than `most_bytes`: then the oldest goes first.
+
+    A state is kept if it is `step` seconds younger than the one before it. Every `whole_every` changes, a part is kept
+    as a whole.
+    """
+
+    def __init__(
+        self, division: Division[State, Part], *, step: float, whole_every: int, most_bytes: int
+    ) -> None:
+        self.step = step
+        self._division = division
+        self._whole_every = whole_every
+        self._most_bytes = most_bytes
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rings: dict[str, TextRing] = {}
+        self._times: list[float] = []
+        self._moments: list[bytes] = []
+
+    async def follow(self, newest: State, changed: Callable[[State], Awaitable[State]]) -> None:
+        """Keep what comes after `newest`, until cancelled."""
+        while True:
+            newest = await changed(newest)
+            await self.keep(newest)
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """From when to when there are moments."""
+        return (self._times[0], self._times[-1]) if self._times else None
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept."""
+        return sum(ring.size for ring in self._rings.values()) + sum(map(len, self._moments))
+
+    async def keep(self, state: State) -> None:
+        at = self._division.taken_at(state)
+        if self._times and at < self._times[-1]:
+            self._clear()  # the clock was set back, and nothing is in order any more
+        if self._times and at - self._times[-1] < EARLY * self.step:
+            return
+        head, parts = self._division.divide(state)
+        for number, (name, part) in enumerate(parts.items(), 1):
+            self._ring(name).put(at, written(part))
+            if number % PARTS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        for name in self._rings.keys() - parts.keys() - {_HEAD}:
+            self._rings[name].put(at, None)
+        self._ring(_HEAD).put(at, written((tuple(parts), head)))
+        # Only now it can be asked for.
+        self._times.append(at)
+        self._moments.append(msgspec.msgpack.encode(self._division.moment(state)))
+        self._forget(at - HOUR)
+
+    def _ring(self, name: str) -> TextRing:
+        return self._rings.setdefault(name, TextRing(self._whole_every))
+
+    def _forget(self, before: float) -> None:
+        self._drop(bisect_right(self._times, before))
+        while self.size > self._most_bytes and len(self._times) > 1:
+            self._drop(max(1, len(self._times) // 10))
+
+    def _drop(self, number: int) -> None:
+        """Forget the oldest moments."""
+        if not number:
+            return
+        del self._times[:number], self._moments[:number]
+        for ring in self._rings.values():
+            ring.forget(self._times[0])
+        self._rings = {name: ring for name, ring in self._rings.items() if not ring.is_empty}
+
+    async def at(self, moment: float) -> State | None:
+        """Return what was the newest then; None if nothing is kept of it."""
+        number = bisect_right(self._times, moment) - 1
+        if number < 0 or moment > self._times[-1] + PRESENT_STEPS * self.step:
+            return None
+        found = self._times[number]
+        rings = {name: ring.copy() for name, ring in self._rings.items()}
+        # Of a thousand nodes this takes a while, and no request waits for it.
+        return await asyncio.to_thread(self._read, rings, found)
+
+    def _read(self, rings: Mapping[str, TextRing], at: float) -> State | None:
+        text = rings[_HEAD].at(at)
+        if text is None:
+            return None
+        names, head = self._division.read_head(text)
+        texts = (rings[name].at(at) for name in names)
+        return self._division.join(
+            head, [self._division.read_part(text) for text in texts if text is not None]
+        )
+
+    async def timeline(self, start: float, end: float, step: float) -> Object:
+        moments = (msgspec.msgpack.decode(moment, type=Moment) for moment in self._moments)
+        return timeline(moments, start, end, step)
+
+    async def series(self, uuid: str) -> Series | None:
+        """Return the main numbers of a card or a MIG instance, each with its times; None if there is no such."""
+        word = msgspec.json.encode(uuid)
+        parts = (ring for name, ring in self._rings.items() if name != _HEAD)
+        ring = next((ring for ring in parts if ring.mentions(word)), None)
+        return await asyncio.to_thread(self._series, ring.copy(), uuid) if ring else None
+
+    def _series(self, ring: TextRing, uuid: str) -> Series | None:
+        found: dict[str, list[tuple[float, float]]] = {}
+        for at, text in ring.texts():
+            cards = self._division.cards(self._division.read_part(text)) if text is not None else ()
+            for name, value in charted(cards, uuid).items():
+                if value is not None:
+                    found.setdefault(name, []).append((at, value))
+        return found

@@ -1,0 +1,175 @@
+"""A text and how it changed: now and then the whole of it, in between what changed, all of it compressed.
+
+The text is a JSON document. It is cut at its commas, so a piece is a key with its value, and a change is the numbers
+of the pieces that differ with what they are now. Between two readings of a card, one piece in ten does.
+"""
+
+import zlib
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from itertools import compress, pairwise
+from operator import ne
+from typing import NamedTuple
+
+_COMMA = b","
+_LEVEL = 6
+_FAR = 0xFF  # a gap that goes on in the next byte; 0 ends the gaps
+_WINDOW = 1 << 15  # of zlib's dictionary
+
+Pieces = list[bytes]
+
+
+class _Frame(NamedTuple):
+    """`packed` is the whole text, or its change from the frame before. None: from then on there is no text."""
+
+    at: float
+    packed: bytes | None
+    is_whole: bool
+
+
+class TextRing:
+    """Keeps what a text was. Frames are never changed, so a copy can be read while others are added.
+
+    Every so many frames, one is whole: those before it can be forgotten, and those after it must be read in order.
+    """
+
+    def __init__(self, whole_every: int) -> None:
+        self._whole_every = whole_every
+        self._frames: list[_Frame] = []
+        self._packed_bytes = 0
+        self._text: bytes | None = None  # the newest
+        self._change = b""  # the newest, before it was compressed
+        self._since_whole = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the frames and of the newest text."""
+        return self._packed_bytes + len(self._text or b"") + len(self._change)
+
+    @property
+    def is_empty(self) -> bool:
+        return all(frame.packed is None for frame in self._frames)
+
+    def put(self, at: float, text: bytes | None) -> None:
+        """Take the text of a moment after all others. None: there is none any more."""
+        before, self._text = self._text, text
+        if text == before:
+            return
+        change = None
+        if before is not None and text is not None and self._since_whole < self._whole_every:
+            change = _change(before.split(_COMMA), text.split(_COMMA))
+        if text is None:
+            self._add(_Frame(at, None, is_whole=True))
+        elif change is None:
+            self._add(_Frame(at, _packed(text), is_whole=True))
+            self._since_whole = 0
+        else:
+            self._add(_Frame(at, _packed(change, self._change), is_whole=False))
+            self._since_whole += 1
+        self._change = change or b""
+
+    def forget(self, before: float) -> None:
+        """Drop what no moment from then on needs."""
+        last = bisect_right(self._frames, before, key=_time) - 1
+        while last > 0 and not self._frames[last].is_whole:
+            last -= 1
+        if last > 0:
+            self._packed_bytes -= sum(map(_size, self._frames[:last]))
+            del self._frames[:last]
+
+    def copy(self) -> "TextRing":
+        """Return one to read from, in another thread too."""
+        other = TextRing(self._whole_every)
+        other._frames, other._text = list(self._frames), self._text
+        return other
+
+    def at(self, moment: float) -> bytes | None:
+        """Return the text of that moment; None if there was none."""
+        number = bisect_right(self._frames, moment, key=_time)
+        begin = number - 1
+        while begin > 0 and not self._frames[begin].is_whole:
+            begin -= 1
+        last = deque(_read(self._frames[max(0, begin) : number]), maxlen=1)
+        return _joined(last[0][1]) if last else None
+
+    def mentions(self, word: bytes) -> bool:
+        """Whether it is in the newest text."""
+        return word in (self._text or b"")
+
+    def texts(self) -> Iterator[tuple[float, bytes | None]]:
+        """Yield the text after each change, with its time."""
+        return ((at, _joined(pieces)) for at, pieces in _read(self._frames))
+
+    def _add(self, frame: _Frame) -> None:
+        self._frames.append(frame)
+        self._packed_bytes += _size(frame)
+
+
+def _time(frame: _Frame) -> float:
+    return frame.at
+
+
+def _size(frame: _Frame) -> int:
+    return len(frame.packed or b"")
+
+
+def _joined(pieces: Pieces | None) -> bytes | None:
+    return None if pieces is None else _COMMA.join(pieces)
+
+
+def _read(frames: list[_Frame]) -> Iterator[tuple[float, Pieces | None]]:
+    """Yield the pieces after each change: the same list, changed in place."""
+    pieces: Pieces = []
+    change = b""
+    for at, packed, is_whole in frames:
+        if packed is None:
+            yield at, None
+            continue
+        if is_whole:
+            change = b""
+            pieces = zlib.decompress(packed, -zlib.MAX_WBITS).split(_COMMA)
+        else:
+            unpack = zlib.decompressobj(-zlib.MAX_WBITS, change[-_WINDOW:])
+            change = unpack.decompress(packed) + unpack.flush()
+            _apply(change, pieces)
+        yield at, pieces
+
+
+def _packed(data: bytes, dictionary: bytes = b"") -> bytes:
+    """The same pieces change again and again, so the change before is most of the next one's dictionary."""
+    pack = zlib.compressobj(
+        _LEVEL,
+        zlib.DEFLATED,
+        -zlib.MAX_WBITS,
+        zlib.DEF_MEM_LEVEL,
+        zlib.Z_DEFAULT_STRATEGY,
+        dictionary[-_WINDOW:],
+    )
+    return pack.compress(data) + pack.flush()
+
+
+def _change(before: Pieces, after: Pieces) -> bytes | None:
+    """Write down what differs: gaps between the numbers of the pieces, 0, and the pieces. None: the shape differs."""
+    if len(before) != len(after):
+        return None
+    # Thousands of pieces are compared for each reading, so no line of Python is run for each.
+    changed = list(compress(range(len(after)), map(ne, before, after)))
+    gaps = bytearray()
+    for last, number in pairwise((-1, *changed)):
+        far, near = divmod(number - last, _FAR - 1)
+        gaps += b"\xff" * far
+        gaps.append(near + 1)
+    return bytes(gaps) + b"\0" + _COMMA.join([after[number] for number in changed])
+
+
+def _apply(change: bytes, pieces: Pieces) -> None:
+    gaps, _, changed = change.partition(b"\0")
+    number = -1
+    values = iter(changed.split(_COMMA))
+    for gap in gaps:
+        if gap == _FAR:
+            number += _FAR - 1
+        else:
+            number += gap - 1
+            pieces[number] = next(values)

@@ -1,0 +1,166 @@
+"""What was: a moment of the last hour, its timeline, and the charts of a GPU. docs/api.md describes them."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from podgpu.errors import UserError
+from podgpu.option import times
+from podgpu.serve.http.request import Request
+from podgpu.serve.http.response import Response, text_response
+from podgpu.serve.pages import RenderedPage, compressed
+from podgpu.serve.request_handler import Route
+from podgpu.serve.routes import page_response, rows_kind, wants_gzip
+
+HOUR = 3600.0
+MOST_STEPS = 1000
+USUAL_STEPS = 240
+SCHEMA = 1
+_OFF = "no history is kept here; give --history.size a size"
+
+State = TypeVar("State")
+State_co = TypeVar("State_co", covariant=True)
+Series = Mapping[str, Sequence[tuple[float, float]]]
+
+
+class History(Protocol[State_co]):
+    """What the server needs of what is kept."""
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """From when to when there are moments, in seconds since 1970."""
+
+    @property
+    def step(self) -> float:
+        """Seconds between two moments."""
+
+    async def at(self, moment: float) -> State_co | None:
+        """Return what was the newest then; None if nothing is kept of it."""
+
+    async def timeline(self, start: float, end: float, step: float) -> Mapping[str, Any]:
+        """Return what happened in each step."""
+
+    async def series(self, uuid: str) -> Series | None:
+        """Return the main numbers of a card or MIG instance, each with its times; None if there is no such."""
+
+
+class PastRoutes(Generic[State]):
+    """`document` writes a state as the present's document; `rows` writes the rows of one kind of it."""
+
+    def __init__(
+        self,
+        history: History[State] | None,
+        document: Callable[[State], bytes],
+        rows: Callable[[State, str], bytes],
+    ) -> None:
+        self._history = history
+        self._document = document
+        self._rows = rows
+
+    def over(self, present: Mapping[str, Route]) -> Mapping[str, Route]:
+        """Return the paths of an address with those of the past. Where both have a path, its query decides."""
+
+        async def history(request: Request) -> Response:
+            before = present.get("/api/v1/history")
+            if before and not request.query.keys() & {"at", "gpu"}:
+                return await before.run(request)
+            return await self._past(request)
+
+        async def rows(request: Request) -> Response:
+            if "at" not in request.query:
+                return await present["/api/v1/rows"].run(request)
+            by = rows_kind(request)
+            return (
+                by
+                if isinstance(by, Response)
+                else await self._at(request, lambda state: self._rows(state, by))
+            )
+
+        return {
+            **present,
+            "/api/v1/history": Route(history, waits=True),
+            "/api/v1/rows": Route(rows),
+            "/api/v1/timeline": Route(self._timeline),
+        }
+
+    async def _past(self, request: Request) -> Response:
+        if "at" in request.query:
+            return await self._at(request, self._document)
+        uuid = request.query.get("gpu", "")
+        if not uuid:
+            return text_response(400, "write /api/v1/history?at=TIME, or /api/v1/history?gpu=UUID")
+        series = await self._history.series(uuid) if self._history else None
+        if self._history is None or series is None:
+            return text_response(404, f"nothing is kept of a GPU {uuid}" if self._history else _OFF)
+        return _json({"schema": SCHEMA, "gpu": uuid, "series": series}, request)
+
+    async def _at(self, request: Request, write: Callable[[State], bytes]) -> Response:
+        history = self._history
+        if history is None:
+            return text_response(404, _OFF)
+        try:
+            moment = _moment(request.query["at"])
+        except UserError as error:
+            return text_response(400, str(error))
+        state = await history.at(moment)
+        if state is None:
+            return text_response(404, f"nothing is kept of that time; {_kept(history.span)}")
+        body = await asyncio.to_thread(write, state)
+        return _page(body, request)
+
+    async def _timeline(self, request: Request) -> Response:
+        history, query = self._history, request.query
+        if history is None:
+            return text_response(404, _OFF)
+        try:
+            end = _moment(query["to"]) if "to" in query else (history.span or (0.0, time.time()))[1]
+            start = _moment(query["from"]) if "from" in query else end - HOUR
+            step = _step(query["step"]) if "step" in query else _usual_step(end - start, history.step)
+        except UserError as error:
+            return text_response(400, str(error))
+        if not 0 <= end - start <= MOST_STEPS * step:
+            return text_response(400, f"from must be before to, and at most {MOST_STEPS} steps before it")
+        kept = dict(zip(("from", "to"), history.span, strict=True)) if history.span else {}
+        return _json({**await history.timeline(start, end, step), "kept": kept}, request)
+
+
+def _kept(span: tuple[float, float] | None) -> str:
+    if span is None:
+        return "nothing is kept yet"
+    return f"kept is {span[0]:.3f} to {span[1]:.3f}, {times.iso(span[0])} to {times.iso(span[1])}"
+
+
+def _moment(text: str) -> float:
+    """Parse seconds since 1970, or a time as people write it."""
+    try:
+        found = float(text)
+    except ValueError:
+        return times.moment(text, time.time())
+    if not isfinite(found):
+        raise UserError(f"{text!r} is not a time; write seconds since 1970, or how long ago, such as 40m")
+    return found
+
+
+def _step(text: str) -> float:
+    found = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else 0.0
+    if found <= 0:
+        raise UserError(f"{text!r} is not a step; write seconds, such as step=15")
+    return found
+
+
+def _usual_step(length: float, least: float) -> float:
+    """Return a step that makes a timeline easy to draw: a whole number of the `least`."""
+    return max(1, round(length / USUAL_STEPS / least)) * least
+
+
+def _json(document: Mapping[str, Any], request: Request) -> Response:
+    return _page(msgspec.json.encode(document), request)
+
+
+def _page(body: bytes, request: Request) -> Response:
+    plain = RenderedPage(body, "application/json")
+    return page_response(compressed(plain) if wants_gzip(request) else plain, request)

@@ -1,0 +1,162 @@
+"""The last hour: each moment is what it was, field by field, and what is kept stays within its bounds."""
+
+import asyncio
+from collections.abc import Iterable
+from math import nan
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.history.divisions import CardsOfNode, NodesOfCluster
+from podgpu.history.kept import HOUR, Kept
+from podgpu.insight import conclude_cluster
+from podgpu.model import Card, Cluster, ClusterNode, Fault, Reading, Snapshot
+from podgpu.views import json
+from podgpu.views.cluster import json as cluster_json
+from tests.history.crowded_node import crowded_snapshots
+from tests.tree import SETTINGS, judged
+
+INTERVAL = 60.0
+MINUTE = 60.0
+
+
+def node_history(most_bytes: int = 4 << 20, whole_every: int = 20) -> Kept[Snapshot, Card]:
+    return Kept(CardsOfNode(), step=5.0, whole_every=whole_every, most_bytes=most_bytes)
+
+
+@pytest.fixture(scope="module")
+def hour() -> list[Snapshot]:
+    """More than an hour of a crowded node. A GPU is lost for a while, and another is not even listed."""
+
+    async def taken() -> list[Snapshot]:
+        return [snapshot async for snapshot in crowded_snapshots(70, INTERVAL)]
+
+    return [_broken(snapshot, number) for number, snapshot in enumerate(asyncio.run(taken()))]
+
+
+@pytest.fixture(scope="module")
+def history(hour: list[Snapshot]) -> Kept[Snapshot, Card]:
+    return asyncio.run(kept(hour, node_history()))
+
+
+def _broken(snapshot: Snapshot, number: int) -> Snapshot:
+    if not 30 <= number < 40:
+        return snapshot
+    lost = replace(snapshot.cards[3], fault=Fault(reason="lost"), readings=(), use=None)
+    return judged(replace(snapshot, cards=(*snapshot.cards[:3], lost, *snapshot.cards[5:])))
+
+
+async def kept(snapshots: Iterable[Snapshot], history: Kept[Snapshot, Card]) -> Kept[Snapshot, Card]:
+    for snapshot in snapshots:
+        await history.keep(snapshot)
+    return history
+
+
+async def test_a_moment_forty_minutes_ago_is_the_snapshot_that_was_taken_then(
+    hour: list[Snapshot], history: Kept[Snapshot, Card]
+) -> None:
+    now = hour[-1].taken_at
+    then = [snapshot for snapshot in hour if snapshot.taken_at <= now - 40 * MINUTE][-1]
+    found = await history.at(now - 40 * MINUTE)
+    assert found is not None
+    assert found == then
+    assert json.encode(found) == json.encode(then)
+
+
+async def test_every_moment_that_is_kept_is_what_it_was(
+    hour: list[Snapshot], history: Kept[Snapshot, Card]
+) -> None:
+    for snapshot in hour[-58::5]:
+        assert await history.at(snapshot.taken_at + 0.1) == snapshot
+
+
+async def test_an_hour_is_kept_and_no_more(hour: list[Snapshot], history: Kept[Snapshot, Card]) -> None:
+    assert history.span is not None
+    first, last = history.span
+    assert last == hour[-1].taken_at
+    assert HOUR - 1.1 * INTERVAL <= last - first <= HOUR
+    assert await history.at(first - 0.1) is None
+    assert await history.at(last + MINUTE) is None
+
+
+async def test_what_takes_too_much_room_is_forgotten_from_its_beginning(hour: list[Snapshot]) -> None:
+    history = await kept(hour, node_history(most_bytes=400_000, whole_every=4))
+    assert history.size <= 400_000
+    assert history.span is not None
+    first, last = history.span
+    assert last == hour[-1].taken_at
+    assert 2 * MINUTE < last - first < 50 * MINUTE
+    assert await history.at(last) == hour[-1]
+
+
+async def test_who_reads_often_keeps_a_moment_every_few_seconds(hour: list[Snapshot]) -> None:
+    often = [replace(hour[0], taken_at=1000.0 + second / 2) for second in range(41)]
+    history = await kept(often, node_history())
+    step = await history.timeline(1000.0, 1020.0, 1.0)
+    assert [found["at"] for found in step["steps"] if "gpus" in found] == [
+        1000.0,
+        1004.0,
+        1009.0,
+        1013.0,
+        1018.0,
+    ]
+
+
+async def test_a_clock_that_is_set_back_begins_anew(hour: list[Snapshot]) -> None:
+    history = await kept(hour[:20], node_history())
+    await history.keep(hour[3])
+    assert history.span == (hour[3].taken_at, hour[3].taken_at)
+    assert await history.at(hour[3].taken_at) == hour[3]
+
+
+async def test_what_no_json_can_hold_is_left_out_as_it_is_from_the_document(hour: list[Snapshot]) -> None:
+    card = hour[0].cards[0]
+    odd = replace(card, readings=(*card.readings, Reading("power_watts", nan)), refused=card.refused)
+    snapshot = replace(hour[0], node="gpu-\ud800", cards=(odd, *hour[0].cards[1:]))
+    history = await kept([snapshot], node_history())
+    found = await history.at(snapshot.taken_at)
+    assert found is not None
+    assert json.encode(found) == json.encode(snapshot)
+
+
+async def test_the_numbers_of_a_card_over_time_are_those_of_its_snapshots(
+    hour: list[Snapshot], history: Kept[Snapshot, Card]
+) -> None:
+    series = await history.series(hour[0].cards[3].gpu.uuid)
+    assert series is not None
+    seen = {
+        snapshot.taken_at: card.use.ratio
+        for snapshot in hour
+        for card in snapshot.cards
+        if card.gpu.uuid == hour[0].cards[3].gpu.uuid and card.use
+    }
+    busy = [pair for pair in series["busy_ratio"] if pair[0] >= hour[15].taken_at]
+    assert busy == [
+        (at, ratio) for at, ratio in seen.items() if at >= hour[15].taken_at and ratio is not None
+    ]
+    assert len(busy) == 45  # ten are missing: it was lost
+    assert await history.series("GPU-0") is None
+
+
+def cluster(at: float, nodes: Iterable[ClusterNode]) -> Cluster:
+    return conclude_cluster(
+        Cluster(taken_at=at, version="1", interval_seconds=15.0, nodes=tuple(nodes)), SETTINGS
+    )
+
+
+def node(name: str, snapshot: Snapshot) -> ClusterNode:
+    return ClusterNode(name=name, state="fresh", origin="agent", snapshot=replace(snapshot, node=name))
+
+
+async def test_a_cluster_is_kept_by_node_also_one_that_goes_and_comes_back(hour: list[Snapshot]) -> None:
+    history = Kept(NodesOfCluster(30.0), step=30.0, whole_every=3, most_bytes=4 << 20)
+    clusters = [
+        cluster(snapshot.taken_at, [node("a", snapshot), *([node("b", snapshot)] if number % 4 else [])])
+        for number, snapshot in enumerate(hour[:12])
+    ]
+    for state in clusters:
+        await history.keep(state)
+    for state in clusters:
+        found = await history.at(state.taken_at)
+        assert found == state
+        assert cluster_json.encode(found) == cluster_json.encode(state)
