@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -13,9 +14,17 @@ from tools.chart import CHART, PROJECT, manifests
 
 PAGE = (PROJECT / "docs/install.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
-INSTALLS = [each for each in COMMANDS if each.startswith("helm upgrade")]
+PAGES = [PROJECT / "README.md", PROJECT / "README.zh-CN.md", *sorted((PROJECT / "docs").glob("*.md"))]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+INSTALLS = re.findall(r"^(?:\$ )?(helm (?:upgrade|install) .*deploy/helm/podgpu.*)$", TEXT, re.MULTILINE)
 OPTIONS = re.findall(r"^\|[^|]*\| `(--set.*)` \|$", PAGE, re.MULTILINE)
-VALUES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+# Blocks of YAML with nothing but values of the chart.
+KNOWN = set(yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")))
+VALUES = [
+    block
+    for block in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    if isinstance(found := next(yaml.safe_load_all(block)), dict) and set(found) <= KNOWN
+]
 
 
 def settings(command: str) -> list[str]:
@@ -23,22 +32,34 @@ def settings(command: str) -> list[str]:
     return [f"{name}={value}" for name, value in pairwise(words) if name.startswith("--set")]
 
 
-@needs_helm
-@pytest.mark.parametrize("line", INSTALLS + OPTIONS)
-def test_helm_takes_the_settings_as_written(line: str) -> None:
+@cache
+def examples() -> dict[str, str]:
+    """Each example of the docs as Helm renders it, or what Helm says to it."""
     place = ["template", "podgpu", str(CHART), f"--kube-version={manifests.KUBERNETES}"]
-    done = chart.helm(*place, *settings(line))
-    assert settings(line) and done.returncode == 0, done.stderr
+    lines = {line: chart.helm(*place, *settings(line)) for line in [*INSTALLS, *OPTIONS]}
+    done = lines | {block: chart.helm(*place, values=yaml.safe_load(block)) for block in VALUES}
+    return {example: each.stdout or each.stderr for example, each in done.items()}
+
+
+@cache
+def rendered() -> list[chart.Object]:
+    return [each for said in examples().values() for each in chart.parse(said)]
 
 
 @needs_helm
-@pytest.mark.parametrize("block", VALUES)
-def test_helm_takes_the_values_as_written(block: str) -> None:
-    assert chart.text(yaml.safe_load(block))
+def test_helm_takes_every_documented_example() -> None:
+    assert {example: said for example, said in examples().items() if said.startswith("Error")} == {}
 
 
-def test_the_page_has_what_these_tests_look_for() -> None:
-    assert len(INSTALLS) == 2 and len(OPTIONS) == 15 and len(VALUES) == 4
+@needs_helm
+@pytest.mark.parametrize("version", chart.VERSIONS)
+def test_kubernetes_knows_every_field_of_the_documented_examples(version: str) -> None:
+    chart.validate(rendered(), version)
+
+
+def test_the_pages_have_what_these_tests_look_for() -> None:
+    assert all(settings(line) for line in [*INSTALLS, *OPTIONS])
+    assert (len(INSTALLS), len(OPTIONS), len(VALUES)) == (5, 17, 13)
 
 
 def test_every_file_named_in_a_command_exists() -> None:

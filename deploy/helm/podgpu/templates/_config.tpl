@@ -83,10 +83,25 @@ ratios: {{ toString . | toJson }}
 {{- if or .Values.hostPaths.podResources .Values.hostPaths.podsApi .Values.switches.enabled -}}true{{- end -}}
 {{- end -}}
 
+{{/* Whether the chart, or cert-manager, makes the certificate: "true" or "". */}}
+{{- define "podgpu.makesTls" -}}
+{{- if or .Values.tlsServerConfig.selfSigned .Values.tlsServerConfig.certManager.enabled -}}true{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the agents' certificate; empty where there is none. */}}
+{{- define "podgpu.tlsSecret" -}}
+{{- if include "podgpu.makesTls" . -}}{{ include "podgpu.fullname" . }}-tls{{- else -}}{{ .Values.tlsServerConfig.existingSecret }}{{- end -}}
+{{- end -}}
+
+{{/* The name in a certificate that is made for all agents: that of their Service, whether there is one or not. */}}
+{{- define "podgpu.tlsName" -}}
+{{- printf "%s.%s.svc" (include "podgpu.fullname" .) (include "podgpu.namespace" .) -}}
+{{- end -}}
+
 {{/* The web configuration file, with the certificate of the Secret, as JSON. */}}
 {{- define "podgpu.webConfig" -}}
 {{- $config := deepCopy .Values.webConfig -}}
-{{- if .Values.tlsServerConfig.existingSecret -}}
+{{- if include "podgpu.tlsSecret" . -}}
 {{- $files := dict "cert_file" "/etc/podgpu-tls/tls.crt" "key_file" "/etc/podgpu-tls/tls.key" -}}
 {{- $_ := set $config "tls_server_config" (merge (default dict $config.tls_server_config) $files) -}}
 {{- end -}}

@@ -15,8 +15,10 @@
 {{- include "podgpu.refuseUnreachableDcgm" (dict "given" $given) -}}
 {{- include "podgpu.refuseHalfTls" . -}}
 {{- include "podgpu.refuseStrangePids" . -}}
+{{- include "podgpu.refuseHostNetwork" . -}}
 {{- include "podgpu.refuseLostTokens" (dict "root" . "given" $given) -}}
 {{- include "podgpu.refuseLockedOutScrapers" . -}}
+{{- include "podgpu.cluster.refuse" . -}}
 {{- include "podgpu.cluster.refuseLockedOut" . -}}
 {{- include "podgpu.report.refuse" . -}}
 {{- end -}}
@@ -62,6 +64,20 @@
 {{- define "podgpu.refuseStrangePids" -}}
 {{- if and .Values.switches.enabled (not .Values.hostPID) -}}
 {{- fail "switches.enabled needs hostPID: the log names processes as the node does. Set hostPID to true, or switches.enabled to false." -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What does not work with the node's own network. */}}
+{{- define "podgpu.refuseHostNetwork" -}}
+{{- if .Values.hostNetwork -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- fail "networkPolicy.enabled has no effect on pods with hostNetwork. Switch one of them off, and limit who reaches the ports with webConfig or the node's firewall." -}}
+{{- end -}}
+{{- range .Values.listeners -}}
+{{- if and .hostPort (ne (int .hostPort) (int .port)) -}}
+{{- fail (printf "listeners: with hostNetwork, port %d cannot be port %d of the node. Give hostPort and port the same number, or leave hostPort out." (int .port) (int .hostPort)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -178,8 +194,18 @@
 {{- $given := default dict .Values.webConfig.tls_server_config -}}
 {{- $tls := include "podgpu.webConfig" . | fromJson | dig "tls_server_config" dict -}}
 {{- $demand := default "NoClientCert" $tls.client_auth_type -}}
-{{- if and .Values.tlsServerConfig.existingSecret (or $given.cert_file $given.key_file) -}}
-{{- fail "tlsServerConfig.existingSecret and webConfig.tls_server_config each name a certificate. Remove cert_file and key_file from webConfig, or leave existingSecret empty." -}}
+{{- $sources := list -}}
+{{- with .Values.tlsServerConfig -}}
+{{- if .existingSecret -}}{{- $sources = append $sources "tlsServerConfig.existingSecret" -}}{{- end -}}
+{{- if .selfSigned -}}{{- $sources = append $sources "tlsServerConfig.selfSigned" -}}{{- end -}}
+{{- if .certManager.enabled -}}{{- $sources = append $sources "tlsServerConfig.certManager.enabled" -}}{{- end -}}
+{{- if and .certManager.enabled (not .certManager.issuerRef.name) -}}
+{{- fail "tlsServerConfig.certManager.enabled needs an issuer. Set tlsServerConfig.certManager.issuerRef.name, and its kind." -}}
+{{- end -}}
+{{- end -}}
+{{- if or $given.cert_file $given.key_file -}}{{- $sources = append $sources "webConfig.tls_server_config" -}}{{- end -}}
+{{- if gt (len $sources) 1 -}}
+{{- fail (printf "%s each name a certificate. Keep one." (join " and " $sources)) -}}
 {{- end -}}
 {{- if and $tls (not (and $tls.cert_file $tls.key_file)) -}}
 {{- fail "webConfig.tls_server_config needs a certificate: set tlsServerConfig.existingSecret, or give both cert_file and key_file." -}}

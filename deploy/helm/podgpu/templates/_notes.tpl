@@ -19,14 +19,34 @@ scrapeAnnotations; a scrape job of your own needs honor_labels: true.
 {{- if eq (include "podgpu.scheme" .) "https" }}
 {{- range $each := list "podMonitor" "serviceMonitor" "vmPodScrape" "clusterPodMonitoring" }}
 {{- $monitor := get $.Values $each }}
-{{- if and $monitor.enabled (not (or $monitor.tlsConfig $monitor.tls)) }}
+{{- if and $monitor.enabled (not (or $monitor.tlsConfig $monitor.tls (and (include "podgpu.makesTls" $) (hasKey $monitor "tlsConfig")))) }}
 
 WARNING: the pages are served by TLS, and {{ $each }} does not say whom to trust. A scrape goes to an address and not to a
 name, so set the certificate's name as serverName, and its authority.
 {{- end }}
 {{- end }}
 {{- end }}
-{{- if or .Values.hostPID (include "podgpu.hostFolders" . | ne "[]") }}
+{{- if .Values.cluster.enabled }}
+
+The page of the whole cluster:
+  kubectl -n {{ include "podgpu.namespace" . }} port-forward deploy/{{ include "podgpu.cluster.fullname" . }} {{ .Values.cluster.port }}
+{{- if gt (int .Values.cluster.replicas) 1 }}
+
+WARNING: cluster.replicas is {{ .Values.cluster.replicas }}. Each replica serves the same series: do not scrape them all, or sums count everything
+{{ .Values.cluster.replicas }} times.
+{{- end }}
+{{- if and (or .Values.cluster.ingress.enabled .Values.cluster.httpRoute.enabled) (not .Values.cluster.webConfig.basic_auth_users) }}
+
+WARNING: whoever reaches the page from outside sees every namespace and pod that holds a GPU. Ask for a login in front of it, or by
+cluster.webConfig.
+{{- end }}
+{{- end }}
+{{- if .Values.priorityClassName | hasPrefix "system-" }}
+
+If the DaemonSet has no pods, and its events speak of quota, this namespace may not use {{ .Values.priorityClassName }}: allow it by a ResourceQuota
+(docs/install.md), or set priorityClassName to an empty text.
+{{- end }}
+{{- if or .Values.hostPID .Values.hostNetwork (include "podgpu.hostFolders" . | ne "[]") }}
 
 hostPID and host paths need a namespace that allows privileged pods:
   kubectl label namespace {{ include "podgpu.namespace" . }} pod-security.kubernetes.io/enforce=privileged

@@ -15,16 +15,22 @@
 - name: http
   containerPort: {{ .Values.port }}
   protocol: TCP
+  {{- if .Values.hostNetwork }}
+  hostPort: {{ .Values.port }}
+  {{- end }}
 {{- with include "podgpu.probePort" (dict "given" (include "podgpu.given" . | fromJson)) }}
 - name: probe
   containerPort: {{ . }}
   protocol: TCP
+  {{- if $.Values.hostNetwork }}
+  hostPort: {{ . }}
+  {{- end }}
 {{- end }}
 {{- range .Values.listeners }}
 - name: {{ include "podgpu.portName" . }}
   containerPort: {{ .port }}
   protocol: TCP
-  {{- with .hostPort }}
+  {{- with ternary .port .hostPort $.Values.hostNetwork }}
   hostPort: {{ . }}
   {{- end }}
 {{- end }}
@@ -86,7 +92,7 @@
   mountPath: /etc/podgpu-web
   readOnly: true
 {{- end }}
-{{- if .Values.tlsServerConfig.existingSecret }}
+{{- if include "podgpu.tlsSecret" . }}
 - name: web-tls
   mountPath: /etc/podgpu-tls
   readOnly: true
@@ -119,7 +125,7 @@
   secret:
     secretName: {{ include "podgpu.fullname" . }}-web
 {{- end }}
-{{- with .Values.tlsServerConfig.existingSecret }}
+{{- with include "podgpu.tlsSecret" . }}
 - name: web-tls
   secret:
     secretName: {{ . }}

@@ -56,6 +56,52 @@ annotations:
 {{- toJson (merge $own (include "podgpu.cluster.login" . | fromJson)) -}}
 {{- end -}}
 
+{{/* The Secret with the authority of the agents' certificate; empty where there is none. */}}
+{{- define "podgpu.cluster.loginSecret" -}}
+{{- default (ternary (include "podgpu.tlsSecret" .) "" (include "podgpu.makesTls" . | ne "")) .Values.cluster.login.existingSecret -}}
+{{- end -}}
+
+{{/* dict "root" $ "constraints" from the values. One without a selector is about the cluster's own pods. */}}
+{{- define "podgpu.cluster.spread" -}}
+{{- $own := dict "labelSelector" (dict "matchLabels" (include "podgpu.cluster.selectorLabels" .root | fromYaml)) -}}
+{{- $all := list -}}
+{{- range .constraints -}}{{- $all = append $all (ternary . (merge (deepCopy .) $own) (hasKey . "labelSelector")) -}}{{- end -}}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{/* The port of the store that the user named; empty where there is none. */}}
+{{- define "podgpu.cluster.storePort" -}}
+{{- with get (include "podgpu.cluster.given" . | fromJson) "prometheus.url" -}}
+{{- $url := urlParse . -}}
+{{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" -}}
+{{- default (ternary "443" "80" (eq $url.scheme "https")) $port -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Pods that would not be there, or would be counted more than once. */}}
+{{- define "podgpu.cluster.refuse" -}}
+{{- with .Values.cluster -}}
+{{- if .enabled -}}
+{{- $scraped := or .podMonitor.enabled (eq (toString (get .podAnnotations "prometheus.io/scrape")) "true") -}}
+{{- if and $scraped (gt (int .replicas) 1) -}}
+{{- fail (printf "cluster.replicas=%d: each replica serves the same series, so every sum over podgpu_cluster_… would be %d times as large. Keep one replica where it is scraped: a new pod has read all agents within seconds." (int .replicas) (int .replicas)) -}}
+{{- end -}}
+{{- if and (or .ingress.enabled .httpRoute.enabled) (not .service.enabled) -}}
+{{- fail "cluster.ingress and cluster.httpRoute lead to the Service of the cluster, but cluster.service.enabled is false. Set it to true." -}}
+{{- end -}}
+{{- if and .httpRoute.enabled (not .httpRoute.parentRefs) -}}
+{{- fail "cluster.httpRoute.enabled needs a Gateway. Name it in cluster.httpRoute.parentRefs." -}}
+{{- end -}}
+{{- if and .podDisruptionBudget.enabled (eq (toString .podDisruptionBudget.minAvailable | empty) (toString .podDisruptionBudget.maxUnavailable | empty)) -}}
+{{- fail "cluster.podDisruptionBudget takes minAvailable or maxUnavailable. Set one of them, and the other one to an empty text." -}}
+{{- end -}}
+{{- if and .podDisruptionBudget.enabled (eq (toString .podDisruptionBudget.minAvailable) (toString .replicas)) -}}
+{{- fail (printf "cluster.podDisruptionBudget.minAvailable=%v with cluster.replicas=%v would let no node be drained. Set more replicas, or maxUnavailable=1 and minAvailable to an empty text." .podDisruptionBudget.minAvailable .replicas) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* How to log in to the agents of this release, as JSON: by what they ask for, and what the user did not set. */}}
 {{- define "podgpu.cluster.login" -}}
 {{- $login := dict -}}
@@ -69,8 +115,11 @@ annotations:
 {{- else if and $web.basic_auth_users .Values.cluster.login.existingSecret -}}
 {{- $_ := set $login "login.password-file" "/etc/podgpu-login/password" -}}
 {{- end -}}
-{{- if .Values.cluster.login.existingSecret -}}
+{{- if include "podgpu.cluster.loginSecret" . -}}
 {{- $_ := set $login "login.ca-file" "/etc/podgpu-login/ca.crt" -}}
+{{- if include "podgpu.makesTls" . -}}{{- $_ := set $login "login.server-name" (include "podgpu.tlsName" .) -}}{{- end -}}
+{{- end -}}
+{{- if .Values.cluster.login.existingSecret -}}
 {{- if include "podgpu.asksForCertificates" . -}}
 {{- $_ := set $login "login.client-cert-file" "/etc/podgpu-login/tls.crt" -}}
 {{- $_ := set $login "login.client-key-file" "/etc/podgpu-login/tls.key" -}}

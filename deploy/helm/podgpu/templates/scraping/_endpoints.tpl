@@ -20,6 +20,15 @@ way, and nothing is called exported_pod, even where a Prometheus overrides honor
   targetLabel: node
 {{- end -}}
 
+{{/* dict "root" $ "monitor" values: whom it trusts, as JSON. Of a certificate that was made here, that is known. */}}
+{{- define "podgpu.trust" -}}
+{{- $made := dict -}}
+{{- if include "podgpu.makesTls" .root -}}
+{{- $made = dict "ca" (dict "secret" (dict "name" (include "podgpu.tlsSecret" .root) "key" "ca.crt")) "serverName" (include "podgpu.tlsName" .root) -}}
+{{- end -}}
+{{- toJson (merge (deepCopy .monitor.tlsConfig) $made) -}}
+{{- end -}}
+
 {{/* dict "root" $ "monitor" values "relabel" and "metricRelabel": what the two settings are called there */}}
 {{- define "podgpu.endpoints" -}}
 {{- range $index, $port := include "podgpu.scrapedPorts" .root | fromJsonArray }}
@@ -39,7 +48,11 @@ way, and nothing is called exported_pod, even where a Prometheus overrides honor
   {{ $.metricRelabel }}:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- range $each := list "tlsConfig" "basicAuth" "authorization" }}
+  {{- with include "podgpu.trust" $ | fromJson }}
+  tlsConfig:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- range $each := list "basicAuth" "authorization" }}
   {{- with get $.monitor $each }}
   {{ $each }}:
     {{- toYaml . | nindent 4 }}
