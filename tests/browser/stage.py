@@ -167,6 +167,8 @@ def cluster_of(snapshot: Document, nodes: int) -> Document:
     for number in range(nodes):
         name = f"gpu-node-{number + 1:03}"
         changed = copy.deepcopy(snapshot) | {"node": name}
+        for pod in changed["pods"]:
+            pod["name"] += f"-{number}"
         for card in changed["cards"]:
             card["gpu"]["uuid"] = f"GPU-{number:04}-{card['gpu']['index']}"
             for tenant in card["tenants"]:

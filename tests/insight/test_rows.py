@@ -51,6 +51,17 @@ def test_a_pod_that_two_nodes_claim_is_two_rows() -> None:
     assert sorted(found) == ["a", "b"]
 
 
+def test_a_label_has_a_row_for_each_value_and_one_for_those_without_it() -> None:
+    found = rows("labels", TWO)
+    labels = {row.kind for row in found}
+    assert labels == {name for one in SNAPSHOT.pods for name in one.labels} != set()
+    held = sum(row.held_gpus or 0 for row in rows("nodes", TWO))
+    for label in labels:
+        own = [row for row in found if row.kind == label]
+        assert sum(row.held_gpus or 0 for row in own) == pytest.approx(held)
+        assert f"without {label}" in [row.name for row in own]
+
+
 def test_namespaces_and_nodes_add_up_to_the_same() -> None:
     held = sum(row.held_gpus or 0 for row in rows("nodes", TWO))
     assert held == pytest.approx(sum(row.held_gpus or 0 for row in rows("namespaces", TWO)))

@@ -4,19 +4,29 @@ import json
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from podgpu.insight import InsightSettings, reconclude, rows
 from podgpu.insight.idle import IdleRow, idle_pods
 from podgpu.insight.rows import SummaryRow
 from podgpu.insight.selection import EVERYTHING
-from podgpu.model import Cluster, Prices
+from podgpu.model import Cluster, ClusterNode, Pod, Prices
 from podgpu.views.json import ROW_KINDS, rows_document
 from tests.cluster.nodes import card, fresh, tenant
 from tests.tree import SETTINGS
 
+
+def with_pods(node: ClusterNode, *pods: Pod) -> ClusterNode:
+    assert node.snapshot is not None
+    return replace(node, snapshot=replace(node.snapshot, pods=pods))
+
+
 BUSY = fresh("gpu-a", card("GPU-a", tenant("ml/train", 0.5)))
 SHARED = fresh("gpu-b", card("GPU-b", tenant("web/serve", 0.2), tenant("web/other", 0.5, idle=True)))
-CLUSTER = reconclude(Cluster(taken_at=1_700_000_000.0, version="1.0", nodes=(BUSY, SHARED)), SETTINGS)
+LABELLED = Pod(namespace="ml", name="train", uid="uid-train", labels={"team": "vision"})
+CLUSTER = reconclude(
+    Cluster(taken_at=1_700_000_000.0, version="1.0", nodes=(with_pods(BUSY, LABELLED), SHARED)), SETTINGS
+)
 
 
 @pytest.mark.parametrize("by", list(rows.VIEWS))

@@ -1,6 +1,7 @@
-"""The cluster as rows: by pod, by workload, by namespace, by GPU or by node."""
+"""The cluster as rows: by pod, by workload, by namespace, by label, by GPU or by node."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -31,9 +32,9 @@ Key = tuple[str, ...]
 class SummaryRow(Struct, frozen=True, kw_only=True):
     """One line. Quantities are of everything that it stands for, in base units; absent where nothing is known."""
 
-    name: str  # of the pod, the workload, the namespace, the GPU or the node
+    name: str  # of the pod, the workload, the namespace, the label's value, the GPU or the node
     namespace: str = ""  # empty outside Kubernetes, and for GPUs and nodes
-    kind: str = ""  # of the workload
+    kind: str = ""  # of the workload; of a label's value, the label
     node: str = ""  # where it is; empty if on several
     gpus: tuple[str, ...] = ()  # the driver's numbers of its cards, with the profile of a MIG instance
     model: str = ""  # of its cards; empty if not known or mixed
@@ -114,11 +115,23 @@ def nodes(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryIt
     return found
 
 
+def labels(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
+    """List what the pods of each label have: a row for each value, and one for those without the label."""
+    own = list(_chosen(cluster, chosen))
+    names = sorted({name for place in own if place.pod is not None for name in place.pod.labels})
+    return [
+        _label(name, value, some)
+        for name in names
+        for value, some in grouped(own, partial(_value, name)).items()
+    ]
+
+
 View = Callable[[Cluster, PodSelection], list[SummaryItem]]
 VIEWS: Mapping[str, View] = {
     "pods": pods,
     "workloads": workloads,
     "namespaces": namespaces,
+    "labels": labels,
     "gpus": gpus,
     "nodes": nodes,
 }
@@ -160,6 +173,15 @@ def _workload(key: Key, own: Sequence[Placement]) -> SummaryItem:
 def _namespace(name: str, own: Sequence[Placement]) -> SummaryItem:
     row = _group_row(own, name=name or "outside Kubernetes")
     return SummaryItem(row, name, (not name, name), own)
+
+
+def _value(label: str, place: Placement) -> str:
+    return place.pod.labels.get(label, "") if place.pod else ""
+
+
+def _label(name: str, value: str, own: Sequence[Placement]) -> SummaryItem:
+    row = _group_row(own, name=value or f"without {name}", kind=name)
+    return SummaryItem(row, f"{name}={value}", (name, not value, value), own)
 
 
 def _group_row(own: Sequence[Placement], **names: str) -> SummaryRow:

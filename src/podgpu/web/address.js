@@ -1,16 +1,21 @@
 // What is looked at is in the address, so that a link shows the same.
 
-export const VIEWS = { gpus: "By GPU", workloads: "By workload", idle: "Idle", bill: "Bill" };
-export const FACETS = ["namespace", "workload", "node", "model", "state"];
+export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", bill: "Bill" };
+export const FACETS = ["namespace", "workload", "team", "node", "model", "state"];
 export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", lost: "lost", stale: "stale" };
+const GROUPS = { "": "most GPUs", busy: "busiest", idle: "most not used", memory: "most memory", power: "most power", name: "name" };
 export const SORTS = {
   gpus: { "": "node", busy: "busiest", memory: "most memory", power: "most power", heat: "hottest", idle: "longest idle" },
   workloads: { "": "most GPUs", busy: "busiest", memory: "most memory", power: "most power", name: "name" },
+  nodes: GROUPS,
+  namespaces: GROUPS,
+  teams: GROUPS,
   idle: { "": "most wasted", since: "longest idle", name: "name" },
   bill: { "": "" },
 };
+export const NO_TEAM = "-"; // pods without the label
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
-const NAMES = ["view", "q", ...FACETS, "sort", "by", "pod", "gpu", "period"];
+const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period"];
 
 export class Address {
   constructor(onChange) {
@@ -60,7 +65,7 @@ export class Address {
   }
 
   get isFiltered() {
-    return Boolean(this.q || FACETS.some((name) => this[name]));
+    return Boolean(this.q || this.cells || FACETS.some((name) => this[name]));
   }
 }
 
@@ -79,16 +84,26 @@ export function focusAgain(focus) {
   if (focus) alike(focus.name)[focus.place]?.focus({ preventScroll: true });
 }
 
+/** GPUs from one to another, in the order of nodes and numbers: `gpu-node-003:0~gpu-node-017:7`. */
+export function rangeOf(cells) {
+  const ends = cells.split("~").map((end) => [end.slice(0, end.lastIndexOf(":")), Number(end.slice(end.lastIndexOf(":") + 1))]);
+  if (ends.length !== 2 || ends.some(([name, index]) => !name || Number.isNaN(index))) return null;
+  const order = (gpu, [name, index]) => (gpu.node.name === name ? gpu.index - index : gpu.node.name < name ? -1 : 1);
+  return { has: (gpu) => order(gpu, ends[0]) >= 0 && order(gpu, ends[1]) <= 0 };
+}
+
 /** Whether a GPU is shown; and of its tenants, `fits` says which are meant. */
-export function filterOf(address) {
+export function filterOf(address, label) {
   const words = address.q.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (tenant) =>
-    (!address.namespace || tenant.namespace === address.namespace) && (!address.workload || tenant.workload === address.workload);
+    (!address.namespace || tenant.namespace === address.namespace) && (!address.workload || tenant.workload === address.workload) && (!address.team || (tenant.labels?.[label] ?? NO_TEAM) === address.team);
+  const range = rangeOf(address.cells);
   const isMeant = (gpu) =>
+    (!range || range.has(gpu)) &&
     (!address.node || gpu.node.name === address.node) &&
     (!address.model || gpu.model === address.model) &&
     (!address.state || gpu.states.has(address.state)) &&
-    ((!address.namespace && !address.workload) || gpu.tenants.some(fits)) &&
+    ((!address.namespace && !address.workload && !address.team) || gpu.tenants.some(fits)) &&
     words.every((word) => gpu.text.includes(word));
   return { isMeant, fits: (tenant) => fits(tenant) && words.every((word) => textFits(tenant, word)) };
 }

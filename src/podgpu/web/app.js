@@ -7,8 +7,10 @@ import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
 import { h, morph, write } from "./dom.js";
 import { Feed } from "./feed.js";
+import { Fleet } from "./fleet.js";
 import { gpuPage } from "./gpu.js";
 import * as byGpu from "./gpus.js";
+import { byNamespace, byNode, byTeam } from "./groups.js";
 import { History } from "./history.js";
 import * as byIdle from "./idle.js";
 import { List } from "./list.js";
@@ -16,15 +18,19 @@ import { Model } from "./model.js";
 import { duration, moment } from "./numbers.js";
 import { Evidence, Past, podPage } from "./pod.js";
 import { Rows } from "./rows.js";
+import { labelOf } from "./shades.js";
 import { Header, Loading, Tiles } from "./top.js";
 import * as byWorkload from "./workloads.js";
 
 const QUIET_MS = 150; // after the last part of a change
 const LATEST_MS = 800; // after the first
-const VIEWS = { gpus: byGpu, workloads: byWorkload, idle: byIdle };
-const NAMES = { gpus: "GPUs", workloads: "Workloads", idle: "Idle holders" };
+const VIEWS = { gpus: byGpu, workloads: byWorkload, nodes: byNode, namespaces: byNamespace, teams: byTeam, idle: byIdle };
+const NAMES = { gpus: "GPUs", workloads: "Workloads", nodes: "Nodes", namespaces: "Namespaces", teams: "Teams", idle: "Idle holders" };
 const HEADS = {
   workloads: ["Workload", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may have", "Power"],
+  nodes: ["Node", "Held", "Busy, of its GPUs", "Memory", "Power"],
+  namespaces: ["Namespace", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may have", "Power"],
+  teams: ["Team", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may have", "Power"],
   idle: ["Pod", "Held", "Not used for", "Why it counts as idle", "Wasted"],
 };
 
@@ -42,6 +48,7 @@ class App {
     const link = (changes) => this.address.link({ pod: "", gpu: "", ...changes });
     this.alerts = new Alerts((changes) => this.address.link({ ...blank(), ...changes }));
     this.controls = new Controls(this.address);
+    this.fleet = new Fleet(this.address);
     this.bill = new Bill(this.address, () => this.draw());
     this.banners = h("div", { class: "banners" });
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
@@ -65,7 +72,7 @@ class App {
       NAMES.gpus,
     );
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
-    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.controls.element, this.sheet, this.bill.element);
+    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.sheet, this.bill.element);
     this.foot = h("footer", { class: "dim" });
     this.loading = new Loading();
     this.overview.hidden = true;
@@ -199,14 +206,16 @@ class App {
     const { address, model } = this;
     if (!this.sizes) this.resize();
     if (!this.sizes) return;
-    this.filter = filterOf(address);
+    const label = labelOf(model, address.by);
+    this.filter = filterOf(address, label);
     const gpus = address.isFiltered ? model.gpus.filter(this.filter.isMeant) : model.gpus;
     this.controls.draw(model, gpus.length);
+    this.fleet.draw(model, this.filter.isMeant);
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
     this.drawHeads(HEADS[address.view] ?? view.headsOf(gpus));
     const answers = (view.NEEDS ?? []).map((by) => this.rows.of(by, model));
-    const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, answers });
+    const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
     write(this.empty, this.note(view, answers, items.length, gpus.length));
     this.empty.hidden = !this.empty.textContent;
@@ -283,6 +292,6 @@ function size({ style }, sizes) {
   for (const name of ["memory", "busy", "power", "work"]) style.setProperty(`--${name}`, `${sizes[name] ?? 0}px`);
 }
 
-const blank = () => ({ q: "", sort: "", pod: "", gpu: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
+const blank = () => ({ q: "", cells: "", sort: "", pod: "", gpu: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
 
 new App(document.getElementById("app"));

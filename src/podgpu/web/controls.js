@@ -5,7 +5,7 @@ import { fill, h, shortModel, write } from "./dom.js";
 import { partOf } from "./numbers.js";
 
 const CHOICES_MS = 4000; // between two updates of the choices
-const TITLES = { namespace: "Namespace", workload: "Workload", node: "Node", model: "Model", state: "State" };
+const TITLES = { namespace: "Namespace", workload: "Workload", team: "Team", node: "Node", model: "Model", state: "State" };
 
 export class Controls {
   constructor(address) {
@@ -14,7 +14,7 @@ export class Controls {
     this.search = h("input", { type: "search", placeholder: "Search pods, nodes, models   /", "aria-label": "Search", autocomplete: "off", spellcheck: "false", oninput: () => address.go({ q: this.search.value }, { replace: true }) });
     this.selects = Object.fromEntries(FACETS.map((name) => [name, h("select", { "aria-label": TITLES[name], onchange: (event) => address.go({ [name]: event.target.value }) })]));
     this.sort = h("select", { "aria-label": "Order", onchange: (event) => address.go({ sort: event.target.value }) });
-    this.clear = h("button", { type: "button", onclick: () => address.go({ q: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) }) }, "Clear");
+    this.clear = h("button", { type: "button", onclick: () => address.go({ q: "", cells: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) }) }, "Clear");
     this.count = h("span", { class: "dim count" });
     this.filters = h("div", { class: "filters" }, ...Object.values(this.selects), this.sort, this.clear, this.count);
     this.element = h(
@@ -38,7 +38,7 @@ export class Controls {
       tab.setAttribute("href", address.link({ view: tab.dataset.view, sort: "" }));
       if (isOn) tab.setAttribute("aria-current", "page");
       else tab.removeAttribute("aria-current");
-      tab.hidden = tab.dataset.view === "bill" && !model.hasStore;
+      tab.hidden = { bill: !model.hasStore, nodes: model.nodes.length < 2, teams: !model.labels.length }[tab.dataset.view] ?? false;
     }
     // A bill is of everything.
     this.search.hidden = this.filters.hidden = address.view === "bill";
@@ -68,6 +68,8 @@ export class Controls {
 const CHOICES = {
   namespace: (model) => model.gpus.flatMap((gpu) => gpu.tenants.map((one) => one.namespace).filter(Boolean)),
   workload: (model) => model.gpus.flatMap((gpu) => gpu.tenants.map((one) => one.workload)),
+  // Teams are chosen from their rows.
+  team: () => [],
   node: (model) => model.gpus.map((gpu) => gpu.node.name),
   model: (model) => model.gpus.map((gpu) => gpu.model),
   state: (model) => model.gpus.flatMap((gpu) => [...gpu.states]),

@@ -45,6 +45,7 @@ function makeTenant(tenant, node, place) {
     holding,
     isIdle,
     idleFor: isIdle ? Math.max(0, node.takenAt - holding.since) : undefined,
+    labels: tenant.labels ?? node.labels.get(`${container.namespace}/${container.pod}`),
     source: tenant,
   };
 }
@@ -95,6 +96,7 @@ function makeGpu(card, node, before) {
     isUp: !card.fault,
     period: card.use?.period,
     problems: card.problems ?? [],
+    hasXid: (card.problems ?? []).some((title) => title.startsWith("XID")),
     tenants,
     idleFor: idle.length ? Math.min(...idle.map((one) => one.idleFor)) : undefined,
     rest: (card.rest ?? []).map((one) => ({ reason: one.reason, memory: one.memory_bytes, ...useOf(one) })),
@@ -137,6 +139,8 @@ function makeNode(row, before) {
     sums: (row.insight ?? snapshot?.insight)?.sums,
     driver: snapshot?.driver_version ?? "",
     takenAt: snapshot?.taken_at,
+    // A cluster's tenants carry their labels.
+    labels: new Map((snapshot?.pods ?? []).filter((pod) => pod.labels).map((pod) => [`${pod.namespace}/${pod.name}`, pod.labels])),
   };
   const known = new Map(before?.gpus.map((gpu) => [gpu.key, gpu]));
   node.gpus = (snapshot?.cards ?? []).map((card) => makeGpu(card, node, known.get(keyOf(card, node))));
@@ -179,9 +183,20 @@ export class Model {
   gather() {
     if (this.isGathered) return false;
     this.gpus = this.nodes.flatMap((node) => node.gpus);
+    this.labels = labelsOf(this.nodes);
     this.isGathered = true;
     return true;
   }
+}
+
+/** The labels by which pods can be grouped. */
+function labelsOf(nodes) {
+  const found = new Set();
+  for (const { row, labels } of nodes) {
+    for (const name of row.snapshot?.labels ?? []) found.add(name);
+    for (const own of labels.values()) for (const name of Object.keys(own)) found.add(name);
+  }
+  return [...found].sort();
 }
 
 export function countBy(list, of) {

@@ -16,19 +16,22 @@ const REST = ["reason", "memory_bytes", "use"];
 const CARD = ["gpu", "fault", "readings", "instances", "use", "problems", "xids"];
 const SNAPSHOT = ["node", "taken_at", "driver_version"];
 
-const tenantOf = (tenant) => ({
+const tenantOf = (tenant, labels) => ({
   ...pick(tenant, TENANT),
+  labels: labels.get(podOf(tenant.container)),
   claims: tenant.claims.map((one) => pick(one, CLAIM)),
   booking: pick(tenant.booking, BOOKING),
   hasProcesses: tenant.processes.length > 0,
 });
 
-const cardOf = (card) => ({
+const cardOf = (card, labels) => ({
   ...pick(card, CARD),
-  tenants: card.tenants.map(tenantOf),
+  tenants: card.tenants.map((one) => tenantOf(one, labels)),
   rest: card.rest.filter((one) => one.memory_bytes || one.use?.watts || one.use?.ratio).map((one) => pick(one, REST)),
   balance: card.balance && pick(card.balance, ["memory_bytes"]),
 });
+
+const podOf = ({ namespace, pod }) => `${namespace}/${pod}`;
 
 // Of what follows for a node its sums are drawn; problems and all else are the cluster's.
 const sumsOf = ({ insight }) => (insight ? { insight: pick(insight, ["sums"]) } : {});
@@ -36,7 +39,12 @@ const sumsOf = ({ insight }) => (insight ? { insight: pick(insight, ["sums"]) } 
 // By what a bill may be grouped.
 const labelsOf = ({ pods = [] }) => [...new Set(pods.flatMap((pod) => Object.keys(pod.labels ?? {})))];
 
-const rowOf = (row) => ({ ...row, ...sumsOf(row), snapshot: row.snapshot && { ...pick(row.snapshot, SNAPSHOT), ...sumsOf(row.snapshot), labels: labelsOf(row.snapshot), cards: row.snapshot.cards.map(cardOf) } });
+function snapshotOf(snapshot) {
+  const labels = new Map((snapshot.pods ?? []).filter((pod) => pod.labels).map((pod) => [`${pod.namespace}/${pod.name}`, pod.labels]));
+  return { ...pick(snapshot, SNAPSHOT), ...sumsOf(snapshot), labels: labelsOf(snapshot), cards: snapshot.cards.map((card) => cardOf(card, labels)) };
+}
+
+const rowOf = (row) => ({ ...row, ...sumsOf(row), snapshot: row.snapshot && snapshotOf(row.snapshot) });
 
 let queue = [];
 let timer = 0;

@@ -56,18 +56,18 @@ export function workRows({ colours, at, link }) {
     const element = h("div", {}, h("div", { class: "who" }, h("span", { class: "first" }, name, tag), about), given, busy.element, memory.element, power);
     return {
       element,
-      update({ row, pod, isPod }) {
+      update({ row, pod, isPod, about: said, href, total, given: givenText, look: ownLook }) {
         element.className = `item work ${isPod ? "pod" : "workload"}`;
         writeWhole(name, row.name);
-        name.href = pod ? link({ pod: idOf(pod) }) : link({ view: "gpus", namespace: row.namespace, workload: row.name });
-        writeWhole(about, (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
+        name.href = href ?? (pod ? link({ pod: idOf(pod) }) : link({ view: "gpus", namespace: row.namespace, workload: row.name }));
+        writeWhole(about, said ?? (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
         write(tag, stateOf(pod ?? row));
         tag.hidden = !tag.textContent;
         const { held_gpus: held, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: room, use } = row;
-        const look = `${colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
+        const look = `${ownLook ?? colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
         const bar = (value, total, label) => ({ slices: [{ size: 1, total: total || value || 1, segments: [{ look, value }] }], label, spoken: label });
-        write(given, known(held) ? gpuCount(held) : "not given");
-        busy.draw(bar(used, held, known(used) ? `${gpuCount(used)} · ${useText(use.ratio, use.least, use.most)}` : "busy time not known"), at().work);
+        write(given, givenText ?? (known(held) ? gpuCount(held) : "not given"));
+        busy.draw(bar(used, total ?? held, known(used) ? `${gpuCount(used)} · ${useText(use.ratio, use.least, use.most)}` : "busy time not known"), at().work);
         memory.draw(bar(bytes, room, known(bytes) ? partOf("memory", bytes, room) : "memory not known"), at().work);
         write(power, watts(row.power_watts));
       },

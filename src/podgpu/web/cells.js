@@ -1,0 +1,130 @@
+// A cell for each GPU and a block for each node: where they are, and how each is painted.
+
+import { known } from "./dom.js";
+
+const SIZES = [18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]; // of a cell, in pixels
+const COLUMNS = [16, 8, 4, 2]; // of a block
+const NAMED = 74; // pixels that a node's name needs
+const NAME = 13; // its height
+const MARKED = 5; // pixels of a cell in which a mark can be seen
+
+/** Lay out blocks of so many cells each, in the largest size that fits. Returns the places of all cells, in their order. */
+export function layOut(counts, width, height) {
+  const most = Math.max(1, ...counts);
+  let found = null;
+  for (const size of SIZES) {
+    for (const columns of COLUMNS) {
+      if (columns > COLUMNS.at(-1) && columns / 2 >= most) continue;
+      const made = blocks(counts.length, Math.min(columns, most), Math.ceil(most / columns), size, width);
+      if (made.width <= width && (!found || found.height > height) && (!found || made.height < found.height)) found = made;
+    }
+    if (found && found.height <= height) break;
+  }
+  return place(counts, found);
+}
+
+function blocks(count, columns, rows, size, width) {
+  const gap = size > 8 ? 10 : size > 4 ? 4 : 2;
+  const wide = columns * (size + 1) - 1 + gap;
+  const name = size > 8 && wide >= NAMED ? NAME : 0;
+  const across = Math.max(1, Math.floor((width + gap) / wide));
+  const high = rows * (size + 1) - 1 + name + (name ? 8 : gap);
+  return { size, columns, name, wide, high, across, width: Math.min(count, across) * wide - gap, height: Math.ceil(count / across) * high };
+}
+
+function place(counts, shape) {
+  const { size, columns, name, wide, high, across } = shape;
+  const total = counts.reduce((sum, one) => sum + one, 0);
+  const [xs, ys] = [new Int32Array(total), new Int32Array(total)];
+  let at = 0;
+  counts.forEach((count, block) => {
+    for (let cell = 0; cell < count; cell += 1, at += 1) {
+      xs[at] = (block % across) * wide + (cell % columns) * (size + 1);
+      ys[at] = Math.floor(block / across) * high + name + Math.floor(cell / columns) * (size + 1);
+    }
+  });
+  return { ...shape, xs, ys, total };
+}
+
+/** The cell at that point, or the nearest; a gap belongs to the cell before it. */
+export function cellAt({ xs, ys, size, total }, x, y) {
+  let [found, least] = [-1, Infinity];
+  for (let at = 0; at < total; at += 1) {
+    const [across, down] = [Math.max(xs[at] - x, 0, x - xs[at] - size), Math.max(ys[at] - y, 0, y - ys[at] - size)];
+    if (across === 0 && down === 0) return at;
+    if (across + 2 * down < least) [found, least] = [at, across + 2 * down];
+  }
+  return found;
+}
+
+/** The cell above or below, as far as there is one. */
+export function nextRow({ xs, ys, total }, from, step) {
+  let [found, least] = [from, Infinity];
+  for (let at = 0; at < total; at += 1) {
+    const down = (ys[at] - ys[from]) * step;
+    if (down <= 0) continue;
+    const far = down * 10_000 + Math.abs(xs[at] - xs[from]);
+    if (far < least) [found, least] = [at, far];
+  }
+  return found;
+}
+
+/** Paint one cell. `parts`: [[share of its width, how high it is filled, colour]], in the order of its tenants. */
+export function paint(context, gpu, parts, { x, y, size, inks, isDim }) {
+  context.globalAlpha = 1;
+  context.clearRect(x - 1, y - 1, size + 2, size + 2);
+  context.globalAlpha = isDim ? 0.2 : gpu.node.state === "fresh" ? 1 : 0.5;
+  context.fillStyle = inks.track;
+  context.fillRect(x, y, size, size);
+  if (!gpu.isUp) {
+    hatch(context, x, y, size, inks);
+    return;
+  }
+  let left = x;
+  for (const [share, level, ink] of parts) {
+    const wide = Math.min(x + size - left, Math.max(share > 0 ? 1 : 0, Math.round(share * size)));
+    const high = level > 0 ? Math.max(1, Math.round(level * size)) : 0;
+    context.fillStyle = ink;
+    context.fillRect(left, y + size - high, wide, high);
+    left += wide;
+  }
+  if (known(gpu.idleFor)) outline(context, x, y, size, inks.warn);
+  if (gpu.hasXid) dot(context, x, y, size, inks);
+}
+
+function outline(context, x, y, size, ink) {
+  const line = size > MARKED ? 1.5 : 1;
+  context.strokeStyle = ink;
+  context.lineWidth = line;
+  context.strokeRect(x + line / 2, y + line / 2, size - line, size - line);
+}
+
+function hatch(context, x, y, size, inks) {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, size, size);
+  context.clip();
+  context.fillStyle = inks.badbg;
+  context.fillRect(x, y, size, size);
+  context.strokeStyle = inks.bad;
+  context.lineWidth = size > MARKED ? 1.5 : 1;
+  context.beginPath();
+  for (let from = -size; from < size; from += size > MARKED ? 4 : 2) {
+    context.moveTo(x + from, y + size);
+    context.lineTo(x + from + size, y);
+  }
+  context.stroke();
+  context.restore();
+}
+
+function dot(context, x, y, size, inks) {
+  const radius = Math.max(1.5, size / 5);
+  context.beginPath();
+  context.arc(x + size - radius - 0.5, y + radius + 0.5, radius + 1, 0, 7);
+  context.fillStyle = inks.card;
+  context.fill();
+  context.beginPath();
+  context.arc(x + size - radius - 0.5, y + radius + 0.5, radius, 0, 7);
+  context.fillStyle = inks.bad;
+  context.fill();
+}

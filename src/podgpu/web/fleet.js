@@ -1,0 +1,241 @@
+// The fleet at a glance: all GPUs of all nodes on one screen. A brush over it filters the list.
+
+import { rangeOf } from "./address.js";
+import { cellAt, layOut, nextRow, paint } from "./cells.js";
+import { fill, h, known, morph, write } from "./dom.js";
+import { age, celsius, count, integer, percent } from "./numbers.js";
+import { SHADES, labelOf } from "./shades.js";
+
+const LEAST_NODES = 2;
+const FRAME_MS = 5; // of painting
+const OFTEN = 64; // cells between two looks at the clock
+const TALL = [0.4, 110, 420]; // of the window, and at least and at most so many pixels
+const INKS = ["card", "track", "accent", "warn", "bad", "badbg", "ink", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "cx"];
+const HELP = "Arrow keys move, Shift and arrow keys choose several, Enter shows them in the list, Escape shows all.";
+
+export class Fleet {
+  constructor(address) {
+    this.address = address;
+    this.dirty = [];
+    this.cursor = 0;
+    this.by = h("select", { "aria-label": "Cells show", onchange: () => address.go({ colour: this.by.value }) });
+    this.about = h("p", { class: "dim" });
+    this.canvas = h("canvas", {
+      tabindex: "0",
+      role: "application",
+      "aria-roledescription": "map of GPUs",
+      "aria-describedby": "fleet-help",
+      onpointerdown: (event) => this.press(event),
+      onpointermove: (event) => this.point(event),
+      onpointerup: (event) => this.release(event),
+      onpointerleave: () => this.tell(-1),
+      onkeydown: (event) => this.key(event),
+      onfocus: () => this.drawMarks(),
+      onblur: () => (this.drawMarks(), this.tell(-1)),
+    });
+    this.marks = h("canvas", { class: "marks", "aria-hidden": "true" });
+    this.tip = h("div", { class: "tip", "aria-live": "polite", hidden: true });
+    this.table = h("table");
+    this.details = h("details", { ontoggle: () => this.model && this.describe() }, h("summary", {}, "As a table"), this.table);
+    this.element = h("section", { class: "sheet fleet", "aria-label": "Fleet", hidden: true }, h("div", { class: "title" }, h("h2", {}, "Fleet"), this.by, this.about, this.details), h("div", { class: "map" }, this.canvas, this.marks, this.tip), h("p", { class: "spoken", id: "fleet-help" }, HELP));
+  }
+
+  /** `isMeant` says which GPUs the list shows. */
+  draw(model, isMeant) {
+    this.element.hidden = model.nodes.length < LEAST_NODES || !model.gpus.length;
+    if (this.element.hidden) return;
+    this.model = model;
+    const { address } = this;
+    const there = Object.entries(SHADES).filter(([, one]) => !one.isThere || one.isThere(model));
+    this.shade = SHADES[there.some(([key]) => key === address.colour) ? address.colour : ""];
+    fill(this.by, there.map(([key, one]) => [key, `Show ${one.name}`]), this.shade === SHADES[""] ? "" : address.colour);
+    const style = getComputedStyle(document.documentElement);
+    const inks = Object.fromEntries(INKS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    this.how = { model, inks, label: labelOf(model, address.by), isMeant: address.isFiltered ? isMeant : null };
+    this.shade.prepare?.(model, this.how);
+    this.place();
+    this.queue();
+    this.describe();
+  }
+
+  /** Lay out again if there are other nodes, or the page has another width. */
+  place() {
+    const width = Math.floor(this.canvas.parentElement.clientWidth);
+    const counts = this.model.nodes.map((node) => node.gpus.length).filter(Boolean);
+    const [part, least, most] = TALL;
+    const height = Math.min(most, Math.max(least, Math.round(innerHeight * part)));
+    const sign = `${width} ${height} ${devicePixelRatio} ${counts}`;
+    if (!width || sign === this.sign) return;
+    this.sign = sign;
+    this.layout = layOut(counts, width, height);
+    for (const canvas of [this.canvas, this.marks]) {
+      canvas.width = width * devicePixelRatio;
+      canvas.height = this.layout.height * devicePixelRatio;
+      canvas.style.height = `${this.layout.height}px`;
+      canvas.getContext("2d").scale(devicePixelRatio, devicePixelRatio);
+    }
+    this.painted = new Array(this.layout.total);
+    this.names = "";
+  }
+
+  /** Find the cells whose GPU is another now, and paint them over the next frames. */
+  queue() {
+    const { address, model, how } = this;
+    const look = [address.colour, how.label, how.inks.card, model.mostWasted, address.isFiltered && location.search].join();
+    if (look !== this.look) this.painted.fill(undefined);
+    this.look = look;
+    const before = this.dirty.length;
+    this.dirty = [];
+    model.gpus.forEach((gpu, at) => this.painted[at] !== gpu && this.dirty.push(at));
+    if (this.dirty.length && !(before && this.frame)) this.frame = requestAnimationFrame(() => this.step());
+    this.drawNames();
+    this.drawMarks();
+  }
+
+  step() {
+    const until = performance.now() + FRAME_MS;
+    const context = this.canvas.getContext("2d");
+    const { size, xs, ys } = this.layout;
+    const { model, how } = this;
+    for (let number = 1; this.dirty.length; number += 1) {
+      const at = this.dirty.pop();
+      const gpu = model.gpus[at];
+      if (!gpu || at >= this.layout.total) continue;
+      paint(context, gpu, this.shade.parts(gpu, how), { x: xs[at], y: ys[at], size, inks: how.inks, isDim: how.isMeant && !how.isMeant(gpu) });
+      this.painted[at] = gpu;
+      if (number % OFTEN === 0 && performance.now() > until) break;
+    }
+    this.frame = this.dirty.length ? requestAnimationFrame(() => this.step()) : 0;
+  }
+
+  /** The nodes' names, where there is room for them. */
+  drawNames() {
+    const { name, wide, high, across } = this.layout;
+    const nodes = this.model.nodes.filter((node) => node.gpus.length);
+    const sign = `${this.sign} ${this.how.inks.ink} ${name && nodes.map((node) => node.name)}`;
+    if (!name || sign === this.names) return;
+    this.names = sign;
+    const context = this.canvas.getContext("2d");
+    context.globalAlpha = 0.75;
+    context.fillStyle = this.how.inks.ink;
+    context.font = "11px system-ui, sans-serif";
+    nodes.forEach((node, at) => {
+      const [x, y] = [(at % across) * wide, Math.floor(at / across) * high];
+      context.clearRect(x, y, wide - 4, name - 2);
+      context.save();
+      context.beginPath();
+      context.rect(x, y, wide - 8, name);
+      context.clip();
+      context.fillText(node.name, x, y + 9);
+      context.restore();
+    });
+  }
+
+  /** What is chosen, and where the keys are. */
+  drawMarks() {
+    if (!this.layout) return;
+    const context = this.marks.getContext("2d");
+    const { xs, ys, size, width, height } = this.layout;
+    context.clearRect(0, 0, width + size, height + size);
+    context.strokeStyle = this.how.inks.ink;
+    const range = this.brush ?? rangeOf(this.address.cells);
+    if (range) {
+      context.lineWidth = size > 5 ? 2 : 1;
+      this.model.gpus.forEach((gpu, at) => range.has(gpu) && context.strokeRect(xs[at] - 0.5, ys[at] - 0.5, size + 1, size + 1));
+    }
+    if (document.activeElement !== this.canvas || this.cursor >= this.layout.total) return;
+    context.lineWidth = 2;
+    context.strokeRect(xs[this.cursor] - 2, ys[this.cursor] - 2, size + 4, size + 4);
+  }
+
+  at({ offsetX, offsetY }) {
+    return cellAt(this.layout, offsetX, offsetY);
+  }
+
+  press(event) {
+    if (event.button) return;
+    this.canvas.setPointerCapture(event.pointerId);
+    this.from = this.cursor = this.at(event);
+    this.choose();
+  }
+
+  point(event) {
+    const at = this.at(event);
+    this.tell(at);
+    if (this.from === undefined || at === this.cursor) return;
+    this.cursor = at;
+    this.choose();
+  }
+
+  release() {
+    if (this.from !== undefined) this.show();
+  }
+
+  /** Mark the cells from where it began to the cursor. */
+  choose() {
+    this.brush = rangeOf(this.cells());
+    this.drawMarks();
+  }
+
+  cells() {
+    const [first, last] = [this.from ?? this.cursor, this.cursor].sort((a, b) => a - b).map((at) => this.model.gpus[at]);
+    return `${first.node.name}:${first.index}~${last.node.name}:${last.index}`;
+  }
+
+  /** Filter the list by them; once more shows all again. */
+  show() {
+    const cells = this.cells();
+    [this.from, this.brush] = [undefined, undefined];
+    this.address.go({ cells: cells === this.address.cells ? "" : cells, view: this.address.view === "bill" ? "gpus" : this.address.view });
+  }
+
+  key(event) {
+    const steps = { ArrowLeft: () => this.cursor - 1, ArrowRight: () => this.cursor + 1, ArrowUp: () => nextRow(this.layout, this.cursor, -1), ArrowDown: () => nextRow(this.layout, this.cursor, 1), Home: () => 0, End: () => this.layout.total - 1 };
+    const step = steps[event.key];
+    if (!step && !["Enter", " ", "Escape"].includes(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (step) {
+      if (!event.shiftKey) [this.from, this.brush] = [undefined, undefined];
+      else this.from ??= this.cursor;
+      this.cursor = Math.min(this.layout.total - 1, Math.max(0, step()));
+      if (event.shiftKey) this.choose();
+      else this.drawMarks();
+      this.tell(this.cursor);
+    } else if (event.key === "Escape") {
+      [this.from, this.brush] = [undefined, undefined];
+      if (this.address.cells) this.address.go({ cells: "" });
+      else this.drawMarks();
+    } else this.show();
+  }
+
+  /** Say what the cell is. */
+  tell(at) {
+    const gpu = this.model.gpus[at];
+    this.tip.hidden = !gpu;
+    if (!gpu) return;
+    write(this.tip, tipOf(gpu));
+    const { xs, ys, size, width } = this.layout;
+    const isRight = xs[at] > width / 2;
+    Object.assign(this.tip.style, { top: `${ys[at] + size + 6}px`, left: isRight ? "" : `${xs[at]}px`, right: isRight ? `${this.canvas.clientWidth - xs[at] - size}px` : "" });
+  }
+
+  /** The same in words, for those who see no cells. */
+  describe() {
+    const { gpus, nodes } = this.model;
+    const [idle, lost, xids] = [(one) => known(one.idleFor), (one) => !one.isUp, (one) => one.hasXid].map((is) => gpus.filter(is).length);
+    const said = `${count(gpus.length, "GPU")} on ${count(nodes.length, "node")}: ${integer(idle)} held and idle (outline), ${integer(lost)} lost (hatched), ${integer(xids)} with an XID (dot).`;
+    write(this.about, said);
+    if (this.canvas.getAttribute("aria-label") !== said) this.canvas.setAttribute("aria-label", said);
+    if (!this.details.open) return;
+    const rows = [...this.shade.rows(gpus, this.how), ["held and idle", integer(idle)], ["lost", integer(lost)], ["with an XID", integer(xids)]];
+    const swatch = (name) => (this.shade.swatch && known(name) ? h("i", { class: `dot ${this.shade.swatch(name)}` }) : null);
+    morph(this.table, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "GPUs by"), h("th", { scope: "col" }, "Number"))), h("tbody", {}, ...rows.map(([name, value, team]) => h("tr", {}, h("th", { scope: "row" }, swatch(team), name), h("td", {}, value))))));
+  }
+}
+
+function tipOf(gpu) {
+  const who = gpu.tenants.map((one) => `${one.id}${one.isIdle ? ` (idle ${age(one.idleFor)})` : ""}`).join(", ");
+  const facts = [gpu.isUp ? known(gpu.busy) && percent(gpu.busy) : "lost", known(gpu.celsius) && celsius(gpu.celsius), gpu.problems.join(", "), who || "free"];
+  return [`${gpu.node.name} · GPU ${gpu.index}`, ...facts.filter(Boolean)].join(" · ");
+}

@@ -1,0 +1,96 @@
+// What a cell of the fleet shows: busy time, idle time, heat, teams or money. Each with the rows of the table beside it.
+
+import { Colours } from "./colours.js";
+import { known } from "./dom.js";
+import { age, celsius, integer, money, percent } from "./numbers.js";
+
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+const COLD = 30; // degrees, of a card that rests
+const HOT = 90;
+const HALF = 0.5;
+const MOST = 0.9;
+
+/** The label that groups pods into teams: the one in the address, `team` if there is such a label, or the first. */
+export function labelOf(model, chosen) {
+  return chosen && model.labels.includes(chosen) ? chosen : model.labels.includes("team") ? "team" : (model.labels[0] ?? "");
+}
+
+const part = (value, least, most) => Math.min(1, Math.max(0, (value - least) / (most - least)));
+const wasted = (gpu) => gpu.tenants.reduce((sum, one) => sum + (one.isIdle ? (one.holding.cost_per_hour ?? 0) : 0), 0);
+
+/** Rows of the table: those that the steps name, each with how many GPUs are in it. */
+function stepped(gpus, of, steps, unknown) {
+  const counts = new Array(steps.length).fill(0);
+  let left = 0;
+  for (const gpu of gpus) {
+    const value = of(gpu);
+    if (!known(value)) left += 1;
+    else counts[Math.max(0, steps.findLastIndex(([least]) => value >= least))] += 1;
+  }
+  return [...steps.map(([, name], place) => [name, integer(counts[place])]), ...(left ? [[unknown, integer(left)]] : [])];
+}
+
+/** Tenants side by side, each as wide as its share. */
+function byTeam(gpu, label, teams) {
+  const shares = gpu.tenants.map((one) => (one.holding ? (one.share ?? 1) : 0));
+  const total = Math.max(1, shares.reduce((sum, one) => sum + one, 0));
+  return gpu.tenants.map((one, place) => [shares[place] / total, 1, teams.inkOf(one.labels?.[label] ?? "")]);
+}
+
+class Teams {
+  constructor() {
+    this.colours = new Colours();
+  }
+
+  learn(names, inks) {
+    this.colours.learnNames(names);
+    this.inks = inks;
+  }
+
+  inkOf(name) {
+    return this.inks[this.colours.given.get(name) ?? "cx"];
+  }
+}
+
+function heldBy(gpus, label) {
+  const held = new Map();
+  for (const gpu of gpus) for (const one of gpu.tenants) if (one.holding) held.set(one.labels?.[label] ?? "", (held.get(one.labels?.[label] ?? "") ?? 0) + 1);
+  return held;
+}
+
+const teams = new Teams();
+
+/** `prepare` looks at all GPUs once; `parts` says how a cell is filled; `rows` are those of the table. */
+export const SHADES = {
+  "": {
+    name: "busy time",
+    parts: (gpu, { inks }) => (known(gpu.busy) ? [[1, gpu.busy, inks.accent]] : []),
+    rows: (gpus) => stepped(gpus.filter((one) => one.isUp), (one) => one.busy, [[0, `below ${percent(HALF)} busy`], [HALF, `${percent(HALF)} busy or more`], [MOST, `${percent(MOST)} busy or more`]], "busy time not known"),
+  },
+  idle: {
+    name: "idle time",
+    parts: (gpu, { inks }) => (known(gpu.idleFor) ? [[1, 0.25 + 0.75 * part(Math.log(gpu.idleFor + 1), Math.log(HOUR), Math.log(7 * DAY)), inks.warn]] : []),
+    rows: (gpus) => stepped(gpus.filter((one) => one.tenants.length), (one) => one.idleFor ?? -1, [[-1, "in use, or not known"], [0, `idle for less than ${age(HOUR)}`], [HOUR, `idle for ${age(HOUR)} or more`], [DAY, `idle for ${age(DAY)} or more`]], ""),
+  },
+  heat: {
+    name: "temperature",
+    parts: (gpu, { inks }) => (known(gpu.celsius) ? [[1, part(gpu.celsius, COLD, HOT), gpu.celsius >= 80 ? inks.bad : inks.warn]] : []),
+    rows: (gpus) => stepped(gpus.filter((one) => one.isUp), (one) => one.celsius, [[-Infinity, `below ${celsius(60)}`], [60, `${celsius(60)} or more`], [80, `${celsius(80)} or more`]], "not known"),
+  },
+  team: {
+    name: "team",
+    isThere: (model) => model.labels.length > 0,
+    prepare: (model, { label, inks }) => teams.learn(heldBy(model.gpus, label).keys(), inks),
+    parts: (gpu, { label }) => byTeam(gpu, label, teams),
+    swatch: (name) => teams.colours.given.get(name) ?? "cx",
+    rows: (gpus, { label }) => [...heldBy(gpus, label)].sort((a, b) => b[1] - a[1]).map(([name, number]) => [name || `without ${label}`, integer(number), name]),
+  },
+  money: {
+    name: "money not used",
+    isThere: (model) => Boolean(model.insight.currency),
+    prepare: (model) => (model.mostWasted = Math.max(0.01, ...model.nodes.map((node) => Math.max(0, ...node.gpus.map(wasted))))),
+    parts: (gpu, { model, inks }) => (wasted(gpu) ? [[1, 0.15 + 0.85 * (wasted(gpu) / model.mostWasted), inks.bad]] : []),
+    rows: (gpus, { model }) => [["not used, an hour", money(model.insight.sums.unused_cost_per_hour, model.insight.currency)]],
+  },
+};

@@ -1,0 +1,168 @@
+"""The fleet at a glance, its brush, and the views by node, namespace and team."""
+
+import pytest
+
+from podgpu import numbers
+from podgpu.insight import rows
+from podgpu.insight.selection import EVERYTHING
+from tests.browser.chromium import Browser, Page
+from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+NODES = 6
+TEAMS = ("search", "vision")
+SHIFT = 8
+ENTER, ESCAPE, RIGHT, DOWN = 13, 27, 39, 40
+
+
+async def cluster() -> Document:
+    """Some nodes with a lost card and teams."""
+    document = cluster_of(await demo_document(), NODES)
+    document["nodes"][2]["snapshot"]["cards"][5] |= {
+        "fault": {"reason": "lost", "call": "", "detail": "", "seconds": 240.0},
+        "readings": [],
+    }
+    for row in document["nodes"]:
+        for number, pod in enumerate(row["snapshot"]["pods"]):
+            pod["labels"] = {"team": TEAMS[number % 2]} if number % 3 else {}
+    return document
+
+
+COUNT = "document.querySelector('.count').textContent"
+PIXELS = """(names => {
+  const canvas = document.querySelector('.map canvas');
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const style = getComputedStyle(document.documentElement);
+  return names.map(name => {
+    const hex = style.getPropertyValue('--' + name).trim();
+    const ink = [1, 3, 5].map(at => parseInt(hex.slice(at, at + 2), 16));
+    let found = 0;
+    for (let at = 0; at < data.length; at += 4) if (ink.every((part, place) => data[at + place] === part)) found += 1;
+    return found;
+  });
+})"""
+CELL = 18  # pixels of a cell in a fleet this small
+
+
+async def test_a_single_node_has_no_fleet(chromium: Browser) -> None:
+    async with staged(Script(await demo_document())) as url, chromium.page() as page:
+        await page.open(url)
+        assert await page.run("document.querySelector('.fleet').checkVisibility()") is False
+
+
+async def test_cells_are_filled_by_what_is_chosen(chromium: Browser) -> None:
+    script = Script(await cluster())
+    cards = [
+        card for row in script.state["nodes"] for card in row["snapshot"]["cards"] if "fault" not in card
+    ]
+    busy = sum(round(card["use"]["ratio"] * CELL) * CELL for card in cards)
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url)
+        # Outlines of idle holders cover some of it.
+        await page.until(f"{PIXELS}(['accent'])[0] > {busy * 0.7}")
+        accent, bad = await page.run(f"{PIXELS}(['accent', 'badbg'])")
+        assert accent <= busy and 0 < bad < CELL * CELL
+        summary = await page.text(".fleet p.dim")
+        assert summary.startswith(f"{NODES * 8} GPUs on {NODES} nodes") and "1 lost (hatched)" in summary
+        await page.run(
+            "(menu => { menu.value = 'heat'; menu.dispatchEvent(new Event('change')); })"
+            "(document.querySelector('.fleet select'))"
+        )
+        await page.until("location.search === '?colour=heat'")
+        await page.until(f"{PIXELS}(['accent'])[0] === 0")
+        await page.run("document.querySelector('.fleet details').open = true")
+        await page.until("document.querySelectorAll('.fleet tbody tr').length > 3")
+        counted = await page.texts(".fleet tbody tr:nth-child(-n+3) td")
+        assert sum(map(int, counted)) == len(cards)
+        assert page.complaints == []
+
+
+async def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
+    box = await page.run(
+        "(b => [b.left, b.top])(document.querySelector('.map canvas').getBoundingClientRect())"
+    )
+    for kind, (x, y) in (("mousePressed", start), ("mouseMoved", end), ("mouseReleased", end)):
+        await page.send(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=box[0] + x,
+            y=box[1] + y,
+            button="left",
+            buttons=1,
+            clickCount=1,
+        )
+
+
+async def test_a_brush_filters_the_list_and_is_in_the_address(chromium: Browser) -> None:
+    async with staged(Script(await cluster())) as url, chromium.page() as page:
+        await page.open(url)
+        await page.until("document.querySelector('.map canvas').offsetHeight > 30")
+        first, last = (2 * (CELL + 1) + 4.0, 20.0), (4 * (CELL + 1) + 4.0, 20.0)
+        await drag(page, first, last)
+        await page.until(f"{COUNT} === '3 of {NODES * 8} GPUs'")
+        shown = await page.texts(".gpu .who b")
+        assert shown == ["2", "3", "4"]
+        link = await page.run("location.href")
+        async with chromium.page() as other:
+            await other.open(link)
+            await other.expect_texts(".gpu .who b", shown)
+        await drag(page, first, last)
+        await page.until(f"{COUNT} === ''")
+
+
+async def test_the_keyboard_brushes_too(chromium: Browser) -> None:
+    async with staged(Script(await cluster())) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelector('.map canvas').focus()")
+        await page.press("ArrowRight", code=RIGHT)
+        await page.until("document.querySelector('.tip').textContent.includes('gpu-node-001 · GPU 1')")
+        for _ in range(2):
+            await page.send(
+                "Input.dispatchKeyEvent",
+                type="keyDown",
+                key="ArrowRight",
+                windowsVirtualKeyCode=RIGHT,
+                modifiers=SHIFT,
+            )
+        await page.press("Enter", code=ENTER, text="\r")
+        await page.until(f"{COUNT} === '3 of {NODES * 8} GPUs'")
+        assert await page.run("document.activeElement.tagName") == "CANVAS"
+        await page.press("Escape", code=ESCAPE)
+        await page.until(f"{COUNT} === ''")
+
+
+@pytest.mark.parametrize("view", ["nodes", "namespaces"])
+async def test_groups_are_the_rows_of_top(chromium: Browser, view: str) -> None:
+    script = Script(await cluster())
+    async with staged(script) as url, chromium.page(1280, 2000) as page:
+        await page.open(url + f"?view={view}&sort=name")
+        found = sorted(
+            (item.row for item in rows.VIEWS[view](script.cluster, EVERYTHING)), key=lambda row: row.name
+        )
+        await page.expect_texts(".work .first a", [row.name for row in found])
+        assert await page.texts(".work .watts") == [numbers.watts(row.power_watts) for row in found]
+
+
+SHOWN = """[...document.querySelectorAll('.gpu .memory .seg[href]:not(.dimmed)')]
+    .map(e => e.getAttribute('aria-label'))"""
+
+
+async def test_teams_are_rows_of_a_label_and_lead_to_their_gpus(chromium: Browser) -> None:
+    script = Script(await cluster())
+    async with staged(script) as url, chromium.page(1280, 2000) as page:
+        await page.open(url + "?view=teams&sort=name")
+        found = sorted((item.row for item in rows.labels(script.cluster)), key=lambda row: row.name)
+        await page.expect_texts(".work .first a", [row.name for row in found])
+        assert {row.name for row in found} == {*TEAMS, "without team"}
+        await page.run("document.querySelector('.work .first a').click()")
+        await page.until("location.search.includes('team=search')")
+        pods = {
+            pod["name"]
+            for row in script.state["nodes"]
+            for pod in row["snapshot"]["pods"]
+            if pod.get("labels") == {"team": "search"}
+        }
+        await page.until("document.querySelector('.gpu .memory .seg[href]:not(.dimmed)') !== null")
+        full = await page.run(SHOWN)
+        assert {name.split(",")[0].split("/")[1] for name in full} <= pods
