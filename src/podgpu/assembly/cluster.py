@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
 
 from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
 from podgpu.assembly.exporter import open_exporter
 from podgpu.cluster.agent_reader import AgentReader, DirectClient, open_login
 from podgpu.cluster.discovery import BackedDiscovery, Discovery, NodeTarget, PodDiscovery, StaticDiscovery
+from podgpu.cluster.federation import MOST_BYTES, Federation, Upstream, UpstreamServer
 from podgpu.cluster.kube_allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
-from podgpu.cluster.node_state import SnapshotReader
+from podgpu.cluster.node_state import ReadFault, SnapshotReader
 from podgpu.cluster.pod_proxy import ProxyClient
 from podgpu.cluster.report.bill import StoreBills
 from podgpu.cluster.store.client import Store
@@ -23,12 +26,30 @@ from podgpu.errors import UserError
 from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.kube.endpoints import Endpoints
+from podgpu.model import Cluster, Snapshot
 from podgpu.model.ports import Closable
 from podgpu.net.login import Login
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import DcgmOptions
-from podgpu.supervise import end
+from podgpu.supervise import Supervisor, end
+
+
+class ClusterReader(Protocol):
+    """Reads a cluster, or several, until it is closed."""
+
+    interval: float
+    ready: bool
+    supervisor: Supervisor
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def seconds_behind(self) -> float: ...
+    async def changed(self, seen: Cluster) -> Cluster: ...
+    async def full(self, name: str) -> Snapshot: ...
+    async def run(self) -> None: ...
+    async def close(self) -> None: ...
 
 
 class OpenCluster:
@@ -36,7 +57,7 @@ class OpenCluster:
 
     def __init__(
         self,
-        loop: ClusterLoop,
+        loop: ClusterReader,
         *to_close: Closable,
         api: ApiServer | None = None,
         history: StoreHistory | None = None,
@@ -67,7 +88,10 @@ class OpenCluster:
 
 def open_cluster(config: Config) -> OpenCluster:
     """Begin to read the cluster, within a running event loop. Raises UserError."""
-    chosen, store = config.of(ClusterOptions), _open_store(config)
+    chosen = config.of(ClusterOptions)
+    if chosen.upstreams or chosen.contexts:
+        return _of_clusters(config, chosen)
+    store = _open_store(config)
     if chosen.agents:
         return _of_addresses(config, chosen, store)
     if store is None or config.kube_kubeconfig or config.kube_context:
@@ -75,6 +99,49 @@ def open_cluster(config: Config) -> OpenCluster:
     if api := open_api_server(config):
         return _of_kubernetes(config, chosen, api, store)
     return _opened(config, store, store.open_reader, store)
+
+
+class ContextUpstream:
+    """A cluster that this process reads itself, through a context of the kubeconfig."""
+
+    def __init__(self, name: str, opened: OpenCluster) -> None:
+        self.name = name
+        self._opened = opened
+
+    async def read(self) -> Cluster:
+        if not self._opened.loop.ready:
+            raise ReadFault("starting", "")
+        return self._opened.loop.cluster
+
+    async def full(self, node: str) -> Snapshot:
+        return await self._opened.loop.full(node)
+
+    async def close(self) -> None:
+        await self._opened.close()
+
+
+def _of_clusters(config: Config, chosen: ClusterOptions) -> OpenCluster:
+    """Other readers of clusters, and contexts, side by side. What each of them has of a store stays there."""
+    names = [name for name, _ in (*chosen.upstreams, *chosen.contexts)]
+    if len(set(names)) < len(names) or chosen.agents or config.of(StoreOptions).url:
+        raise UserError(
+            "--cluster.upstreams and --cluster.contexts need names that differ, and go with neither --cluster.agents "
+            "nor --prometheus.url; give these to the podgpu cluster of each cluster"
+        )
+    login = open_login(config.of(LoginOptions), [url for _, url in chosen.upstreams])
+    client = DirectClient(timeout=chosen.timeout, login=login, limit=MOST_BYTES)
+    upstreams: list[Upstream] = [UpstreamServer(name, url, client) for name, url in chosen.upstreams]
+    for name, context in chosen.contexts:
+        own = replace(config, kube_context=context)
+        opened = _of_kubernetes(own, chosen, open_cluster_api(own), None)
+        upstreams.append(ContextUpstream(name, opened))
+    federation = Federation(
+        upstreams,
+        interval=chosen.interval,
+        settings=insight_settings(config),
+        name=chosen.name or "",
+    )
+    return OpenCluster(federation, client)
 
 
 def _open_store(config: Config) -> StoreDiscovery | None:

@@ -47,19 +47,20 @@ class AgentClient(Protocol):
 class DirectClient:
     """Fetches documents straight from the addresses of agents."""
 
-    def __init__(self, *, timeout: float, login: Login | None = None) -> None:
+    def __init__(self, *, timeout: float, login: Login | None = None, limit: int = MOST_BYTES) -> None:
         self._timeout = timeout
+        self._limit = limit
         self._client = HttpClient(login)
 
     async def get(self, url: str, etag: str = "") -> FetchedDocument:
         try:
             answer = await self._client.request(
-                "GET", url, conditional(etag), seconds=self._timeout, limit=MOST_BYTES
+                "GET", url, conditional(etag), seconds=self._timeout, limit=self._limit
             )
         except HttpFault as fault:
             raise _read_fault(fault) from None
         # A server that refuses says in its answer which right the account lacks.
-        return document_of(answer, "" if answer.encoding else _line(answer.body))
+        return document_of(answer, "" if answer.encoding else _line(answer.body), self._limit)
 
     def forget(self, url: str) -> None:
         self._client.forget(url)
@@ -147,14 +148,14 @@ def conditional(etag: str) -> dict[str, str]:
     return {**headers, "If-None-Match": etag} if etag else headers
 
 
-def document_of(answer: HttpAnswer, explanation: str = "") -> FetchedDocument:
+def document_of(answer: HttpAnswer, explanation: str = "", limit: int = MOST_BYTES) -> FetchedDocument:
     """Return the document in an answer. Raises ReadFault."""
     if answer.status == 304:
         return FetchedDocument(answer.etag, None)
     if answer.status == 200:
         packed = answer.body if answer.encoding == "gzip" else b""
         try:
-            return FetchedDocument(answer.etag, answer.plain(MOST_BYTES), packed)
+            return FetchedDocument(answer.etag, answer.plain(limit), packed)
         except HttpFault as fault:
             raise _read_fault(fault) from None
     reason = {401: "unauthorized", 403: "forbidden"}.get(answer.status, "http_error")

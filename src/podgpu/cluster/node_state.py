@@ -77,11 +77,11 @@ def node_state(name: str, read: ReadState | None, known: ClusterNode | None, int
     """`known` is what Kubernetes knows of the node, `interval` the time between two readings."""
     bare = known or ClusterNode(name=name, state="allocation")
     if read is None:
-        return _with_reason(bare, "allocation", "no_agent")
+        return with_reason(bare, "allocation", "no_agent")
     snapshot = read.snapshot
     if snapshot is None or read.seconds > FORGET_SECONDS:
         fault = read.fault or ReadFault("starting", "")
-        return _with_reason(bare, "failed", fault.reason, fault.detail)
+        return with_reason(bare, "failed", fault.reason, fault.detail)
     shown = replace(
         bare,
         name=name,
@@ -93,7 +93,7 @@ def node_state(name: str, read: ReadState | None, known: ClusterNode | None, int
     if is_fresh(read, interval):
         return replace(shown, state="fresh", reason="", detail="")
     fault = read.fault or ReadFault("stopped", "")
-    return _with_reason(shown, "stale", fault.reason, fault.detail)
+    return with_reason(shown, "stale", fault.reason, fault.detail)
 
 
 def is_unchanged(node: ClusterNode, read: ReadState | None, interval: float) -> bool:
@@ -113,7 +113,7 @@ def is_fresh(read: ReadState, interval: float) -> bool:
     return read.seconds <= STALE_INTERVALS * max(interval, read.snapshot.interval_seconds)
 
 
-def _with_reason(node: ClusterNode, state: str, reason: str, detail: str = "") -> ClusterNode:
+def with_reason(node: ClusterNode, state: str, reason: str, detail: str = "") -> ClusterNode:
     text = " ".join(filter(None, (_sentence(detail), REASONS[reason])))
     origin = "api" if state != "stale" and node.snapshot else node.origin
     return replace(node, state=state, origin=origin, reason=reason, detail=text)

@@ -10,7 +10,7 @@ from podgpu.config.fields import Config
 from podgpu.config.price import prices
 from podgpu.model import Prices
 from podgpu.option import CLUSTER, GROUPS, STORE, TERMINAL, Option, optional, options_of, repeatable, single
-from podgpu.option.value import OneOf, base_address, duration, whole
+from podgpu.option.value import OneOf, base_address, duration, named, named_address, whole
 from podgpu.sources import registry
 from podgpu.views.dialects import dialects
 
@@ -30,6 +30,22 @@ class ClusterOptions:
         help="Addresses of agents to read, in place of those that the API server knows; may be repeated.",
         parse=base_address,
         default_note="found through the API server",
+    )
+    upstreams: tuple[tuple[str, str], ...] = repeatable(
+        "--cluster.upstreams",
+        group=CLUSTER,
+        help="Other clusters to show side by side: the name of each and the address of its `podgpu cluster`; may be "
+        "repeated.",
+        parse=named_address,
+        default_note="none",
+    )
+    contexts: tuple[tuple[str, str], ...] = repeatable(
+        "--cluster.contexts",
+        group=CLUSTER,
+        help="Contexts of the kubeconfig to read side by side, each as CONTEXT or NAME=CONTEXT; may be repeated.",
+        parse=named,
+        value_name="NAME=CONTEXT",
+        default_note="none",
     )
     selector: str = single(
         "--cluster.selector",

@@ -29,8 +29,9 @@ class Written(Struct, frozen=True):
 class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     """One node. A node that does not answer keeps its row and says why."""
 
-    name: str  # as Kubernetes knows it
+    name: str  # as Kubernetes knows it; where several clusters are read, `cluster/name`
     state: str  # one of NODE_STATES
+    cluster: str = ""  # the cluster that it belongs to; empty unless several are read
     origin: str = ""  # one of ORIGINS; empty if nothing was reported
     reason: str = ""  # why it is not fresh, a closed set; empty if it is
     detail: str = ""  # the same in words, and what to do next
@@ -41,6 +42,11 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     address: str = ""  # its internal IP address; empty if not known
     insight: Insight | None = None  # what follows, if the node is not fresh; else the snapshot has it
     written: Written | None = None  # in no document
+
+    @property
+    def bare_name(self) -> str:
+        """Its name within its cluster."""
+        return self.name.removeprefix(f"{self.cluster}/") if self.cluster else self.name
 
     @property
     def concluded(self) -> Insight | None:
@@ -61,6 +67,7 @@ class PendingPod(Struct, frozen=True, kw_only=True):
 
     namespace: str  # of the pod
     name: str  # of the pod
+    cluster: str = ""  # the cluster that it waits in; empty unless several are read
     uid: str = ""  # as the API server knows it
     since: float | None = None  # seconds since 1970, when it was made; absent if not known
     asks: dict[str, str] = {}  # resources of GPUs, summed over its containers, as Kubernetes quantities

@@ -121,6 +121,9 @@ def absolute_path(text: str) -> str:
     return text
 
 
+_NAME = re.compile("[A-Za-z0-9._-]+")
+
+
 def _base_address(text: str) -> str:
     """Parse a URL that paths are added to. It holds no secret: others see the command line."""
     advice = "the address of an agent or a cluster; write it like http://127.0.0.1:19400"
@@ -135,6 +138,26 @@ def _base_address(text: str) -> str:
 
 
 base_address = ValueParser("URL", _base_address)
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=") if "=" in text else (text, "", text)
+    if not value or not _NAME.fullmatch(name):
+        raise UserError(
+            f"{text!r} has no name that a label can be; write NAME={value or 'VALUE'}, such as eu-1=…"
+        )
+    return name, value
+
+
+def _named_address(text: str) -> tuple[str, str]:
+    if "=" not in text:
+        raise UserError(f"{text!r} has no name; write NAME=URL, such as eu-1=https://podgpu.eu-1.example")
+    name, url = _named(text)
+    return name, _base_address(url)
+
+
+named = ValueParser("NAME", _named)
+named_address = ValueParser("NAME=URL", _named_address)
 
 
 def _address(text: str, wanted: str) -> "SplitResult":

@@ -4,7 +4,7 @@ The sums of a node are by model and namespace. A sum of which a part is unknown 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from podgpu.views.series_filter import FamilyQuery, fit
 
 # The name of a row without its prefix, label values, and a value or None if it is unknown.
 Series = tuple[str, Sequence[str], float | None]
+CLUSTER = "cluster"  # the label of series where several clusters are read
 
 _ROWS = {
     name.removeprefix(Scope.CLUSTER.prefix): rows[0]
@@ -62,36 +63,45 @@ def join(parts: Iterable[RenderedFamilies], form: Format, query: FamilyQuery | N
 
 
 def of_node(node: ClusterNode) -> list[Family]:
-    return _families(_of_node(node))
+    return _families({node.cluster: _of_node(node)})
 
 
 def of_cluster(cluster: Cluster) -> list[Family]:
-    return _families(_of_cluster(cluster))
+    """What is about nodes and pods is by cluster, where several are read."""
+    states: dict[str, Counter[str]] = {} if any(node.cluster for node in cluster.nodes) else {"": Counter()}
+    for node in cluster.nodes:
+        states.setdefault(node.cluster, Counter())[node.state] += 1
+    series: dict[str, list[Series]] = {"": list(_of_reader(cluster))}
+    for name, own in states.items():
+        series.setdefault(name, []).extend(("nodes", (state,), float(own[state])) for state in NODE_STATES)
+    for name in dict.fromkeys(pod.cluster for pod in cluster.pending):
+        series.setdefault(name, []).extend(_pending(pod for pod in cluster.pending if pod.cluster == name))
+    return _families(series)
 
 
-def _families(series: Iterable[Series]) -> list[Family]:
-    """Return the families with a series, in the order of the catalog."""
+def _families(series: Mapping[str, Iterable[Series]]) -> list[Family]:
+    """Return the families with a series, in the order of the catalog. The series are by cluster."""
     page = {
         name: Family(row.family, row.kind, row.help, row.worth, group=catalog.group_of(row))
         for name, row in _ROWS.items()
     }
-    for name, values, number in series:
-        row = _ROWS[name]
-        if number is not None:
-            page[name].put(number, Labels((*row.scope.labels, *row.own_labels), values))
+    for cluster, own in series.items():
+        names, first = ((CLUSTER,), (cluster,)) if cluster else ((), ())
+        for name, values, number in own:
+            row = _ROWS[name]
+            if number is not None:
+                page[name].put(
+                    number, Labels((*names, *row.scope.labels, *row.own_labels), (*first, *values))
+                )
     return [family for family in page.values() if family.samples]
 
 
-def _of_cluster(cluster: Cluster) -> Iterator[Series]:
+def _of_reader(cluster: Cluster) -> Iterator[Series]:
     yield "build_info", (cluster.name, cluster.version, "true" if cluster.demo else "false"), 1.0
-    states = Counter(node.state for node in cluster.nodes)
-    for state in NODE_STATES:
-        yield "nodes", (state,), float(states[state])
     for part in cluster.parts:
         yield "source_up", (part.name,), float(part.up)
     for error in cluster.errors:
         yield "errors_total", (error.source, error.reason), float(error.count)
-    yield from _pending(cluster.pending)
 
 
 def _pending(pending: Iterable[PendingPod]) -> Iterator[Series]:
@@ -110,17 +120,18 @@ def _pending(pending: Iterable[PendingPod]) -> Iterator[Series]:
 
 def _of_node(node: ClusterNode) -> Iterator[Series]:
     """Yield a node's series. If it is not fresh, only its capacity and its allocations count."""
-    yield "node_info", (node.name, node.state, node.origin, node.reason), 1.0
+    name = node.bare_name
+    yield "node_info", (name, node.state, node.origin, node.reason), 1.0
     for resource, text in node.allocatable.items():
-        yield "allocatable", (node.name, resource), amount(text)
+        yield "allocatable", (name, resource), amount(text)
     if node.snapshot is None:
         return
-    yield "snapshot_timestamp_seconds", (node.name,), node.snapshot.taken_at
+    yield "snapshot_timestamp_seconds", (name,), node.snapshot.taken_at
     models: dict[str, list[NodeCard]] = {}
     for on in cards_of_node(node):
         models.setdefault(on.card.gpu.model, []).append(on)
     for model, cards in models.items():
-        place = (node.name, model)
+        place = (name, model)
         yield from _capacity(place, cards)
         yield from _allocated(place, cards)
         up = [on for on in cards if on.is_fresh and on.card.fault is None and on.card.readings]

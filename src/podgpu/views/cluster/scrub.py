@@ -38,9 +38,15 @@ DIGITS = 10
 # Fields that are names, with the prefix of the new name. Other fields are kept, or scrubbed in turn.
 _NAMES: dict[type[Struct], dict[str, str]] = {
     Cluster: {"name": "cluster"},
-    ClusterNode: {"name": "node"},
+    ClusterNode: {"name": "node", "cluster": "cluster"},
     Snapshot: {"node": "node"},
-    PendingPod: {"namespace": "namespace", "name": "pod", "uid": "uid", "claims": "claim"},
+    PendingPod: {
+        "namespace": "namespace",
+        "name": "pod",
+        "uid": "uid",
+        "claims": "claim",
+        "cluster": "cluster",
+    },
     ContainerRef: {"namespace": "namespace", "pod": "pod", "container": "container", "pod_uid": "uid"},
     OwnerReference: {"name": "workload", "uid": "uid"},
     Workload: {"name": "workload"},

@@ -1,0 +1,281 @@
+"""Several clusters as one: the nodes of other readers of clusters, side by side under the names of their clusters.
+
+Each node is shown as its own cluster's reader concluded it, so that both say the same. Nothing is read twice.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Protocol
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu import __version__, log
+from podgpu.cluster.agent_reader import AgentClient
+from podgpu.cluster.node_state import FORGET_SECONDS, REASONS, STALE_INTERVALS, ReadFault, with_reason
+from podgpu.errors import UserError
+from podgpu.feed import Feed
+from podgpu.insight import InsightSettings, conclude_cluster, conclude_node
+from podgpu.model import (
+    Cluster,
+    ClusterNode,
+    ErrorCount,
+    Fault,
+    PartStatus,
+    Snapshot,
+    cluster_document,
+    document,
+)
+from podgpu.supervise import Supervisor
+
+PART = "upstreams"
+ROWS_AT_ONCE = 20  # decoded before other work has its turn
+MOST_BYTES = 512 << 20  # a document of a cluster with 8,000 GPUs has about 60 MB
+
+
+class Upstream(Protocol):
+    """The reader of one of the clusters."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def read(self) -> Cluster:
+        """Return the newest cluster. A node that has not changed is the same object. Raises ReadFault."""
+
+    async def full(self, node: str) -> Snapshot:
+        """Return the snapshot of a node with everything in it. Raises UserError."""
+
+    async def close(self) -> None: ...
+
+
+class UpstreamServer:
+    """Another `podgpu cluster`, at its address."""
+
+    def __init__(self, name: str, url: str, client: AgentClient) -> None:
+        self.name = name
+        self._url = url.rstrip("/")
+        self._client = client
+        self._etag = ""
+        self._cluster: Cluster | None = None
+        self._rows: dict[int, ClusterNode] = {}  # by the hash of what they were decoded from
+
+    async def read(self) -> Cluster:
+        answer = await self._client.get(f"{self._url}/api/v1/cluster", self._etag if self._cluster else "")
+        if answer.body is None:
+            if self._cluster is None:
+                raise ReadFault("garbage", "it answers that nothing has changed, but sent nothing before")
+            return self._cluster
+        try:
+            cluster, rows = cluster_document.split(answer.body)
+            nodes = await self._decoded(rows)
+        except UserError as error:
+            raise ReadFault("garbage", str(error)) from None
+        self._cluster, self._etag = replace(cluster, nodes=nodes), answer.etag
+        return self._cluster
+
+    async def full(self, node: str) -> Snapshot:
+        try:
+            answer = await self._client.get(f"{self._url}/api/v1/snapshot?node={quote(node, safe='')}")
+        except ReadFault as fault:
+            raise UserError(f"{self.name}: {fault.detail}; {REASONS[fault.reason]}") from None
+        return document.decode(answer.body or b"")
+
+    async def close(self) -> None:
+        self._client.forget(self._url)
+
+    async def _decoded(self, rows: Sequence[msgspec.Raw]) -> tuple[ClusterNode, ...]:
+        """Decode what has changed. A large cluster takes seconds, so other work has its turn in between."""
+        nodes: list[ClusterNode] = []
+        known, self._rows = self._rows, {}
+        for number, row in enumerate(rows):
+            key = hash(bytes(row))
+            node = known.get(key)
+            if node is None:
+                node = _row(row)
+                if number % ROWS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            self._rows[key] = node
+            nodes.append(node)
+        return tuple(nodes)
+
+
+def _row(row: msgspec.Raw) -> ClusterNode:
+    """Whatever is in the row of a node, the others are shown."""
+    try:
+        return cluster_document.decode_row(row)
+    except UserError as error:
+        return with_reason(
+            ClusterNode(name=cluster_document.name_of(row), state="failed"), "failed", "garbage", str(error)
+        )
+
+
+class _Read(Struct):
+    """What was last read of an upstream, and when; and why it cannot be read now."""
+
+    cluster: Cluster | None = None
+    at: float = 0.0
+    fault: ReadFault | None = None
+    nodes: dict[int, tuple[ClusterNode, ClusterNode]] = {}  # by the id of the upstream's own
+
+
+class Federation:
+    """Reads and publishes, as a loop that reads nodes does. `ready` once the first round is over."""
+
+    def __init__(
+        self, upstreams: Sequence[Upstream], *, interval: float, settings: InsightSettings, name: str = ""
+    ) -> None:
+        self.ready = False
+        self.interval = interval
+        self.supervisor = Supervisor(self._publish)
+        self._upstreams = {upstream.name: upstream for upstream in upstreams}
+        self._read: dict[str, _Read] = {name: _Read(nodes={}) for name in self._upstreams}
+        self._settings = settings
+        self._name = name
+        self._checked_at = time.monotonic()
+        self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name))
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._feed.newest
+
+    @property
+    def seconds_behind(self) -> float:
+        return time.monotonic() - self._checked_at
+
+    async def changed(self, seen: Cluster) -> Cluster:
+        return await self._feed.changed(seen)
+
+    async def full(self, name: str) -> Snapshot:
+        cluster, _, node = name.partition("/")
+        upstream = self._upstreams.get(cluster)
+        if upstream is None or not node:
+            raise UserError(f"there is no node {name!r}; /api/v1/cluster lists the nodes as CLUSTER/NODE")
+        return _renamed_snapshot(await upstream.full(node), cluster)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self.supervisor.run([(PART, self._rounds)])
+
+    async def round(self) -> None:
+        await asyncio.gather(*map(self._read_upstream, self._upstreams.values()))
+        self.ready = True
+        self._publish()
+
+    async def close(self) -> None:
+        for upstream in self._upstreams.values():
+            await upstream.close()
+
+    async def _rounds(self) -> None:
+        while True:
+            due = time.monotonic() + self.interval
+            await self.round()
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+    async def _read_upstream(self, upstream: Upstream) -> None:
+        read = self._read[upstream.name]
+        try:
+            cluster = await upstream.read()
+        except ReadFault as fault:
+            failed = fault
+        except Exception as error:  # one cluster must not stop the others
+            failed = ReadFault("failed", repr(error))
+        else:
+            if read.fault is not None:
+                log.info("a cluster is back", cluster=upstream.name)
+            read.cluster, read.at, read.fault = cluster, time.monotonic(), None
+            return
+        is_new = read.fault is None or read.fault.reason != failed.reason
+        if is_new and failed.reason != "starting":
+            log.warning(
+                "a cluster cannot be read", cluster=upstream.name, reason=failed.reason, detail=failed.detail
+            )
+        read.fault = failed
+
+    def _publish(self) -> None:
+        self._checked_at = time.monotonic()
+        known = {name: read for name, read in self._read.items() if read.cluster is not None}
+        clusters = {name: read.cluster for name, read in known.items() if read.cluster is not None}
+        nodes = [node for name, cluster in clusters.items() for node in self._nodes(name, cluster)]
+        cluster = Cluster(
+            taken_at=time.time(),
+            version=__version__,
+            interval_seconds=self.interval,
+            name=self._name,
+            demo=any(cluster.demo for cluster in clusters.values()),
+            nodes=tuple(sorted(nodes, key=lambda node: node.name)),
+            pending=tuple(
+                replace(pod, cluster=name) for name, cluster in clusters.items() for pod in cluster.pending
+            ),
+            parts=self.supervisor.shown(tuple(self._parts())),
+            errors=tuple(
+                ErrorCount(source=source, reason=reason, count=count)
+                for (source, reason), count in sorted(self.supervisor.errors.items())
+            ),
+        )
+        self._feed.publish(conclude_cluster(cluster, self._settings))
+
+    def _parts(self) -> list[PartStatus]:
+        return [
+            PartStatus(
+                name=name,
+                up=read.fault is None and read.cluster is not None,
+                fault=_fault(read),
+                age_seconds=time.monotonic() - read.at if read.cluster is not None else None,
+            )
+            for name, read in sorted(self._read.items())
+        ]
+
+    def _nodes(self, name: str, cluster: Cluster) -> list[ClusterNode]:
+        """Return the same objects for nodes that have not changed, so that they are not rendered again."""
+        read = self._read[name]
+        seconds = time.monotonic() - read.at
+        is_current = seconds <= STALE_INTERVALS * max(self.interval, cluster.interval_seconds)
+        before, read.nodes = read.nodes, {}
+        for node in cluster.nodes:
+            # The upstream's own node is kept beside it, so that no other can have its id.
+            _, shown = before.get(id(node), (node, None))
+            if shown is None:
+                shown = conclude_node(renamed(node, name), self._settings)
+            read.nodes[id(node)] = node, shown
+        shown_now = list({shown.name: shown for _, shown in read.nodes.values()}.values())
+        return shown_now if is_current else [_aged(node, read.fault, seconds) for node in shown_now]
+
+
+def _fault(read: _Read) -> Fault | None:
+    if read.fault is None:
+        return None if read.cluster is not None else Fault(reason="starting")
+    return Fault(reason=read.fault.reason, detail=read.fault.detail)
+
+
+def _aged(node: ClusterNode, fault: ReadFault | None, seconds: float) -> ClusterNode:
+    """Say of a node that its whole cluster cannot be read."""
+    reason, detail = (fault.reason, fault.detail) if fault else ("stopped", "")
+    if seconds > FORGET_SECONDS:
+        return with_reason(replace(node, snapshot=None, written=None, insight=None), "failed", reason, detail)
+    state = "stale" if node.state == "fresh" else node.state
+    return with_reason(node, state, reason, detail)
+
+
+def renamed(node: ClusterNode, cluster: str) -> ClusterNode:
+    """Return the node under the name of its cluster: two clusters may have nodes of one name."""
+    return replace(
+        node,
+        cluster=cluster,
+        name=f"{cluster}/{node.name}",
+        snapshot=_renamed_snapshot(node.snapshot, cluster) if node.snapshot else None,
+        written=None,
+    )
+
+
+def _renamed_snapshot(snapshot: Snapshot, cluster: str) -> Snapshot:
+    insight = snapshot.insight
+    if insight is not None:
+        problems = tuple(
+            replace(problem, node=f"{cluster}/{problem.node}") if problem.node else problem
+            for problem in insight.problems
+        )
+        insight = replace(insight, problems=problems)
+    return replace(snapshot, node=f"{cluster}/{snapshot.node}", insight=insight)
