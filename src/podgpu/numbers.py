@@ -142,6 +142,15 @@ RANGE = "–"
 
 # A time of the past. A terminal, and the page without scripts, may be read anywhere: UTC, with the date. The page
 # knows its reader's clock: the date only where it is not today. Hours run to 24 everywhere, as in logs.
+DAYS = (
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+)  # strftime's depend on the locale
 MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 TIME_ON_PAGE = {"hour": "2-digit", "minute": "2-digit", "hourCycle": "h23"}
 DAY_ON_PAGE = {"day": "numeric", "month": "short"}
@@ -265,6 +274,18 @@ def use(ratio: Number, least: Number = None, most: Number = None) -> str:
 def exact(number: int, places: int) -> str:
     """Write an integer of the books in a larger unit, all of its digits."""
     return f"{Decimal(number).scaleb(-places):f}"
+
+
+def since(at: float, now: float) -> str:
+    """Write when something began, as it is said: `14:03 UTC`, `Thursday` or `2026-11-05`."""
+    try:
+        began, today = (datetime.fromtimestamp(time, UTC).date() for time in (at, now))
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
+    days = (today - began).days
+    if days == 0:
+        return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"
+    return DAYS[began.weekday()] if 0 < days < len(DAYS) else f"{began:%Y-%m-%d}"
 
 
 def moment(at: Number) -> str:

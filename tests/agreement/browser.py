@@ -7,8 +7,19 @@ import msgspec
 from podgpu.model import Cluster
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
-from tests.agreement.facts import ADVICE, BUSY, GPUS, HELD, PROBLEMS, UNUSED, UNUSED_PODS, Facts, listed
-from tests.browser.chromium import Browser
+from tests.agreement.facts import (
+    ADVICE,
+    BUSY,
+    GPUS,
+    HELD,
+    PROBLEMS,
+    UNUSED,
+    UNUSED_PODS,
+    WASTE,
+    Facts,
+    listed,
+)
+from tests.browser.chromium import Browser, Page
 from tests.browser.stage import Script, staged
 
 _TILE = """[...document.querySelectorAll('.tile')].map((one) =>
@@ -34,8 +45,18 @@ async def said(chromium: Browser, cluster: Cluster) -> dict[str, Facts]:
         )
         tiles = {name: (value, about) for name, value, about in await page.run(_TILE)}
         problems = await page.run(_ALERTS)
+        waste = await _waste(page)
         assert not page.complaints
-    return {"page": _totals(tiles) | _problems(problems)}
+    return {"page": _totals(tiles) | _problems(problems) | {WASTE: waste}}
+
+
+async def _waste(page: Page) -> str:
+    """The sentences of the idle view, once the server's rows are there."""
+    await page.run("document.querySelector('nav a[data-view=idle]').click()")
+    await page.until(
+        "document.querySelector('.idler, .empty:not([hidden])')?.textContent.includes('asked') === false"
+    )
+    return " ".join(" ".join(await page.texts(".waste:not([hidden]) li span")).split())
 
 
 def _totals(tiles: dict[str, tuple[str, str]]) -> Facts:

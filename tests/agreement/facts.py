@@ -9,6 +9,7 @@ from podgpu import numbers
 Facts = dict[str, str]
 # What is shown of everything together.
 GPUS, HELD, BUSY, UNUSED, UNUSED_PODS, POWER = "GPUs", "held", "busy", "not used", "pods that idle", "power"
+WASTE = "who wastes what"
 PROBLEMS, ADVICE = "problems", "problems and what to do"
 
 

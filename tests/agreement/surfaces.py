@@ -12,7 +12,7 @@ from typing import Any
 
 from podgpu import numbers
 from podgpu.cli._idle_table import idle_table
-from podgpu.cli._output import print_table
+from podgpu.cli._output import print_sentences, print_table
 from podgpu.cli._top.keys import VIEWS, TopState, press
 from podgpu.cli._top.layout import render
 from podgpu.cli._top.rows import TopRows
@@ -43,6 +43,7 @@ from tests.agreement.facts import (
     PROBLEMS,
     UNUSED,
     UNUSED_PODS,
+    WASTE,
     Facts,
     gpus,
     listed,
@@ -284,19 +285,34 @@ def top(cluster: Cluster, view: str) -> Facts:
 
 def idle(cluster: Cluster) -> Facts:
     arguments = Namespace(output="wide", no_headers=False)
+    found = idle_pods(cluster)
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
-        print_table(idle_table(idle_pods(cluster), cluster, "", arguments), arguments)
+        print_table(idle_table(found, cluster, "", arguments), arguments)
+    with redirect_stdout(io.StringIO()) as below:
+        print_sentences(row.text for row in found.waste)
     listed_rows = columns(out.getvalue())
     total = next((row for row in listed_rows if row["NAMESPACE/POD"] == "total"), None)
     pods = [row for row in listed_rows if row is not total]
-    facts = {UNUSED_PODS: str(len(pods)), UNUSED: total["HELD"] if total else "0"}
+    facts = {
+        UNUSED_PODS: str(len(pods)),
+        UNUSED: total["HELD"] if total else "0",
+        WASTE: _joined(below.getvalue()),
+    }
     return facts | {of_pod(row["NAMESPACE/POD"], "state"): "idle" for row in pods}
 
 
+def _joined(sentences: str) -> str:
+    """Sentences that were wrapped, as one text."""
+    return " ".join(sentences.split())
+
+
 def of_rows(cluster: Cluster, by: str) -> Facts:
-    found = plain_json.loads(json.rows_document(cluster, by))["rows"]
+    written = plain_json.loads(json.rows_document(cluster, by))
+    found = written["rows"]
     if by == "idle":
-        return {UNUSED_PODS: str(len(found)), UNUSED: gpus(sum(row.get("held_gpus", 0.0) for row in found))}
+        waste = _joined("\n".join(row["text"] for row in written["waste"]))
+        held = gpus(sum(row.get("held_gpus", 0.0) for row in found))
+        return {UNUSED_PODS: str(len(found)), UNUSED: held, WASTE: waste}
     held = sum(row.get("held_gpus") or 0.0 for row in found)
     unused = sum(row.get("unused_gpus", 0.0) for row in found)
     return {HELD: gpus(held), UNUSED: gpus(unused)}

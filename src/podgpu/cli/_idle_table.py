@@ -8,6 +8,7 @@ from podgpu.insight.idle import IdlePods, IdleRow
 from podgpu.model import Cluster
 from podgpu.model.quantity import total
 from podgpu.numbers import age, gib, gpu_number, moment, money
+from podgpu.views.json import plain
 from podgpu.views.row_table import Column, RowTable
 from podgpu.views.text import line
 
@@ -23,6 +24,7 @@ def idle_table(found: IdlePods, cluster: Cluster, currency: str, arguments: Name
         "unknown": found.unknown,
         "unread": found.unread,
         "unpriced": found.unpriced,
+        "waste": plain(found.waste),
     }
     has_nodes = len(cluster.nodes) > 1
     return RowTable(

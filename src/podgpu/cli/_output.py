@@ -3,6 +3,8 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from textwrap import wrap
 from typing import Any
 
 import msgspec
@@ -50,6 +52,13 @@ def print_table(table: RowTable[R], arguments: Namespace) -> None:
     print(_WRITERS[arguments.output](table, arguments), end="")
     if not table.rows and arguments.output in ("table", "wide"):
         print(table.empty, file=sys.stderr)
+
+
+def print_sentences(sentences: Iterable[str]) -> None:
+    """Print them below a table, each on as many lines as it takes."""
+    wrapped = partial(wrap, width=terminal_columns(), break_long_words=False, break_on_hyphens=False)
+    lines = [line for sentence in sentences for line in wrapped(printable(sentence))]
+    print(*(["", *lines] if lines else []), sep="\n", end="\n" if lines else "")
 
 
 def print_problems(problems: Iterable[str]) -> None:

@@ -52,7 +52,7 @@ def _show(
     config: Config, arguments: Namespace, least: float | None, chosen: "PodSelection", cluster: "Cluster"
 ) -> int:
     from podgpu.cli._idle_table import idle_table
-    from podgpu.cli._output import print_problems, print_table
+    from podgpu.cli._output import FOR_PEOPLE, print_problems, print_sentences, print_table
     from podgpu.insight import reconclude
     from podgpu.insight.idle import idle_pods, with_last_use
 
@@ -64,6 +64,8 @@ def _show(
     found = idle_pods(cluster, chosen)
     currency = settings.prices.currency if settings.prices else ""
     print_table(idle_table(found, cluster, currency, arguments), arguments)
+    if arguments.output in FOR_PEOPLE and not arguments.no_headers:
+        print_sentences(row.text for row in found.waste)
     problems += _missing(found)
     print_problems(problems)
     return INCOMPLETE if problems else 0

@@ -18,6 +18,7 @@ from podgpu.insight.tenants import (
     held_share,
     placements,
 )
+from podgpu.insight.waste import WasteRow, waste_of
 from podgpu.model import Card, Cluster, ClusterNode, Tenant
 from podgpu.model.quantity import total
 
@@ -60,20 +61,21 @@ class IdlePods(Struct, frozen=True):
     unknown: int = 0
     unread: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()  # models
+    waste: tuple[WasteRow, ...] = ()  # the rows by team or namespace, in sentences
 
 
 def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
     """List the pods that hold something idle, as it was concluded: what costs most comes first."""
     unknown = {place.pod_key for place in _held(cluster, chosen) if place.state == UNKNOWN}
-    pods = grouped(_idle(cluster, chosen), lambda place: place.pod_key)
+    idle = list(_idle(cluster, chosen))
+    pods = grouped(idle, lambda place: place.pod_key)
     rows = sorted((_row(key, own) for key, own in pods.items()), key=_rank)
-    has_prices = bool(cluster.insight and cluster.insight.currency)
-    models = {
-        place.on.card.gpu.model for own in pods.values() for place in own if place.cost_per_hour is None
-    }
+    currency = cluster.insight.currency if cluster.insight else ""
+    models = {place.on.card.gpu.model for place in idle if place.cost_per_hour is None}
     unread = tuple(node.name for node in cluster.nodes if node.state != "fresh")
-    unpriced = tuple(sorted(model or "unknown" for model in models)) if has_prices else ()
-    return IdlePods(tuple(rows), len(unknown - pods.keys()), unread, unpriced)
+    unpriced = tuple(sorted(model or "unknown" for model in models)) if currency else ()
+    waste = waste_of(idle, cluster.taken_at, currency)
+    return IdlePods(tuple(rows), len(unknown - pods.keys()), unread, unpriced, waste)
 
 
 def candidates(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> dict[PlaceKey, float]:

@@ -5,6 +5,7 @@ import { Alerts } from "./alerts.js";
 import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
+import { copyOnClick } from "./copy.js";
 import { h, morph, write } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Fleet } from "./fleet.js";
@@ -20,6 +21,7 @@ import { Evidence, Past, podPage } from "./pod.js";
 import { Rows } from "./rows.js";
 import { labelOf } from "./shades.js";
 import { Header, Loading, Tiles } from "./top.js";
+import { Waste } from "./waste.js";
 import * as byWorkload from "./workloads.js";
 
 const QUIET_MS = 150; // after the last part of a change
@@ -49,6 +51,7 @@ class App {
     this.alerts = new Alerts((changes) => this.address.link({ ...blank(), ...changes }));
     this.controls = new Controls(this.address);
     this.fleet = new Fleet(this.address);
+    this.waste = new Waste();
     this.bill = new Bill(this.address, () => this.draw());
     this.banners = h("div", { class: "banners" });
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
@@ -72,11 +75,12 @@ class App {
       NAMES.gpus,
     );
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
-    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.sheet, this.bill.element);
+    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.bill.element);
     this.foot = h("footer", { class: "dim" });
     this.loading = new Loading();
     this.overview.hidden = true;
     root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.foot);
+    copyOnClick(root);
     addEventListener("click", (event) => this.follow(event));
     addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.resize()).observe(root);
@@ -192,6 +196,7 @@ class App {
     const { address, model } = this;
     const isBill = address.view === "bill";
     this.sheet.hidden = isBill;
+    if (isBill) this.waste.draw();
     this.bill.element.hidden = !isBill;
     this.overview.dataset.view = address.view;
     this.tiles.draw(model, this.history);
@@ -217,6 +222,7 @@ class App {
     const answers = (view.NEEDS ?? []).map((by) => this.rows.of(by, model));
     const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
+    this.waste.draw(address.view === "idle" ? answers[0]?.waste : []);
     write(this.empty, this.note(view, answers, items.length, gpus.length));
     this.empty.hidden = !this.empty.textContent;
   }

@@ -1,0 +1,43 @@
+// Buttons that copy a text: a UUID, a cgroup, a command, a message.
+
+import { h, write } from "./dom.js";
+
+const DONE_MS = 1500;
+
+/** `name` says what is copied, to whoever cannot see what stands beside the button. */
+export const copyButton = (text, name, label = "Copy") => h("button", { type: "button", class: "copy", "data-copy": text, "aria-label": `Copy ${name}` }, label);
+
+/** Only pages from a safe address may use the clipboard's own interface; others select the text and copy that. */
+async function copied(text) {
+  if (navigator.clipboard && isSecureContext) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // It may be forbidden all the same.
+    }
+  }
+  const before = document.activeElement;
+  const area = h("textarea", { class: "spoken", readonly: true, "aria-hidden": "true" });
+  area.value = text;
+  document.getElementById("app").append(area);
+  area.select();
+  const isDone = document.execCommand("copy");
+  area.remove();
+  before?.focus({ preventScroll: true });
+  return isDone;
+}
+
+/** One listener for all such buttons: their rows are made anew while a page is open. */
+export function copyOnClick(root) {
+  const voice = h("p", { class: "spoken", role: "status" });
+  root.append(voice);
+  root.addEventListener("click", async ({ target }) => {
+    const button = target instanceof Element ? target.closest("button[data-copy]") : null;
+    if (!button) return;
+    const isDone = await copied(button.dataset.copy);
+    write(voice, isDone ? "Copied" : "The browser does not allow copying");
+    button.dataset.done = isDone ? "yes" : "no";
+    setTimeout(() => delete button.dataset.done, DONE_MS);
+  });
+}

@@ -1,0 +1,19 @@
+// Which team or namespace holds GPUs without using them, in the sentences of `podgpu idle`.
+
+import { copyButton } from "./copy.js";
+import { h } from "./dom.js";
+
+export class Waste {
+  constructor() {
+    this.element = h("ul", { class: "box waste", "aria-label": "Held without use", hidden: true });
+  }
+
+  /** `rows` are of everything, also while a filter is set. */
+  draw(rows = []) {
+    const sign = JSON.stringify(rows.map((one) => one.message));
+    this.element.hidden = !rows.length;
+    if (sign === this.sign) return;
+    this.sign = sign;
+    this.element.replaceChildren(...rows.map((one) => h("li", {}, h("span", {}, one.text), copyButton(one.message, `a message to ${one.name}`, "Copy message"))));
+  }
+}

@@ -1,0 +1,76 @@
+"""Waste with a name."""
+
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu import numbers
+from podgpu.insight import reconclude
+from podgpu.insight.idle import idle_pods
+from podgpu.model import Cluster, Pod
+from tests.insight.test_idle import HOUR, NOW, PRICED, SETTINGS, cluster, tenant
+
+DAY = 24 * HOUR
+
+
+def of_teams(found: Cluster, teams: dict[str, str]) -> Cluster:
+    """The pods with the label of a team, by their names."""
+    (node,) = found.nodes
+    assert node.snapshot is not None
+    pods = tuple(
+        Pod(namespace="ml", name=name, uid=f"uid-{name}", labels={"team": team})
+        for name, team in teams.items()
+    )
+    snapshot = replace(node.snapshot, pods=pods)
+    return reconclude(replace(found, nodes=(replace(node, snapshot=snapshot),)), PRICED)
+
+
+def test_a_namespace_is_named_with_what_it_holds_costs_and_since_when() -> None:
+    found = cluster(("0", [tenant("a-0", share=0.5, held=2 * HOUR)]), settings=PRICED)
+    (row,) = idle_pods(found).waste
+    began = numbers.since(NOW - 2 * HOUR, NOW)
+    assert row.text == f"ml holds 0.5 GPU without using it, 2.00 EUR an hour, since {began}."
+    assert (row.by, row.name, row.gpus, row.pods, row.cost_per_hour) == ("namespace", "ml", 0.5, 1, 2.0)
+    assert row.message.startswith(row.text)
+    assert "ml/a-0" in row.message and "podgpu why ml/a-0" in row.message
+
+
+def test_several_pods_of_a_team_are_added_up_and_the_first_to_idle_is_named() -> None:
+    tenants = [tenant("a-0", share=0.5, held=2 * DAY), tenant("b-0", share=0.25, held=2 * HOUR)]
+    found = of_teams(
+        cluster(("0", tenants), ("1", [tenant("c-0", held=3 * HOUR)])), {"a-0": "vision", "b-0": "vision"}
+    )
+    team, rest = sorted(idle_pods(found).waste, key=lambda row: row.by, reverse=True)
+    began = numbers.since(NOW - 2 * DAY, NOW)
+    assert (
+        team.text
+        == f"Team vision holds 0.75 GPU without using it, 3.00 EUR an hour, the first since {began}."
+    )
+    assert rest.text.startswith("ml holds 1 GPU without using it, 4.00 EUR an hour, since ")
+    assert team.gpus + rest.gpus == sum(row.held_gpus or 0 for row in idle_pods(found).rows)
+
+
+def test_without_prices_no_money_is_named_and_who_works_wastes_nothing() -> None:
+    tenants = [tenant("a-0", held=3 * HOUR), tenant("b-0", used=60.0, processes=1)]
+    (row,) = idle_pods(cluster(("0", tenants), settings=SETTINGS)).waste
+    assert "EUR" not in row.text and "b-0" not in row.message
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ("2026-11-16 08:37", "08:37 UTC"),
+        ("2026-11-15 23:59", "Sunday"),
+        ("2026-11-12 12:00", "Thursday"),
+        ("2026-11-10 00:00", "Tuesday"),
+        ("2026-11-09 23:59", "2026-11-09"),
+        ("2026-11-17 08:00", "2026-11-17"),
+    ],
+)
+def test_when_it_began_is_written_as_it_is_said(at: str, words: str) -> None:
+    began, now = (
+        datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp()
+        for text in (at, "2026-11-16 10:00")
+    )
+    assert numbers.since(began, now) == words
