@@ -22,7 +22,7 @@ from tests.e2e.past import HOUR, LENGTH, Past
 
 VALIDATOR = Path(__file__).parents[2] / "build/focus-validator/bin/focus-validator"
 COLUMNS = json.loads((Path(__file__).parent / "focus-1.2.json").read_text())
-PRICES = {"currency": "EUR", "gpu_hour": {"NVIDIA H200": "3.50", "*": "1"}}
+PRICES = {"currency": "EUR", "gpu_hour": {"NVIDIA H200": "3.50", "*": "1"}, "kwh": "0.30"}
 
 pytestmark = pytest.mark.skipif(victoria.PROGRAM is None, reason="victoria-metrics is not installed")
 
@@ -41,11 +41,15 @@ def store(past: Past, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 
 @pytest.fixture
 def written(store: str, past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    return focus(store, past, tmp_path, capsys, "--charge-period=hour")
+
+
+def focus(store: str, past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     prices = tmp_path / "prices.json"
     prices.write_text(json.dumps(PRICES))
     times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (past.start, past.start + LENGTH)]
     line = [f"--prometheus.url={store}", f"--from={times[0]}", f"--to={times[1]}", f"--price={prices}"]
-    assert main(["report", *line, "-o", "focus", "--charge-period=hour"]) == 0
+    assert main(["report", *line, "-o", "focus", *more]) == 0
     return capsys.readouterr().out
 
 
@@ -84,13 +88,38 @@ def test_the_rows_add_up_to_the_price_of_the_gpus(written: str) -> None:
     }
 
 
-def test_a_row_without_hours_has_no_price_of_an_hour(written: str) -> None:
-    for row in rows_of(written):
-        if row["x_Row"] in ("unattributed", "unbooked"):
-            assert (row["ConsumedQuantity"], row["ListUnitPrice"]) == ("", "")
-        elif row["ConsumedQuantity"]:
-            paid = Decimal(row["ConsumedQuantity"]) * Decimal(row["ListUnitPrice"])
-            assert abs(paid - Decimal(row["ListCost"])) < Decimal("0.000001")
+@pytest.mark.parametrize(
+    ("basis", "unit", "own"),
+    [
+        ("held", "GPU-Hours", "x_HeldHours"),
+        ("used", "GPU-Hours", "x_BusyHours"),
+        ("greater", "GPU-Hours", ""),
+        ("energy", "kWh", "x_EnergyKwh"),
+    ],
+)
+@pytest.mark.parametrize("share", ["none", "held"])
+def test_a_quantity_is_what_the_row_is_charged_by(
+    store: str,
+    past: Past,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    basis: str,
+    unit: str,
+    own: str,
+    share: str,
+) -> None:
+    rows = rows_of(focus(store, past, tmp_path, capsys, f"--basis={basis}", f"--share={share}"))
+    priced = [row for row in rows if row["PricingQuantity"]]
+    for row in priced:
+        assert row["PricingUnit"] == row["ConsumedUnit"] == unit
+        paid = Decimal(row["PricingQuantity"]) * Decimal(row["ListUnitPrice"])
+        assert abs(paid - Decimal(row["ListCost"])) < Decimal("0.000001")
+        if own and row["x_Row"] == "group":
+            assert abs(Decimal(row["ConsumedQuantity"]) - Decimal(row[own])) < Decimal("0.000001")
+    assert {row["x_Row"] for row in priced} >= {"group"}
+    for row in rows:
+        assert row["PricingQuantity"] or not row["ListUnitPrice"]
+        assert row["PricingQuantity"] or share == "held" or not Decimal(row["ListCost"])
 
 
 def judged(page: str, folder: Path) -> str:

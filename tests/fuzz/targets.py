@@ -16,7 +16,8 @@ from podgpu.agent.playback import Playback
 from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.report.grouping import Grouping
-from podgpu.cluster.report.statement import StatementTerms, statement
+from podgpu.cluster.report.statement import statement
+from podgpu.cluster.report.sums import StatementTerms
 from podgpu.cluster.store import response
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import read_nodes

@@ -10,7 +10,7 @@ import msgspec
 
 from podgpu.cli._target.progress import show_progress
 from podgpu.cluster.report.bill import BillRequest, BillWords, fault_text, make_bill
-from podgpu.cluster.report.statement import DAY, HOUR
+from podgpu.cluster.report.sums import DAY, HOUR
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import StoreFault

@@ -11,13 +11,13 @@ import msgspec
 from podgpu import __version__
 from podgpu.errors import UserError
 from podgpu.model import ChargePeriod, Statement, StatementLine
+from podgpu.model.statement import MICROSECONDS_PER_HOUR, MILLIJOULES_PER_KWH
 from podgpu.views.format import STATEMENT_ROWS
 from podgpu.views.row_table import csv_cell
 from podgpu.views.statement import problems
 
-UNIT = "GPU-Hours"
-_HOUR = Decimal(3_600_000_000)
-_KWH = Decimal(3_600_000_000)
+_HOUR = Decimal(MICROSECONDS_PER_HOUR)
+_KWH = Decimal(MILLIJOULES_PER_KWH)
 _PRECISION = Decimal("0.000000000001")
 # Tools that know FOCUS 1.0 want these columns, of which podgpu knows nothing.
 _NOT_ABOUT_GPUS = (
@@ -51,18 +51,20 @@ def focus_rows(statement: Statement) -> Iterator[dict[str, str | None]]:
         )
     for charge_period in statement.periods:
         for line in charge_period.lines:
-            if line.cost_units or line.held_us or line.busy_us:
+            if line.cost_units or line.charged or line.held_us or line.busy_us:
                 yield _row(statement, charge_period, line)
 
 
 def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine) -> dict[str, str | None]:
     cost = Decimal(line.cost_units or 0).scaleb(-statement.digits)
-    # A row of what nobody held has no hours, and so no price of one.
-    hours = Decimal(line.held_us) / _HOUR if line.held_us else None
-    unit_price = None if hours is None else _plain(cost / hours)
+    is_energy = statement.basis == "energy"
+    unit, per_unit = ("kWh", _KWH) if is_energy else ("GPU-Hours", _HOUR)
+    # A row that pays for nothing itself has no quantity, and so no price of a unit.
+    charged = Decimal(line.charged) / per_unit if line.charged else None
+    unit_price = None if charged is None else _plain(cost / charged)
     name = "/".join(line.group.values()) if line.kind == "group" else STATEMENT_ROWS[line.kind][0]
     account = line.group.get("cluster") or "podgpu"
-    money, amount = f"{cost:f}", None if hours is None else _plain(hours)
+    money, quantity = f"{cost:f}", None if charged is None else _plain(charged)
     return {
         "BilledCost": money,
         "BillingAccountId": account,
@@ -78,8 +80,8 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "ChargePeriodEnd": _time(charge_period.end),
         "ChargePeriodStart": _time(charge_period.start),
         **dict.fromkeys(_NOT_ABOUT_GPUS),
-        "ConsumedQuantity": amount,
-        "ConsumedUnit": UNIT,
+        "ConsumedQuantity": _consumed(statement.basis, line) or quantity,
+        "ConsumedUnit": unit,
         "ContractedCost": money,
         "ContractedUnitPrice": unit_price,
         "EffectiveCost": money,
@@ -87,8 +89,8 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "ListCost": money,
         "ListUnitPrice": unit_price,
         "PricingCategory": "Standard",
-        "PricingQuantity": amount,
-        "PricingUnit": UNIT,
+        "PricingQuantity": quantity,
+        "PricingUnit": unit,
         "ProviderName": "podgpu",
         "PublisherName": "podgpu",
         "ResourceId": name,
@@ -98,7 +100,7 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "ServiceName": "GPU",
         "ServiceSubcategory": "Containers",
         "SkuId": f"gpu-{statement.basis}",
-        "SkuMeter": f"GPU time {statement.basis}",
+        "SkuMeter": "GPU energy" if is_energy else f"GPU time {statement.basis}",
         "SkuPriceId": f"gpu-{statement.basis}-{statement.currency}",
         "SubAccountId": line.group.get("namespace") or name,
         "SubAccountName": line.group.get("namespace") or name,
@@ -106,6 +108,7 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "Tags": msgspec.json.encode(line.group).decode(),
         "x_Row": line.kind,
         "x_Basis": statement.basis,
+        "x_HeldHours": None if line.held_us is None else f"{Decimal(line.held_us) / _HOUR:f}",
         "x_BusyHours": None if line.busy_us is None else f"{Decimal(line.busy_us) / _HOUR:f}",
         "x_EnergyKwh": None if line.energy_mj is None else f"{Decimal(line.energy_mj) / _KWH:f}",
         "x_Coverage": None if (ratio := statement.coverage.ratio) is None else f"{ratio:.6f}",
@@ -115,6 +118,12 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "x_Version": __version__,
         "x_InputsSha256": statement.inputs_sha256,
     }
+
+
+def _consumed(basis: str, line: StatementLine) -> str | None:
+    """What a group had of what is paid for: if several want more than the GPU's time, it pays for less than that."""
+    had = {"held": line.held_us, "used": line.busy_us}.get(basis) if line.kind == "group" else None
+    return _plain(Decimal(had) / _HOUR) if had else None
 
 
 def _description(statement: Statement, line: StatementLine, name: str) -> str:

@@ -8,7 +8,8 @@ from podgpu.cluster.report.coverage import GpuEvidence
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.growth import CardGrowth, CardPresence
 from podgpu.cluster.report.history import HistoryPart
-from podgpu.cluster.report.statement import StatementBuilder, StatementTerms
+from podgpu.cluster.report.statement import statement_of
+from podgpu.cluster.report.sums import PeriodSums, StatementTerms
 from podgpu.model import PriceChange, Prices, Statement
 
 CARD = CardKey("", "alpha", "GPU-1")
@@ -28,16 +29,16 @@ def counter(measure: Measure) -> CounterKey:
 
 def made(prices: Prices, basis: Basis = Basis.HELD) -> Statement:
     """A pod holds half of a GPU for two hours, and uses a kilowatt hour in each."""
-    builder = StatementBuilder(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", prices))
-    for slot in builder.slots:
+    sums = PeriodSums(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", prices))
+    for slot in sums.slots:
         seconds = slot[1] - slot[0]
         amounts = {Measure.HELD: round(seconds * 5e5), Measure.ENERGY: round(seconds * 1e6)}
         growth = CardGrowth(
             {counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6)
         )
-        builder.add(HistoryPart(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: growth})
-        builder.close_slot(slot)
-    return builder.statement({CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
+        sums.add(HistoryPart(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: growth})
+        sums.close_slot(slot)
+    return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 
 
 def test_each_hour_costs_what_it_cost_then() -> None:

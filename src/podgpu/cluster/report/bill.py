@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from podgpu.cluster.report.charges import Basis
 from podgpu.cluster.report.grouping import Grouping
-from podgpu.cluster.report.statement import StatementTerms, statement
+from podgpu.cluster.report.statement import statement
+from podgpu.cluster.report.sums import StatementTerms
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault

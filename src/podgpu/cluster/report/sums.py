@@ -1,0 +1,170 @@
+"""Sums of a period by row, as they grow slot by slot: what each row had, what it pays for, and what that costs."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import pairwise
+
+from msgspec import Struct, field
+
+from podgpu.cluster.report.charges import Basis, CardCounts, Group, RowKey, charges, row
+from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
+from podgpu.cluster.report.coverage import CardCoverage, Stretch
+from podgpu.cluster.report.grouping import Grouping
+from podgpu.cluster.report.growth import CardGrowth, microseconds
+from podgpu.cluster.report.history import HistoryPart
+from podgpu.cluster.report.money import digits_of
+from podgpu.cluster.report.queries import PodFacts
+from podgpu.model import Prices
+from podgpu.model.statement import MICROSECONDS_PER_HOUR, MILLIJOULES_PER_KWH
+
+HOUR, DAY = 3600.0, 86_400.0
+
+
+class StatementTerms(Struct, frozen=True):
+    """By what a statement is made: the basis, the way of sharing, prices, and the length of its charge periods."""
+
+    basis: Basis = Basis.HELD
+    share: str = "none"  # or `held`, or `even`
+    prices: Prices | None = None
+    period_seconds: float | None = None  # HOUR or DAY, if the lines of each such period are wanted too
+
+
+class RowTotals(Struct):
+    """The sums of a row, what it pays for, in microseconds or millijoules, and its cost: None if it pays for nothing.
+
+    `is_unpriced` if a part of it has no price.
+    """
+
+    sums: dict[Measure, int] = field(default_factory=dict)
+    charged: int | None = None
+    cost: Fraction | None = None
+    is_unpriced: bool = False
+    cards: set[CardKey] = field(default_factory=set)
+
+    def count(self, measure: Measure, amount: int) -> None:
+        self.sums[measure] = self.sums.get(measure, 0) + amount
+
+    def charge(self, amount: int, price: Fraction | None) -> None:
+        self.charged = (self.charged or 0) + amount
+        if price is None:
+            self.is_unpriced |= amount != 0
+        else:
+            self.cost = (self.cost or Fraction(0)) + amount * price
+
+
+Rows = dict[RowKey, RowTotals]
+
+
+class PeriodSums:
+    """A slot ends where an hour or a day does, or where prices change.
+
+    `by_period` has the rows of each charge period, and `inputs` all that was counted.
+    """
+
+    def __init__(self, period: Stretch, grouping: Grouping, terms: StatementTerms) -> None:
+        self.period = period
+        self.grouping = grouping
+        self.terms = terms
+        self.slots = tuple(_slots(period, terms))
+        self.models: dict[CardKey, str] = {}
+        self.rows: Rows = defaultdict(RowTotals)
+        self.by_period: dict[float, Rows] = defaultdict(lambda: defaultdict(RowTotals))
+        self.inputs: dict[CounterKey, int] = defaultdict(int)
+        self._pods: PodFacts = {}
+        self._open: dict[CardKey, CardCounts] = defaultdict(CardCounts)
+        self._seen_us: dict[CardKey, int] = defaultdict(int)
+
+    def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
+        self.models.update(part.models)
+        self._pods.update(part.pods)
+        for card, growth in grown.items():
+            counts = self._open[card]
+            counts.seen_us += growth.seen_us
+            for counter, amount in growth.counters.items():
+                self.inputs[counter] += amount
+                counts.add(counter, self._group(counter), amount)
+
+    def _group(self, counter: CounterKey) -> Group | None:
+        if counter.scope is not CounterScope.CONTAINER:
+            return None
+        model = self.models.get(counter.card, "")
+        return self.grouping.of(counter, model, self._pods.get(counter.pod_key, ()))
+
+    def close_slot(self, slot: Stretch) -> None:
+        """Divide what was counted in the slot among the rows."""
+        for card, counts in self._open.items():
+            self._seen_us[card] += counts.seen_us
+            price = self._price(self.models.get(card, ""), slot[0])
+            paid = charges(counts, self.terms.basis)
+            for rows in self._rows_of(slot[0]):
+                _count(rows, card, counts)
+                for key, amount in paid.items():
+                    rows[key].charge(amount, price)
+        self._open.clear()
+
+    def add_unseen(self, card: CardKey, model: str, own: CardCoverage) -> None:
+        """Add what was not seen, and the moments at the edges of the period that no scrape lies in."""
+        start, end = self.period
+        edge_us = own.seen_us - self._seen_us[card]
+        for begins, ends in own.unseen:
+            for slot in self.slots:
+                within = max(begins, slot[0]), min(ends, slot[1])
+                if within[0] < within[1]:
+                    amount = microseconds(within[1]) - microseconds(within[0])
+                    self._add_time(card, model, "unseen", slot[0], amount)
+        if edge_us > 0:
+            self._add_time(card, model, "free", max(start, end - 0.001), edge_us)
+
+    def _add_time(self, card: CardKey, model: str, kind: str, at: float, amount: int) -> None:
+        paid = 0 if self.terms.basis is Basis.ENERGY else amount
+        for rows in self._rows_of(at):
+            rows[row(kind)].count(Measure.HELD, amount)
+            rows[row(kind)].cards.add(card)
+            rows[row(kind)].charge(paid, self._price(model, at))
+
+    def _rows_of(self, at: float) -> list[Rows]:
+        length = self.terms.period_seconds
+        return [self.rows, self.by_period[at // length * length]] if length else [self.rows]
+
+    def _price(self, model: str, at: float) -> Fraction | None:
+        """Return the price of a microsecond, or of a millijoule, in smallest units of the currency."""
+        prices = self.terms.prices
+        if prices is None:
+            return None
+        now = prices.at(at)
+        is_energy = self.terms.basis is Basis.ENERGY
+        price = now.kwh if is_energy else now.of(model)
+        if price is None:
+            return None
+        unit = MILLIJOULES_PER_KWH if is_energy else MICROSECONDS_PER_HOUR
+        smallest: int = 10 ** digits_of(prices.currency)
+        return Fraction(str(price)) * smallest / unit
+
+
+def _slots(period: Stretch, terms: StatementTerms) -> Iterator[Stretch]:
+    start, end = period
+    length = HOUR if terms.basis is Basis.GREATER else terms.period_seconds
+    edges = {start, end, *(terms.prices.changed_at if terms.prices else ())}
+    if length:
+        edges.update(at * length for at in range(int(start // length), int(end // length) + 1))
+    return pairwise(sorted(at for at in edges if start <= at <= end))
+
+
+def _count(rows: Rows, card: CardKey, counts: CardCounts) -> None:
+    """Add the sums of a card to its rows, whatever is paid for."""
+    for (_, group), own in counts.containers.items():
+        if group is not None:
+            totals = rows["group", group]
+            totals.cards.add(card)
+            for measure, amount in own.items():
+                totals.count(measure, amount)
+    for (scope, measure), amount in counts.others.items():
+        if scope is CounterScope.UNATTRIBUTED:
+            rows[row("unattributed")].count(measure, amount)
+    for measure in (Measure.BUSY, Measure.ENERGY):
+        missing = counts.unbooked(measure)
+        if missing is not None:
+            rows[row("unbooked")].count(measure, missing)
+    free = max(counts.seen_us - counts.booked(Measure.HELD), 0)
+    rows[row("free")].count(Measure.HELD, free)
