@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 # Among them: agents off, a GPU moved, the store away at the end, a GPU lost, a node without an agent; an agent that is
 # installed late, and whose only GPU is lost later.
-SEEDS = (1, 8, 10, 11, 14, 30, 34)
+SEEDS = (1, 8, 10, 11, 14, 30, 34, 67)
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -58,13 +58,9 @@ def focus_rows(statement: Statement) -> Iterator[dict[str, str | None]]:
 def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine) -> dict[str, str | None]:
     cost = Decimal(line.cost_units or 0).scaleb(-statement.digits)
     is_energy = statement.basis == "energy"
-    unit, per_unit = ("kWh", _KWH) if is_energy else ("GPU-Hours", _HOUR)
-    # A row that pays for nothing itself has no quantity, and so no price of a unit.
-    charged = Decimal(line.charged) / per_unit if line.charged else None
-    unit_price = None if charged is None else _plain(cost / charged)
     name = "/".join(line.group.values()) if line.kind == "group" else STATEMENT_ROWS[line.kind][0]
     account = line.group.get("cluster") or "podgpu"
-    money, quantity = f"{cost:f}", None if charged is None else _plain(charged)
+    money = f"{cost:f}"
     return {
         "BilledCost": money,
         "BillingAccountId": account,
@@ -80,17 +76,12 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "ChargePeriodEnd": _time(charge_period.end),
         "ChargePeriodStart": _time(charge_period.start),
         **dict.fromkeys(_NOT_ABOUT_GPUS),
-        "ConsumedQuantity": _consumed(statement.basis, line) or quantity,
-        "ConsumedUnit": unit,
         "ContractedCost": money,
-        "ContractedUnitPrice": unit_price,
         "EffectiveCost": money,
         "InvoiceIssuerName": "podgpu",
         "ListCost": money,
-        "ListUnitPrice": unit_price,
         "PricingCategory": "Standard",
-        "PricingQuantity": quantity,
-        "PricingUnit": unit,
+        **_quantities(line, cost, statement.basis),
         "ProviderName": "podgpu",
         "PublisherName": "podgpu",
         "ResourceId": name,
@@ -120,10 +111,22 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
     }
 
 
-def _consumed(basis: str, line: StatementLine) -> str | None:
-    """What a group had of what is paid for: if several want more than the GPU's time, it pays for less than that."""
+def _quantities(line: StatementLine, cost: Decimal, basis: str) -> dict[str, str | None]:
+    """Say by what the row is charged. One that pays for nothing itself has no quantity, and so no price of a unit."""
+    unit, per_unit = ("kWh", _KWH) if basis == "energy" else ("GPU-Hours", _HOUR)
+    charged = Decimal(line.charged) / per_unit if line.charged else None
+    # If several want more than the GPU's time, each pays for less than it had.
     had = {"held": line.held_us, "used": line.busy_us}.get(basis) if line.kind == "group" else None
-    return _plain(Decimal(had) / _HOUR) if had else None
+    consumed = Decimal(had) / per_unit if had else charged
+    price = cost / charged if charged else None
+    return {
+        "ConsumedQuantity": _plain(consumed),
+        "ConsumedUnit": unit,
+        "ContractedUnitPrice": _plain(price),
+        "ListUnitPrice": _plain(price),
+        "PricingQuantity": _plain(charged),
+        "PricingUnit": unit,
+    }
 
 
 def _description(statement: Statement, line: StatementLine, name: str) -> str:
@@ -132,8 +135,8 @@ def _description(statement: Statement, line: StatementLine, name: str) -> str:
     return f"{name}: {STATEMENT_ROWS[line.kind][1]}"
 
 
-def _plain(number: Decimal) -> str:
-    return f"{number.quantize(_PRECISION).normalize():f}"
+def _plain(number: Decimal | None) -> str | None:
+    return None if number is None else f"{number.quantize(_PRECISION).normalize():f}"
 
 
 def _time(at: float) -> str:

@@ -6,6 +6,7 @@ samples themselves are fetched.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
@@ -47,7 +48,6 @@ NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
 # So many scrapes of nodes are rather fetched than looked at more closely.
 SCRAPES_TO_FETCH = 2_000
 USUAL_INTERVAL = 30.0  # between two scrapes, where it is not known
-LONGER = 1.25
 _INFO = "podgpu_gpu_info"
 _RECENT = range_of(RECENT_SECONDS)
 
@@ -100,7 +100,9 @@ class CounterHistory:
         self._longest = longest
         # Those that were there at the end of what was read of their node, and the counters that they had as cards.
         self._alive: dict[CardKey, set[CounterKey]] = {}
-        self._interval = 0.0  # between two scrapes, in seconds, as far as is known; 0 if it is not
+        # The seconds between two scrapes: of the cards of which samples were read, and of the others.
+        self._intervals: dict[CardKey, float] = {}
+        self._usual_interval = USUAL_INTERVAL
 
     async def before(self, start: float) -> dict[CounterKey, int]:
         """Return the counters' last values at the start of the period."""
@@ -131,10 +133,13 @@ class CounterHistory:
         if nodes:
             info = self._store.select(_INFO, any_of("node", nodes))
             samples = await self._store.series(f"{info}{range_of(LOOKBACK_SECONDS)}", start)
-            self._take_intervals([at for at, _ in series.samples] for series in samples)
+            for series in samples:
+                if card := card_of(series.labels):
+                    self._take_interval(card, [at for at, _ in series.samples])
+            self._usual_interval = min(self._intervals.values(), default=USUAL_INTERVAL)
 
     async def read(self, start: float, end: float) -> AsyncIterator[HistoryPart]:
-        longest = self._longest or max(DAY_SECONDS, SCRAPES_OF_A_WINDOW * (self._interval or USUAL_INTERVAL))
+        longest = self._longest or max(DAY_SECONDS, SCRAPES_OF_A_WINDOW * self._usual_interval)
         for window in TimeWindow(start, end).parts(longest):
             async for part in self._window(window, ()):
                 yield part
@@ -166,7 +171,7 @@ class CounterHistory:
         """
         is_finest = window.is_at_most(FINE_SECONDS)
         by_parts = set() if is_finest else summary.mixed
-        scrapes = window.seconds / (self._interval or USUAL_INTERVAL)
+        scrapes = window.seconds / self._usual_interval
         if not is_finest and len(summary.unsteady - by_parts) * scrapes > SCRAPES_TO_FETCH:
             by_parts = summary.unsteady
         for some in _batches(sorted(by_parts), NODES_IN_A_QUESTION):
@@ -196,7 +201,9 @@ class CounterHistory:
         self, window: TimeWindow, nodes: Sequence[str], summary: _WindowSummary
     ) -> HistoryPart:
         samples = await self._queries.samples(window, nodes)
-        self._take_intervals([at for at, _ in own_samples] for own_samples in samples.values())
+        for counter, own_samples in samples.items():
+            if counter.scope is CounterScope.BOOKED:
+                self._take_interval(counter.card, [at for at, _ in own_samples])
         self._update_alive(summary, nodes)
         ended = [counter for counter in summary.ended if counter.card.node in nodes]
         return HistoryPart(window.end, samples, summary.models, summary.pods, {}, ended)
@@ -221,11 +228,16 @@ class CounterHistory:
             self._store.points(f"count_over_time({info}{within})", end),
             self._queries.pods(window, chosen),
         )
-        alive, counts = _by_card(there), _by_card(seen)
+        alive = {card: point.value for card, point in _by_card(there)}
+        counts = Counter[CardKey]()
+        for card, point in _by_card(seen):
+            counts[card] += int(point.value)
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
-        sparse = _sparse(counts, longer.seconds, self._interval_within(longer.seconds, counts))
+        sparse = {card.node for card, count in counts.items() if self._is_sparse(card, count, longer.seconds)}
         unsteady = {counter.card.node for counter, _ in fallen} | sparse | mixed
-        unsteady |= _divided(counter for counter, _ in (*recent, *ended)) | _divided(_cards(seen))
+        unsteady |= _divided(counter for counter, _ in (*recent, *ended)) | _divided(
+            card for card, _ in _by_card(seen)
+        )
         unsteady |= {counter.card.node for counter, _ in (*recent, *ended) if counter.card not in alive}
         before = {card: own for card, own in self._alive.items() if not nodes or card.node in nodes}
         now = _device_counters(alive, recent)
@@ -237,26 +249,15 @@ class CounterHistory:
         gone = [counter for counter, _ in ended if counter not in values and counter.card in alive]
         return _WindowSummary(last, gone, alive, now, intervals, _models(seen), pods, unsteady, mixed)
 
-    def _interval_within(self, seconds: float, counts: Mapping[CardKey, float]) -> float:
-        """Return the seconds between two scrapes.
+    def _take_interval(self, card: CardKey, scrapes: Sequence[float]) -> None:
+        """Only the times of samples show the interval itself: a card that came late has few in its window."""
+        if len(scrapes) > 2:
+            self._intervals[card] = median(later - earlier for earlier, later in pairwise(scrapes))
 
-        If all cards have fewer scrapes than before, they were missed; if that goes on, the interval has become longer.
-        """
-        if not (most := max(counts.values(), default=0)):
-            return self._interval
-        found = seconds / most
-        expected = min(found, self._interval or found)
-        self._interval = min(found, expected * LONGER)
-        return expected
-
-    def _take_intervals(self, scrapes: Iterable[Sequence[float]]) -> None:
-        """A card that came late has few scrapes in its window: only the times of samples show the interval itself."""
-        found = [
-            median(later - earlier for earlier, later in pairwise(times))
-            for times in scrapes
-            if len(times) > 2
-        ]
-        self._interval = min([*found, *([self._interval] if self._interval else [])], default=0.0)
+    def _is_sparse(self, card: CardKey, count: float, seconds: float) -> bool:
+        """Whether a card was scraped too seldom, by more than an update of its agent takes."""
+        interval = self._intervals.get(card, self._usual_interval)
+        return seconds - count * interval > longest_pause(interval)
 
     def _update_alive(self, summary: _WindowSummary, nodes: Collection[str]) -> None:
         self._alive = {card: own for card, own in self._alive.items() if card.node not in nodes}
@@ -273,16 +274,12 @@ def _restarts_by_itself(family: CounterFamily) -> bool:
     return family.scope is not CounterScope.UNATTRIBUTED and not is_bound
 
 
+def _by_card(points: Iterable[Point]) -> Iterator[tuple[CardKey, Point]]:
+    return ((card, point) for point in points if (card := card_of(point.labels)))
+
+
 def _models(points: Iterable[Point]) -> dict[CardKey, str]:
-    return {card: point.labels.get("model", "") for point in points if (card := card_of(point.labels))}
-
-
-def _by_card(points: Iterable[Point]) -> dict[CardKey, float]:
-    return {card: point.value for point in points if (card := card_of(point.labels))}
-
-
-def _cards(points: Iterable[Point]) -> list[CardKey]:
-    return [card for point in points if (card := card_of(point.labels))]
+    return {card: point.labels.get("model", "") for card, point in _by_card(points)}
 
 
 def _device_counters(
@@ -294,17 +291,6 @@ def _device_counters(
         if counter.scope is not CounterScope.CONTAINER and counter.card in found:
             found[counter.card].add(counter)
     return found
-
-
-def _sparse(counts: Mapping[CardKey, float], seconds: float, interval: float) -> set[str]:
-    """Return nodes with a card that was scraped too seldom, by more than an update of its agent takes.
-
-    That may be all of them: if the store itself was away, or if there is only one card, and it was.
-    """
-    expected = seconds / interval if interval else 0
-    return {
-        card.node for card, count in counts.items() if (expected - count) * interval > longest_pause(interval)
-    }
 
 
 def _divided(found: Iterable[CounterKey] | Iterable[CardKey]) -> set[str]:
