@@ -15,6 +15,7 @@ from podgpu.cli._idle_table import idle_table
 from podgpu.cli._output import print_sentences, print_table
 from podgpu.cli._top.keys import VIEWS, TopState, press
 from podgpu.cli._top.layout import render
+from podgpu.cli._top.meters import meters
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli.top import print_rows
 from podgpu.doctor import Machine, examine, rendering
@@ -66,6 +67,7 @@ def all_of(cluster: Cluster) -> dict[str, Facts]:
         "idle": idle(cluster),
         "inspect": inspect(cluster),
         "top header": top_header(cluster),
+        "top meters": top_meters(cluster),
         "top problems": top_problems(cluster),
         **{f"top {view}": top(cluster, view) for view in VIEWS},
         **{f"rows by {by}": of_rows(cluster, by) for by in json.ROW_KINDS},
@@ -248,8 +250,14 @@ def top_header(cluster: Cluster) -> Facts:
     return {name: value for name, value in facts.items() if name != BUSY or (sums and not sums.unknown_busy)}
 
 
+def top_meters(cluster: Cluster) -> Facts:
+    """Of one node, there is a meter for each GPU."""
+    shown = meters(TopRows(cluster, EVERYTHING), WIDTH, 400)
+    return {GPUS: str(len(shown.zones))} if len(cluster.nodes) == 1 else {}
+
+
 def top_problems(cluster: Cluster) -> Facts:
-    shown = render(TopRows(cluster, EVERYTHING), press(TopState(), "w", 10), WIDTH, 400).lines[3:]
+    shown = render(TopRows(cluster, EVERYTHING), press(TopState(), "w", 10), WIDTH, 400).lines[1:]
     lines = ["".join(part for part, _ in line) for line in shown]
     found: list[str] = []
     for line in lines:

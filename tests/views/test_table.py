@@ -21,7 +21,7 @@ def test_everybody_on_a_card_stands_below_it() -> None:
     assert names[2:10] == [
         "0  H200  56 °C",
         "ml/llama-0/server",
-        "team-b/no…7k/jupyter",
+        "team-b/n…x7k/jupyter",
         "idle",
         "overhead",
         "host processes (1)",

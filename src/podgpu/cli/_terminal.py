@@ -21,8 +21,13 @@ def columns() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else NO_LIMIT
 
 
+def can_draw() -> bool:
+    """Whether the output is a terminal that understands more than text."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def has_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return can_draw() and not os.environ.get("NO_COLOR")
 
 
 def add_watch(parser: ArgumentParser) -> None:

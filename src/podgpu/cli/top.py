@@ -8,6 +8,7 @@ from podgpu.config import Config
 from podgpu.insight.selection import PodSelection
 
 if TYPE_CHECKING:
+    from podgpu.cli._top.kubectl import Kubectl
     from podgpu.model import Cluster
 
 HELP = "Watch who uses the GPUs of a node or a cluster."
@@ -36,22 +37,26 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(config: Config, arguments: Namespace) -> int:
     from podgpu.cli._output import selection
+    from podgpu.cli._top.kubectl import Kubectl
 
     chosen = selection(arguments)
+    kubectl = Kubectl(str(config.kube_kubeconfig or ""), config.kube_context or "")
     with open_target(config) as target, suppress(KeyboardInterrupt):  # one way to leave it
-        _show(target, chosen, arguments)
+        _show(target, chosen, kubectl, arguments)
     return 0
 
 
-def _show(target: Target, chosen: PodSelection, arguments: Namespace) -> None:
-    is_live = sys.stdin.isatty() and sys.stdout.isatty() and arguments.output == "table"
+def _show(target: Target, chosen: PodSelection, kubectl: "Kubectl", arguments: Namespace) -> None:
+    from podgpu.cli._terminal import can_draw
+
+    is_live = sys.stdin.isatty() and can_draw() and arguments.output == "table"
     if is_live and not arguments.once and not arguments.watch:
         from podgpu.cli._top.keys import TopState
-        from podgpu.cli._top.live import live
+        from podgpu.cli._top.live import Controls, live
         from podgpu.cli._top.screen import opened
 
         with opened() as screen:
-            live(screen, target, chosen, TopState(view=arguments.view))
+            live(Controls(screen, target, kubectl), chosen, TopState(view=arguments.view))
     else:
         from functools import partial
 

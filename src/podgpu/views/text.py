@@ -54,8 +54,8 @@ def shortened(name: str, width: int) -> str:
 
 
 def _cut(name: str, width: int) -> str:
-    """Keep the beginning, and the last characters, which distinguish a pod from its neighbours."""
-    tail = min((width - 1) // 2, TAIL)
+    """Keep the last characters, which distinguish a pod from its neighbours, and of the beginning what fits."""
+    tail = min(width - 2, TAIL)
     return f"{name[: width - 1 - tail]}…{name[-tail:]}" if tail > 0 else name[:width]
 
 

@@ -36,6 +36,15 @@ class Pane:
         for key in keys:
             self.run("send-keys", *([KEYS[key]] if key in KEYS else ["-l", key]))
 
+    def click(self, row: int, column: int) -> None:
+        """Press and release the first button on a cell, as a terminal reports it."""
+        for end in "Mm":
+            self.run("send-keys", "-l", f"\x1b[<0;{column + 1};{row + 1}{end}")
+
+    @property
+    def mouse_is_on(self) -> bool:
+        return self.run("display-message", "-p", "#{mouse_standard_flag}#{mouse_sgr_flag}").strip() == "11"
+
     def shows(self, good: str | Callable[[list[str]], bool]) -> list[str]:
         """Wait until the screen has the words, or is as it should be. Return its lines."""
         until = time.monotonic() + PATIENCE
@@ -52,7 +61,22 @@ def pane(folder: Path, width: int, height: int, *arguments: str, environment: st
     """Run a command of podgpu. After its end the screen shows its exit code."""
     opened = Pane(folder / f"tmux-{width}")
     command = f"{environment} {sys.executable} -m podgpu {' '.join(arguments)}; echo code $?; exec cat"
-    opened.run("new-session", "-d", "-x", str(width), "-y", str(height), f"exec sh -c '{command}'")
+    opened.run(
+        "start-server",
+        ";",
+        "set",
+        "-g",
+        "set-clipboard",
+        "on",
+        ";",
+        "new-session",
+        "-d",
+        "-x",
+        str(width),
+        "-y",
+        str(height),
+        f"exec sh -c '{command}'",
+    )
     try:
         yield opened
     finally:

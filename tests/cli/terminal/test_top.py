@@ -1,8 +1,13 @@
 """`podgpu top` in a real terminal, against a real demo agent, with real keys."""
 
+import json
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -10,6 +15,7 @@ from podgpu.cli.main import main
 from podgpu.model import of_one
 from podgpu.sources.replay.recording import MAGIC, frame
 from podgpu.views.cluster.json import encode
+from podgpu.views.json import encode as encode_node
 from tests.cli.terminal.pane import Pane, needs_tmux, pane
 from tests.e2e.rig import demo
 from tests.views.quirks import SNAPSHOT
@@ -27,16 +33,32 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield here.urls["native"]
 
 
+def heading(lines: list[str]) -> str:
+    return next((line for line in lines if "▼" in line or "▲" in line), "")
+
+
+def is_whole(lines: list[str]) -> bool:
+    """Whether all of the screen has been drawn, down to its last line."""
+    return lines[-1:] != [] and lines[-1].startswith("? help") and BUSIEST in "\n".join(lines)
+
+
 def rows(lines: list[str]) -> list[str]:
-    return [line for line in lines[4:-1] if line]
+    below = lines.index(heading(lines)) + 1 if heading(lines) else len(lines)
+    return [line for line in lines[below:-1] if line]
 
 
 def test_80_columns_have_the_pods_and_all_keys_work(url: str, tmp_path: Path) -> None:
     with pane(tmp_path, 80, 24, "top", f"--url={url}") as terminal:
-        lines = terminal.shows(BUSIEST)
+        lines = terminal.shows(is_whole)
         assert " DEMO  gpu-1 " in lines[1] and "8 GPUs" in lines[1] and "idle" in lines[1]
-        assert lines[3].split() == ["NAMESPACE/POD", "GPU", "USE▼", "MEM", "GiB", "STATE"]
-        assert all(name in terminal.text for name in ("lab/notebook-5", "speech/asr-2", "idle"))
+        assert heading(lines).split() == ["NAMESPACE/POD", "GPU", "USE▼", "MEM", "GiB", "STATE"]
+        meters = [line.split()[0] for line in lines[2:7]], [line[40:].split()[0] for line in lines[2:7]]
+        assert meters == (["GPU", "0", "1", "2", "3"], ["GPU", "4", "5", "6", "7"])
+        terminal.press("m")
+        names = ("lab/notebook-5", "speech/asr-2", "idle", "? help")
+        lines = terminal.shows(
+            lambda lines: lines[2].startswith(" 1 Pods") and all(name in "\n".join(lines) for name in names)
+        )
         assert max(map(len, lines)) <= 80
 
         look_at_every_view(terminal)
@@ -62,7 +84,7 @@ def filter_sort_and_open(terminal: Pane) -> None:
         "lab/notebook-1",
         "lab/notebook-2",
     ]
-    assert "jupyter" in terminal.text and "filter notebook" in lines[2]
+    assert "jupyter" in terminal.text and "filter notebook" in lines[2]  # below what is wrong and the sums
     terminal.press("escape", "i")
     lines = terminal.shows("idle only")
     assert all("idle" in row or "quiet" in row for row in rows(lines) if row[0] != " ")
@@ -70,7 +92,7 @@ def filter_sort_and_open(terminal: Pane) -> None:
 
 def ask_for_help_and_quit(terminal: Pane) -> None:
     terminal.press("?")
-    terminal.shows("sort by the next")
+    terminal.shows("kubectl logs, describe, exec")
     terminal.press("?", "space")
     paused = terminal.shows("PAUSED")
     assert terminal.lines[0] == paused[0]
@@ -81,12 +103,13 @@ def ask_for_help_and_quit(terminal: Pane) -> None:
 
 def test_200_columns_have_more_and_a_smaller_window_less(url: str, tmp_path: Path) -> None:
     with pane(tmp_path, 200, 40, "top", f"--url={url}", environment="NO_COLOR=1") as terminal:
-        lines = terminal.shows(lambda lines: len(lines) == 40 and "POWER" in lines[3])
-        assert lines[3].split() == [
+        lines = terminal.shows(lambda lines: len(lines) == 40 and "POWER" in heading(lines))
+        assert heading(lines).split() == [
             "NAMESPACE/POD",
             "GPU",
             "HELD",
             "USE▼",
+            "TREND",
             "MEM",
             "GiB",
             "OF",
@@ -94,10 +117,10 @@ def test_200_columns_have_more_and_a_smaller_window_less(url: str, tmp_path: Pat
             "POWER",
             "STATE",
         ]
-        assert not re.search(r"\x1b\[(?:\d+;)*[34][0-7]m", terminal.run("capture-pane", "-p", "-e"))
+        assert not re.search(r"\x1b\[(?:\d+;)*[34][0-8][m;]", terminal.run("capture-pane", "-p", "-e"))
         terminal.run("resize-window", "-x", "60", "-y", "12")
-        lines = terminal.shows(lambda lines: len(lines) == 12 and lines[3].rstrip().endswith("STATE"))
-        assert "USE▼" in lines[3] and "POWER" not in lines[3] and max(map(len, lines)) <= 60
+        lines = terminal.shows(lambda lines: len(lines) == 12 and heading(lines).rstrip().endswith("STATE"))
+        assert "USE▼" in heading(lines) and "POWER" not in heading(lines) and max(map(len, lines)) <= 60
 
 
 def test_a_signal_leaves_the_terminal_as_it_was(url: str, tmp_path: Path) -> None:
@@ -137,3 +160,111 @@ def test_without_a_terminal_the_rows_are_printed_once(url: str, capfd: pytest.Ca
         "STATE",
     ]
     assert {line.split()[0] for line in out.splitlines()[1:]} >= {"research", "lab", "speech"}
+
+
+def test_a_dumb_terminal_gets_the_rows_once(url: str, tmp_path: Path) -> None:
+    with pane(tmp_path, 80, 40, "top", f"--url={url}", environment="TERM=dumb") as terminal:
+        lines = terminal.shows("code 0")
+        assert lines[0].split()[0] == "NAMESPACE/POD" and BUSIEST in terminal.text
+        assert "\x1b[" not in terminal.run("capture-pane", "-p", "-e")
+
+
+def test_the_mouse_sorts_chooses_opens_and_turns_to_a_gpu(url: str, tmp_path: Path) -> None:
+    with pane(tmp_path, 80, 24, "top", f"--url={url}") as terminal:
+        lines = terminal.shows(is_whole)
+        head = lines.index(heading(lines))
+        terminal.shows(lambda _: terminal.mouse_is_on)
+        terminal.click(head, 3)
+        lines = terminal.shows("NAMESPACE/POD▲")
+        chosen = lines[head + 3].split()[0]
+        terminal.click(head + 3, 3)
+        terminal.click(head + 3, 3)
+        assert chosen.partition("…")[0] in terminal.shows("claim")[head + 3]
+        terminal.click(head - 1, lines[head - 1].index("5 Nodes"))
+        terminal.shows("NODE▲")
+        terminal.click(5, 3)
+        lines = terminal.shows(lambda lines: "NODE GPU" in heading(lines) and "chat" in "\n".join(lines))
+        terminal.press("y")
+        terminal.shows("copied GPU-")
+        assert terminal.run("show-buffer").startswith("GPU-")
+        terminal.press("q")
+        terminal.shows("code 0")
+        assert not terminal.mouse_is_on
+
+
+def test_an_agent_that_is_gone_dims_the_rows_and_says_since_when(tmp_path: Path) -> None:
+    with ExitStack() as agent:
+        url = agent.enter_context(served(encode_node(SNAPSHOT)))
+        with pane(tmp_path, 80, 24, "top", f"--url={url}") as terminal:
+            terminal.shows(lambda lines: "ml/llama-0" in "\n".join(lines) and lines[-1].startswith("? help"))
+            assert colours_of_rows(terminal)
+            agent.close()
+            terminal.shows(lambda lines: lines[0].startswith(f"! {url}") and "cut off since" in lines[0])
+            terminal.shows(lambda lines: "ml/llama-0" in "\n".join(lines) and not colours_of_rows(terminal))
+
+
+@contextmanager
+def served(document: bytes) -> Iterator[str]:
+    """An agent that has just this."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/api/v1/snapshot" else 404)
+            self.send_header("Content-Length", str(len(document)))
+            self.end_headers()
+            self.wfile.write(document)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def colours_of_rows(terminal: Pane) -> list[str]:
+    below = terminal.run("capture-pane", "-p", "-e").partition("STATE")[2]
+    return re.findall(r"\x1b\[(?:\d+;)*3(?:[1-6]|8;5;\d+)m", below)
+
+
+KUBECTL = """#!/bin/sh
+case "$*" in *" get pod "*) /bin/cat "$0.uid" ;; *) echo "called $*" ;; esac
+"""
+
+
+def test_kubectl_is_called_for_the_chosen_pod_and_for_no_namesake(url: str, tmp_path: Path) -> None:
+    kubectl = tmp_path / "bin" / "kubectl"
+    kubectl.parent.mkdir()
+    path = f"PATH={kubectl.parent}"
+    with pane(tmp_path, 120, 30, "top", f"--url={url}", "--context=lab", environment=path) as terminal:
+        terminal.shows(is_whole)
+        terminal.press("/", "chat", "enter")
+        terminal.shows(lambda lines: len(rows(lines)) == 1)
+        terminal.press("l")
+        terminal.shows("kubectl is not installed here")
+        terminal.press("enter")
+        terminal.shows(lambda lines: len(rows(lines)) == 1)
+        kubectl.write_text(KUBECTL)
+        kubectl.chmod(0o755)
+        Path(f"{kubectl}.uid").write_text("of another pod")
+        terminal.press("e")
+        terminal.shows("is another pod (its UID differs); choose the cluster with --context.")
+        terminal.press("enter")
+        terminal.shows(lambda lines: len(rows(lines)) == 1)
+        Path(f"{kubectl}.uid").write_text(pod_uid(url, "chat"))
+        for key, words in (("l", "logs chat"), ("d", "describe pod chat"), ("e", "exec chat")):
+            terminal.press(key)
+            terminal.shows(f"called --context=lab --namespace=assist {words}")
+            terminal.shows("Enter goes back")
+            terminal.press("enter")
+            terminal.shows(lambda lines: len(rows(lines)) == 1)
+        terminal.press("2", "l")
+        terminal.shows("press 1, then choose one")
+
+
+def pod_uid(url: str, name: str) -> str:
+    with urlopen(f"{url}/api/v1/snapshot", timeout=60) as answer:
+        pods = json.load(answer)["pods"]
+    return next(str(pod["uid"]) for pod in pods if pod["name"].startswith(name))

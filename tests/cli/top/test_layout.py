@@ -1,15 +1,18 @@
 """The screen of `podgpu top` as lines."""
 
 import time
+from dataclasses import replace as replace_state
 from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
 
+from podgpu.cli._top.columns import COLUMNS
 from podgpu.cli._top.keys import VIEWS, TopState, press
 from podgpu.cli._top.layout import render
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import Line, bar, width_of
+from podgpu.cli._top.zones import Click
 from podgpu.insight import reconclude
 from podgpu.insight.rows import SummaryItem
 from podgpu.insight.selection import EVERYTHING
@@ -67,6 +70,7 @@ def test_a_view_that_is_cut_off_says_so_before_all_else() -> None:
     cut_off = reconclude(replace(CLUSTER, parts=(PartStatus(name="view", up=False, fault=fault),)), SETTINGS)
     lines = as_text(render(TopRows(cut_off, EVERYTHING), TopState(), 80, 20).lines)
     assert lines[0].startswith("! http://gpu-1 refuses the connection")
+    assert "cut off since 08:53:20 UTC" in lines[0]
     assert any("llama-0" in line for line in lines)
 
 
@@ -79,8 +83,8 @@ def test_a_pending_pod_has_a_row_without_numbers_and_says_what_it_asks_for() -> 
     state = TopState(words="waits")
     entry = ROWS.shown(state)[0]
     lines = screen(TopState(words="waits", opened=frozenset({("pods", entry.key)})))
-    assert lines[4].split()[0] == "ml/waits" and lines[4].split()[-1] == "pending"
-    assert lines[5].strip() == "4 nvidia.com/gpu"
+    at = next(number for number, line in enumerate(lines) if line.startswith("ml/waits"))
+    assert lines[at].split()[-1] == "pending" and lines[at + 1].strip() == "4 nvidia.com/gpu"
 
 
 def test_rows_are_sorted_by_any_column_and_the_unknown_is_last() -> None:
@@ -127,5 +131,40 @@ def test_10_000_pods_scroll_without_a_pause() -> None:
 
 def seconds(rows: TopRows, state: TopState) -> float:
     begun = time.perf_counter()
-    assert render(rows, state, 200, 50).line == state.line
+    assert render(rows, state, 200, 50).cursor == state.line
     return time.perf_counter() - begun
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_the_column_that_sorts_keeps_its_place_and_its_arrow(view: str, width: int) -> None:
+    state = TopState(view=view)
+    for _ in COLUMNS[view]:
+        state = press(state, "s", 10)
+        assert sum("▼" in line or "▲" in line for line in screen(state, width)) == 1
+
+
+def test_60_columns_keep_the_end_of_a_name() -> None:
+    shown = "\n".join(screen(TopState(), 60))
+    assert "-x2x7k" in shown and "-qqqqq" in shown
+
+
+def test_the_cursor_stays_on_its_row_when_others_move() -> None:
+    first = render(ROWS, TopState(line=2), 120, 40)
+    state = TopState(line=2, follows=first.place, sorts={**TopState().sorts, "pods": "NAMESPACE/POD"})
+    for turned in (state, press(state, "r", 10)):
+        again = render(ROWS, replace_state(turned, follows=first.place), 120, 40)
+        assert again.entry is not None and first.entry is not None and again.entry.key == first.entry.key
+
+
+def test_several_nodes_have_a_cell_for_each_gpu_and_many_one_for_each_node() -> None:
+    line = next(line for line in screen(TopState()) if line.startswith(SNAPSHOT.node))
+    assert len(line.split()[1]) == len(SNAPSHOT.cards) and "✗" in line and "silent" in line
+    many = tuple(replace(SILENT, name=f"node-{number}") for number in range(300))
+    rows = TopRows(reconclude(replace(CLUSTER, nodes=(NODE, *many)), SETTINGS), EVERYTHING)
+    shown = render(rows, TopState(), 120, 40)
+    lines = as_text(shown.lines)
+    at = next(number for number, line in enumerate(lines) if line.startswith("a cell is a node"))
+    assert [len(line) for line in lines[at + 1 : at + 4]] == [120, 120, 61]
+    (zone,) = [zone for zone in shown.zones if zone.has(Click(0, at + 1))]
+    assert zone.change(TopState(), 10).view == "nodes"

@@ -20,8 +20,13 @@ class TopState:
     typing: bool = False
     only_idle: bool = False
     line: int = 0
+    follows: tuple[str, int] | None = (
+        None  # the row and the line of it where the cursor stays, wherever it moves
+    )
     opened: frozenset[tuple[str, str]] = frozenset()
     paused: bool = False
+    has_meters: bool = True  # whether GPUs stand above the rows
+    message: str = ""  # what the last key did, until the next
     overlay: str = ""  # shown instead of the rows: HELP or WRONG
     quits: bool = False
 
@@ -31,6 +36,7 @@ Change = Callable[[TopState, int], TopState]
 
 def press(state: TopState, key: str, page: int) -> TopState:
     """Return the state after a key. `page` is how many lines the screen shows."""
+    state = replace(state, message="", follows=None)
     if state.typing:
         return _type(state, key)
     change = _KEYS.get(key)
@@ -48,7 +54,7 @@ def _type(state: TopState, key: str) -> TopState:
     return replace(state, words=state.words + key, line=0) if len(key) == 1 and key.isprintable() else state
 
 
-def _view(view: str) -> Change:
+def choose_view(view: str) -> Change:
     return lambda state, _: replace(state, view=view, line=0, overlay="")
 
 
@@ -73,6 +79,17 @@ def _sort(by: int) -> Change:
     return sorted_by
 
 
+def sort_by(title: str) -> Change:
+    """Sort by a column, or the other way round if that is the case already."""
+
+    def chosen(state: TopState, _: int) -> TopState:
+        is_same = state.sorts[state.view] == title
+        turned = state.reversed_views ^ {state.view} if is_same else state.reversed_views - {state.view}
+        return replace(state, sorts={**state.sorts, state.view: title}, reversed_views=turned, line=0)
+
+    return chosen
+
+
 def _move(lines: int) -> Change:
     return lambda state, _: replace(state, line=max(state.line + lines, 0))
 
@@ -88,6 +105,7 @@ def _show_overlay(name: str) -> Change:
 
 
 _END = 1 << 30
+_WHEEL = 3  # lines
 _KEYS: Mapping[str, Change] = {
     "q": lambda state, _: replace(state, quits=True),
     "down": _move(1),
@@ -107,11 +125,14 @@ _KEYS: Mapping[str, Change] = {
     ">": _sort(1),
     "<": _sort(-1),
     "r": lambda state, _: replace(state, reversed_views=state.reversed_views ^ {state.view}, line=0),
+    "m": lambda state, _: replace(state, has_meters=not state.has_meters),
+    "wheel up": _move(-_WHEEL),
+    "wheel down": _move(_WHEEL),
     "i": lambda state, _: replace(state, only_idle=not state.only_idle, line=0),
     " ": lambda state, _: replace(state, paused=not state.paused),
     "?": _show_overlay(HELP),
     "h": _show_overlay(HELP),
     "w": _show_overlay(WRONG),
     "escape": _escape,
-    **{str(number): _view(view) for number, view in enumerate(VIEWS, 1)},
+    **{str(number): choose_view(view) for number, view in enumerate(VIEWS, 1)},
 }

@@ -1,15 +1,21 @@
-"""The loop of `podgpu top`: new clusters and keys in, screens out."""
+"""The loop of `podgpu top`: new clusters, keys and clicks in, screens out."""
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from podgpu.cli._target import Target
+from podgpu.cli._top import kubectl
+from podgpu.cli._top.history import UseHistory
 from podgpu.cli._top.keys import TopState, press
-from podgpu.cli._top.layout import FOOT, HEAD, render
+from podgpu.cli._top.kubectl import Kubectl
+from podgpu.cli._top.layout import RenderedScreen, render
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.screen import Screen
+from podgpu.cli._top.zones import Click, toggled, zone_at
+from podgpu.errors import UserError
 from podgpu.insight.selection import PodSelection
 from podgpu.numbers import moment, times
+from podgpu.views.text import line
 
 _WAIT_SECONDS = 5.0
 
@@ -19,24 +25,37 @@ class RowUpdater:
 
     def __init__(self, target: Target, chosen: PodSelection, shown: str) -> None:
         self.shown = shown
-        self.newest = TopRows(target.cluster, chosen).prepare(shown)
-        self.failure: BaseException | None = None
+        self._history = UseHistory()
         self._target = target
         self._chosen = chosen
+        self.newest = self._prepared()
+        self.failure: BaseException | None = None
         threading.Thread(target=self._run, daemon=True).start()
+
+    def _prepared(self) -> TopRows:
+        return TopRows(self._target.cluster, self._chosen, self._history).prepare(self.shown)
 
     def _run(self) -> None:
         try:
             while True:
                 seen = self.newest.cluster
-                cluster = self._target.changed(seen, _WAIT_SECONDS)
-                if cluster is not seen:
-                    self.newest = TopRows(cluster, self._chosen).prepare(self.shown)
+                if self._target.changed(seen, _WAIT_SECONDS) is not seen:
+                    self.newest = self._prepared()
         except BaseException as error:
             self.failure = error
 
 
-def live(screen: Screen, target: Target, chosen: PodSelection, state: TopState) -> None:
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What keys act on besides the screen's own state."""
+
+    screen: Screen
+    target: Target
+    kubectl: Kubectl
+
+
+def live(controls: Controls, chosen: PodSelection, state: TopState) -> None:
+    screen, target = controls.screen, controls.target
     updater = RowUpdater(target, chosen, state.view)
     rows = updater.newest
     first = 0
@@ -45,12 +64,16 @@ def live(screen: Screen, target: Target, chosen: PodSelection, state: TopState) 
             raise updater.failure
         rows = rows if state.paused else updater.newest
         updater.shown = state.view
-        width, height = screen.size
-        shown = render(rows, state, width, height, first, _mode(target, rows))
-        first, state = shown.first, replace(state, line=shown.line)
+        shown = render(rows, state, *screen.size, first, _mode(target, rows))
+        first = shown.first
+        # At the top the cursor stays there, whichever row that is.
+        state = replace(state, line=shown.cursor, follows=shown.place if shown.cursor else None)
         screen.draw(shown.lines)
         key = _key(screen, state, rows, updater)
-        state = _after(key, state, target, shown.key, max(height - HEAD - FOOT, 1))
+        if isinstance(key, Click):
+            state = _after_click(key, state, shown)
+        elif key:
+            state = _after(key, state, controls, shown)
 
 
 def _mode(target: Target, rows: TopRows) -> str:
@@ -60,7 +83,7 @@ def _mode(target: Target, rows: TopRows) -> str:
     return f"REPLAY {moment(rows.cluster.taken_at)}  {times(target.player.speed)}{over}"
 
 
-def _key(screen: Screen, state: TopState, rows: TopRows, updater: RowUpdater) -> str:
+def _key(screen: Screen, state: TopState, rows: TopRows, updater: RowUpdater) -> str | Click:
     """Wait for a key or for newer rows. Return no key if there are newer rows."""
     while not (key := screen.key()):
         if updater.failure is not None or (updater.newest is not rows and not state.paused):
@@ -68,12 +91,54 @@ def _key(screen: Screen, state: TopState, rows: TopRows, updater: RowUpdater) ->
     return key
 
 
-def _after(key: str, state: TopState, target: Target, row: str, page: int) -> TopState:
-    if key == "enter" and not state.typing and not state.overlay and row:
-        return replace(state, opened=state.opened ^ {(state.view, row)})
-    if target.player is not None and not state.typing:
-        if key == " ":
-            target.player.pause()
-        elif key in ("+", "-"):
-            target.player.go_faster(1 if key == "+" else -1)
-    return press(state, key, page) if key else state
+def _after_click(click: Click, state: TopState, shown: RenderedScreen) -> TopState:
+    """A click on the chosen row opens it; one on another row chooses that."""
+    state = replace(state, follows=None, message="")
+    if state.overlay:
+        return replace(state, overlay="")
+    zone = zone_at(shown.zones, click)
+    if zone is not None:
+        return zone.change(state, shown.room)
+    number = shown.first + click.row - shown.top
+    if click.row < shown.top or number >= min(shown.length, shown.first + shown.room):
+        return state
+    if number == shown.cursor and shown.entry is not None:
+        return toggled(state, shown.entry.key)
+    return replace(state, line=number)
+
+
+def _after(key: str, state: TopState, controls: Controls, shown: RenderedScreen) -> TopState:
+    if state.typing or state.overlay:
+        return press(state, key, shown.room)
+    if key == "enter" and shown.entry is not None:
+        return toggled(state, shown.entry.key)
+    if key == "y":
+        return replace(state, message=_copied(controls.screen, state.view, shown))
+    if key in kubectl.KEYS:
+        return replace(state, message=_called(key, state.view, controls, shown))
+    player = controls.target.player
+    if player is not None and key == " ":
+        player.pause()
+    elif player is not None and key in ("+", "-"):
+        player.go_faster(1 if key == "+" else -1)
+    return press(state, key, shown.room)
+
+
+def _copied(screen: Screen, view: str, shown: RenderedScreen) -> str:
+    """Copy what names the row, for another command: of a GPU its UUID."""
+    if shown.entry is None:
+        return ""
+    cards = shown.entry.cards
+    name = line(cards[0].card.gpu.uuid if view == "gpus" and cards else shown.entry.row.title)
+    screen.copy(name)
+    return f"copied {name}"
+
+
+def _called(key: str, view: str, controls: Controls, shown: RenderedScreen) -> str:
+    try:
+        container = kubectl.chosen_container(key, view, shown.entry)
+    except UserError as error:
+        return str(error)
+    with controls.screen.suspended():
+        kubectl.call(controls.kubectl, key, container)
+    return ""

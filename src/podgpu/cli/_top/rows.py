@@ -4,7 +4,9 @@ from functools import cached_property
 from typing import Self
 
 from podgpu.cli._top.columns import COLUMNS, column_of
+from podgpu.cli._top.history import UseHistory
 from podgpu.cli._top.keys import TopState
+from podgpu.insight.part_problems import VIEW
 from podgpu.insight.rows import VIEWS, SummaryItem
 from podgpu.insight.selection import PodSelection
 from podgpu.model import Cluster
@@ -14,23 +16,35 @@ from podgpu.views.format import problem_texts
 class TopRows:
     """Draws nothing. What does not depend on the keys is computed once for a cluster."""
 
-    def __init__(self, cluster: Cluster, chosen: PodSelection) -> None:
+    def __init__(self, cluster: Cluster, chosen: PodSelection, history: UseHistory | None = None) -> None:
         self.cluster = cluster
+        self.history = history or UseHistory()
         self._chosen = chosen
         self._entries: dict[str, list[SummaryItem]] = {}
         self._ordered: tuple[tuple[object, ...], list[SummaryItem]] | None = None
+        self._longest: tuple[list[SummaryItem], int] | None = None
 
     def prepare(self, view: str) -> Self:
         """Compute what the next frame needs: for a large cluster that takes a while."""
-        for needed in dict.fromkeys(("nodes", "pods", view)):
-            self.all(needed)
+        meters = () if self.has_many_nodes else ("gpus",)
+        for needed in dict.fromkeys(("nodes", "pods", view, *meters)):
+            self.history.add(needed, self.cluster.taken_at, self.all(needed))
         _ = self.problems
         return self
+
+    @property
+    def has_many_nodes(self) -> bool:
+        return len(self.cluster.nodes) > 1
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the server no longer answers, so that all of this is old."""
+        return any(part.name == VIEW and not part.up for part in self.cluster.parts)
 
     @cached_property
     def problems(self) -> list[str]:
         found = self.cluster.insight.problems if self.cluster.insight else ()
-        return problem_texts(found, with_node=len(self.cluster.nodes) > 1)
+        return problem_texts(found, with_node=self.has_many_nodes)
 
     def all(self, view: str) -> list[SummaryItem]:
         if view not in self._entries:
@@ -43,6 +57,13 @@ class TopRows:
         if self._ordered is None or self._ordered[0] != choice:
             self._ordered = choice, self._arranged(state)
         return self._ordered[1]
+
+    def longest_name(self, state: TopState) -> int:
+        """Of the rows that are shown, in characters."""
+        shown = self.shown(state)
+        if self._longest is None or self._longest[0] is not shown:
+            self._longest = shown, max((len(entry.row.title) for entry in shown), default=0)
+        return self._longest[1]
 
     def _arranged(self, state: TopState) -> list[SummaryItem]:
         words = state.words.lower().split()

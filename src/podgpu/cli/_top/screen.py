@@ -1,18 +1,31 @@
-"""Draws on the terminal and reads its keys, by curses. Leaves the terminal as it was, whatever happens."""
+"""Draws on the terminal, reads its keys and its mouse, by curses. Leaves the terminal as it was, whatever happens."""
 
 import curses
 import os
+import re
 import signal
+import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from podgpu.cli._top.styled import BOLD, CYAN, DIM, MARKED, RED, YELLOW, Line
+from podgpu.cli._top.styled import BOLD, CYAN, DIM, LOADS, MARKED, RED, YELLOW, Line
+from podgpu.cli._top.zones import Click
 from podgpu.errors import UserError
 
 KEY_WAIT_MS = 100
 _ESCAPE_MS = 25
 _PLAIN_TERMINALS = ("xterm-256color", "xterm", "vt100")
+_MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_REPORT = re.compile(r"(\d+);(\d+);(\d+)")
+_LONGEST_REPORT = 16
+_FINAL = re.compile(r"[@-~]")
+_WHEEL = {64: "wheel up", 65: "wheel down"}
+# From little to much: shades that show on dark and on light, and what eight colours have.
+_LOAD_SHADES = (31, 37, 35, 34)
+_LOAD_COLOURS = (curses.COLOR_CYAN, curses.COLOR_CYAN, curses.COLOR_GREEN, curses.COLOR_GREEN)
 _NAMES = {
     "\n": "enter",
     "\r": "enter",
@@ -52,15 +65,80 @@ class Screen:
         height, width = self._window.getmaxyx()
         return width, height
 
-    def key(self) -> str:
-        """Return the name of a key, or nothing if none is pressed soon."""
+    def key(self) -> str | Click:
+        """Return the name of a key, or a click, or nothing if there is none soon."""
         try:
             found = self._window.get_wch()
         except curses.error:
             return ""
         except KeyboardInterrupt:
             return "q"
+        if found == curses.KEY_MOUSE:  # the terminal's description knows how a report begins
+            return self._mouse()
+        if found == "\x1b":
+            return self._escaped()
         return _NAMES.get(found, found if isinstance(found, str) else "")
+
+    def _escaped(self) -> str | Click:
+        """Return what an escape begins: a report of the mouse, an unknown key, or nothing but itself."""
+        found = self._next()
+        if found != "[":
+            if found:  # a key that was pressed right after
+                curses.unget_wch(found)
+            return "escape"
+        found = self._next()
+        if found == "<":
+            return self._mouse()
+        while found and not _FINAL.fullmatch(found):
+            found = self._next()
+        return ""
+
+    def _mouse(self) -> str | Click:
+        """Read the rest of a report in SGR form: `0;12;5M` is the first button, pressed."""
+        text = ""
+        while (found := self._next()) and found not in "Mm" and len(text) < _LONGEST_REPORT:
+            text += found
+        report = _REPORT.fullmatch(text)
+        if report is None or found != "M":
+            return ""
+        button, column, row = map(int, report.groups())
+        return Click(column - 1, row - 1) if button == 0 else _WHEEL.get(button, "")
+
+    def _next(self) -> str:
+        """Return a character that has come with the one before; nothing if none has."""
+        self._window.timeout(_ESCAPE_MS)
+        try:
+            found = self._window.get_wch()
+        except curses.error:
+            return ""
+        finally:
+            self._window.timeout(KEY_WAIT_MS)
+        return found if isinstance(found, str) else ""
+
+    def copy(self, text: str) -> None:
+        """Put text on the clipboard of the terminal, wherever that runs."""
+        _send(f"\x1b]52;c;{b64encode(text.encode()).decode()}\x07")
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Give the terminal back for a while."""
+        leave()
+        try:
+            yield
+        finally:
+            self._enter()
+
+    def stop(self) -> None:
+        """Stop until the shell continues us, with the terminal as it was."""
+        with self.suspended():
+            handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTSTP)
+            signal.signal(signal.SIGTSTP, handler)
+
+    def _enter(self) -> None:
+        self._window.clear()
+        self._window.refresh()
+        _send(_MOUSE_ON)
 
     def draw(self, lines: list[Line]) -> None:
         """Write every line; curses sends only what differs from what is there."""
@@ -79,23 +157,37 @@ def opened() -> Iterator[Screen]:
     _set_terminal_type()
     for name in ("COLUMNS", "LINES"):  # curses would believe them, and miss that the window was resized
         os.environ.pop(name, None)
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, _end) for number in _ENDINGS}
     window = curses.initscr()
     try:
         curses.noecho()
         curses.cbreak()
         curses.set_escdelay(_ESCAPE_MS)
-        yield Screen(window)
+        screen = Screen(window)
+        before[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, lambda *_: screen.stop())
+        _send(_MOUSE_ON)
+        yield screen
     finally:
         window.keypad(False)  # noqa: FBT003
         curses.nocbreak()
         curses.echo()
-        curses.endwin()
+        leave()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _leave(number: int, _: FrameType | None) -> None:
+def leave() -> None:
+    _send(_MOUSE_OFF)
+    curses.endwin()
+
+
+def _send(codes: str) -> None:
+    """Send what curses has no name for."""
+    sys.stdout.write(codes)
+    sys.stdout.flush()
+
+
+def _end(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
@@ -120,9 +212,9 @@ def _styles() -> dict[str, int]:
     curses.start_color()
     with suppress(curses.error):
         curses.use_default_colors()
-        for number, (name, colour) in enumerate(
-            {RED: curses.COLOR_RED, YELLOW: curses.COLOR_YELLOW, CYAN: curses.COLOR_CYAN}.items(), 1
-        ):
+        loads = _LOAD_SHADES if curses.COLORS >= 256 else _LOAD_COLOURS
+        colours = {RED: curses.COLOR_RED, YELLOW: curses.COLOR_YELLOW, CYAN: curses.COLOR_CYAN}
+        for number, (name, colour) in enumerate((colours | dict(zip(LOADS, loads, strict=True))).items(), 1):
             curses.init_pair(number, colour, -1)
             styles[name] = curses.color_pair(number)
     return styles

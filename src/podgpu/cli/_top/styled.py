@@ -1,15 +1,27 @@
 """Lines of a screen: pieces of text, each in a style, cut and filled to a width."""
 
+from collections.abc import Iterable
+from itertools import groupby
+
 from podgpu.model import Use
 from podgpu.views.text import fitted
 
 PLAIN, BOLD, DIM, RED, YELLOW, CYAN, MARKED = "", "bold", "dim", "red", "yellow", "cyan", "marked"
+LOADS = ("load 1", "load 2", "load 3", "load 4")  # from a little to all of a card's time
 
 Piece = tuple[str, str]
 Line = list[Piece]
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
 _DOUBT, _REST = "▒", "·"
+_LEAST = 0.005  # less reads as 0%
+
+
+def load_style(ratio: float | None) -> str:
+    if ratio is None or ratio < _LEAST:
+        return DIM
+    return LOADS[min(int(ratio * len(LOADS)), len(LOADS) - 1)]
 
 
 def bar(use: Use, size: int) -> Line:
@@ -22,7 +34,28 @@ def bar(use: Use, size: int) -> Line:
     full, part = divmod(eighths, 8)
     solid = "█" * full + (_EIGHTHS[part] if part and use.least is None else "")
     doubt = _DOUBT * (round(min(max(most, 0.0), 1.0) * size) - len(solid))
-    return [(solid + doubt, CYAN), (_REST * (size - len(solid) - len(doubt)), DIM)]
+    return [(solid + doubt, load_style(use.ratio)), (_REST * (size - len(solid) - len(doubt)), DIM)]
+
+
+def height(ratio: float | None) -> Piece:
+    """Draw how busy something is in a single cell."""
+    if ratio is None:
+        return _REST, DIM
+    return _HEIGHTS[round(min(max(ratio, 0.0), 1.0) * (len(_HEIGHTS) - 1))], load_style(ratio)
+
+
+def sparkline(ratios: Iterable[float | None], size: int) -> Line:
+    """Draw the newest ratios, a cell for each, the latest at the right."""
+    cells = [height(ratio) for ratio in ratios][-size:]
+    runs = groupby(cells, key=lambda cell: cell[1])
+    return [
+        (" " * (size - len(cells)), PLAIN),
+        *(("".join(text for text, _ in run), style) for style, run in runs),
+    ]
+
+
+def dimmed(line: Line) -> Line:
+    return [(text, style if style == MARKED else DIM) for text, style in line]
 
 
 def width_of(line: Line) -> int:

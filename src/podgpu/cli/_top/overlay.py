@@ -1,0 +1,55 @@
+"""What stands in place of the rows when it is asked for: the keys, or everything that is wrong."""
+
+import textwrap
+from collections.abc import Sequence
+
+from podgpu.cli._top.keys import HELP
+from podgpu.cli._top.styled import BOLD, CYAN, DIM, PLAIN, RED, Line
+
+_KEYS = (
+    ("1 … 5, tab", "pods, workloads, namespaces, GPUs, nodes"),
+    ("↑ ↓ j k g G pages", "move"),
+    ("enter", "open the row: its GPUs, claims and processes"),
+    ("/", "show only rows with these words; escape drops them"),
+    ("s, < >", "sort by the next or the previous column"),
+    ("r", "sort the other way round"),
+    ("i", "show only pods that hold a GPU and do not use it"),
+    ("m", "hide or show the GPUs above the rows"),
+    ("l, d, e", "kubectl logs, describe, exec for the chosen pod"),
+    ("y", "copy the name of the row; of a GPU, its UUID"),
+    ("w", "everything that is wrong"),
+    ("space", "pause, and go on"),
+    ("+ -", "faster, slower: a replay only"),
+    ("q", "quit"),
+    ("mouse", "click a row, heading, view or GPU; shift selects text"),
+)
+_WORDS = (
+    ("USE", "23% (12–34): an estimate, at least 12 and at most 34"),
+    ("HELD", "GPUs allocated to it, used or not"),
+    ("idle 3h", "holds a GPU and has not used it for three hours"),
+    ("waiting", "has held a GPU for a short time, not used yet"),
+    ("unknown", "podgpu why says why its use is not known"),
+)
+_KEY_WIDTH = 20
+_INDENT = "  "
+
+
+def overlay(name: str, problems: Sequence[str], width: int) -> list[Line]:
+    if name == HELP:
+        keys = [row for key, meaning in _KEYS for row in _entry(key, meaning, CYAN, width)]
+        words = [row for word, meaning in _WORDS for row in _entry(word, meaning, BOLD, width)]
+        return [*keys, [], *words, [(f"{_INDENT}? goes back", DIM)]]
+    found: list[Line] = [[]]
+    for problem in problems:
+        first, *more = textwrap.wrap(problem, max(width - 6, 20)) or [""]
+        found += [[("  ! ", RED), (first, PLAIN)], *([(f"    {text}", PLAIN)] for text in more)]
+    return [*found, [], [("  w goes back", DIM)]] if problems else [[], [("  Nothing is wrong.", DIM)]]
+
+
+def _entry(key: str, meaning: str, style: str, width: int) -> list[Line]:
+    first, *more = textwrap.wrap(meaning, max(width - len(_INDENT) - _KEY_WIDTH, 20))
+    margin = " " * (len(_INDENT) + _KEY_WIDTH)
+    return [
+        [(f"{_INDENT}{key:<{_KEY_WIDTH}}", style), (first, PLAIN)],
+        *([(margin + text, PLAIN)] for text in more),
+    ]
