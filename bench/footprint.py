@@ -19,12 +19,12 @@ from pathlib import Path
 from bench.attribution import cgroup, container_id, uid
 from bench.figure import Figure
 from podgpu.kube._gen.pods_pb2 import ContainerStatus, ListResponse, Metadata, PodMessage, PodStatus
-from tests.agent.rig import free_port
 from tests.agent.stage import write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.build import build
 from tests.fakenvml.fake_node import eight_gpu_node, environment, h200, h200_delays
+from tests.ports import quiet_port
 
 WARM_UP_SECONDS = 12.0
 MEASURED_SECONDS = 30.0
@@ -41,7 +41,7 @@ def run() -> list[Figure]:
         for number, pid in enumerate(process.pid for gpu in node.gpus for process in gpu.processes):
             write_proc(folder / "proc", pid, cgroup(number))
         fake = environment(build(folder), folder / "script")
-        port = free_port()
+        port = quiet_port()
         began = time.monotonic()
         agent = subprocess.Popen(
             [

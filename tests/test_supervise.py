@@ -14,10 +14,9 @@ from podgpu.model import Fault, PartStatus, Report
 from podgpu.option.address import Address
 from podgpu.serve.server import NodeServer
 from podgpu.supervise import Supervisor, brief, end
+from tests.patience import PATIENCE
 from tests.serve.rig import Client, connected
 from tests.tree import SETTINGS
-
-PATIENCE = 30.0
 
 
 class Work:

@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -18,9 +17,10 @@ from typing import IO, Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.fakenvml.fake_node import FakeNode, environment
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 
 INTERVAL = 0.5
-PATIENCE = 15.0  # seconds; generous, since test machines are busy
 
 
 class RunningAgent:
@@ -51,8 +51,10 @@ class RunningAgent:
 
     def _connection(self) -> http.client.HTTPConnection:
         if self.context:
-            return http.client.HTTPSConnection("127.0.0.1", self._port, timeout=5, context=self.context)
-        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)
+            return http.client.HTTPSConnection(
+                "127.0.0.1", self._port, timeout=PATIENCE, context=self.context
+            )
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
 
     def snapshot(self) -> dict[str, Any]:
         status, body = self.request("/api/v1/snapshot")
@@ -123,7 +125,7 @@ def running_agent(
     """Start an agent and wait for its first snapshot. `before` is what stands before its command."""
     script = folder / "script"
     node.write(script)
-    port = port or free_port()
+    port = port or quiet_port()
     fake = environment(library, script, devices=devices, log=log)
     process = subprocess.Popen(
         [
@@ -143,13 +145,6 @@ def running_agent(
     finally:
         process.kill()
         process.communicate()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _answers(agent: RunningAgent) -> bool:

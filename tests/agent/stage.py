@@ -20,10 +20,10 @@ from podgpu.sources.nvml.source import NvmlSource
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
+from tests.patience import PATIENCE
 from tests.tree import SETTINGS
 
 RECORDED = Path(__file__).parents[1] / "recorded"
-PATIENCE = 30.0  # seconds until a test gives up
 INTERVAL = 0.5
 
 

@@ -27,6 +27,7 @@ from podgpu.model import (
 from podgpu.sources.simulator.kubernetes import DemoAllocations
 from podgpu.supervise import Supervisor
 from tests.agent.stage import check_card, write_proc
+from tests.patience import PATIENCE
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 INTERVAL = 5.0
@@ -348,7 +349,7 @@ async def test_a_kubelet_that_hangs_holds_up_nothing(tmp_path: Path) -> None:
     before = await attribution.attribute(devices, 0.0)
     kubelet.hangs = True
     for _ in range(3):
-        after = await asyncio.wait_for(attribution.attribute(devices, 0.0), 1.0)
+        after = await asyncio.wait_for(attribution.attribute(devices, 0.0), PATIENCE)
         assert claims(after) == claims(before) != ()
     await attribution.close()
 

@@ -12,9 +12,9 @@ from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
 from podgpu.supervise import LatestReply, Supervisor
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, dynamic_resources
 from tests.fakeapi.server import FakeApi
+from tests.patience import until
 
 LISTED = DynamicAllocation(
     namespace="team-c",

@@ -8,6 +8,7 @@ import pytest
 from podgpu.agent import pods
 from podgpu.agent.pods import WorkloadNames
 from podgpu.model import Pod, Workload
+from tests.patience import PATIENCE
 
 FAR_TOO_LONG = 3600.0
 POD = Pod(namespace="ns", name="p", uid="uid")
@@ -33,7 +34,7 @@ async def test_a_cycle_waits_no_longer_than_its_patience_and_never_long(
     monkeypatch.setattr(pods, "SECONDS", most)
     asked = Asked()
     names = WorkloadNames(asked, patience)
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(PATIENCE):
         assert await names.of([POD]) == {}
         asked.may_answer.set()
         while not await names.of([POD]):

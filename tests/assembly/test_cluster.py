@@ -23,10 +23,10 @@ from podgpu.model import ClusterNode
 from podgpu.views.json import encode
 from tests.cluster.fleet import Fleet
 from tests.cluster.nodes import snapshot
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import recorded_cluster
+from tests.patience import until
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 LABELS = {"app.kubernetes.io/name": "podgpu", "app.kubernetes.io/component": "agent"}

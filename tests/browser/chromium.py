@@ -19,8 +19,9 @@ from typing import Any
 
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
 
+from tests.patience import PATIENCE
+
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = 90.0
 LOOK_SECONDS = 0.03
 _FLAGS = (
     "--headless=new",

@@ -8,13 +8,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.browser.chromium import PATIENCE, Browser
+from tests.browser.chromium import Browser
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
 @asynccontextmanager
-async def demo(port: str = "0") -> AsyncIterator[str]:
+async def demo(port: int) -> AsyncIterator[str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "podgpu", "demo", f"--web.listen-address=127.0.0.1:{port}", "--interval=1s",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
@@ -31,13 +33,14 @@ async def demo(port: str = "0") -> AsyncIterator[str]:
 
 
 async def test_the_page_goes_on_when_the_agent_comes_back(chromium: Browser) -> None:
+    port = quiet_port()
     async with chromium.page() as page:
-        async with demo() as url:
+        async with demo(port) as url:
             await page.open(url)
             await page.expect_text(".banner", "DEMO")
             await page.until("document.querySelector('#state').textContent.startsWith('live')")
         await page.until("document.querySelector('#state').textContent.includes('connecting again')")
         assert len(await page.texts(".gpu")) == 8, "the last numbers stay"
-        async with demo(url.rstrip("/").rpartition(":")[2]):
+        async with demo(port):
             await page.until("document.querySelector('#state').textContent.startsWith('live')")
         assert page.complaints == []

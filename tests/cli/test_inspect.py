@@ -10,6 +10,7 @@ import pytest
 from podgpu.cli.main import main
 from tests.fakeapi.kubeconfig import kubeconfig, kubectl
 from tests.fakeapi.server import FakeApi, Seen
+from tests.patience import PATIENCE
 from tests.views.cluster.seed003 import cluster, node, pod, seed
 from tests.views.cluster.test_inspect import PUBLISHED
 
@@ -23,7 +24,7 @@ def inspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Inspect:
 
     async def run(fake: FakeApi, *words: str) -> tuple[int, str, str]:
         fake.objects["/version"] = {"major": "1"}
-        async with fake, asyncio.timeout(20):
+        async with fake, asyncio.timeout(PATIENCE):
             config = kubeconfig(tmp_path, fake)
             code = await asyncio.to_thread(main, ["inspect", f"--kubeconfig={config}", *words])
         printed = capsys.readouterr()

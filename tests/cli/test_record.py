@@ -12,6 +12,7 @@ from podgpu.cli.main import main
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.views.page import html
+from tests.patience import PATIENCE
 from tests.serve.rig import StubNode, serving
 from tests.views.quirks import SNAPSHOT
 
@@ -58,7 +59,7 @@ async def test_the_page_of_a_replay_says_so_and_when_it_was_recorded(tmp_path: P
     assert "<b>REPLAY</b> Recorded at " in page and "<title>REPLAY " in page
     assert "Stale" not in page
     playing = asyncio.create_task(agent.run())
-    later = await asyncio.wait_for(agent.changed(agent.snapshot), 5)
+    later = await asyncio.wait_for(agent.changed(agent.snapshot), PATIENCE)
     playing.cancel()
     assert later.taken_at == SNAPSHOT.taken_at + 5
 

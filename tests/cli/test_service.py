@@ -15,8 +15,8 @@ import pytest
 
 from podgpu.cli.demo import _url
 from podgpu.option.address import Address
+from tests.patience import PATIENCE
 
-PATIENCE = 20.0
 ANYWHERE = "--web.listen-address=127.0.0.1:0"
 
 Start = Callable[..., "RunningCommand"]

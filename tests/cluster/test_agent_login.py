@@ -20,9 +20,9 @@ from podgpu.kube.reviews import ACCESS, TOKENS
 from podgpu.option.address import Address
 from podgpu.serve.guard.guard import Guard
 from tests.assembly.test_cluster import agent_pod, cluster_of
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE as RECORDED_NODE
 from tests.fakeapi.server import FakeApi
+from tests.patience import until
 from tests.serve.guard.certificates import Authority, web_config
 from tests.serve.guard.login import hashed
 from tests.serve.rig import StubNode, make_snapshot, serving

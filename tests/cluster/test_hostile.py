@@ -28,11 +28,11 @@ from podgpu.supervise import end
 from tests.cluster.store.stub import StubStore, matrix, serving, vector
 from tests.fuzz.mutation import NUMBERS, OTHERS, TEXTS
 from tests.fuzz.targets import document
+from tests.patience import PATIENCE
 from tests.serve.rig import connected
 from tests.tree import SETTINGS
 
 INTERVAL = 0.2
-PATIENCE = 60.0
 PAGES = ("/metrics", "/metrics/pod-gpu-map", "/metrics/nodes", "/api/v1/cluster", "/", "/container/metrics")
 
 

@@ -14,6 +14,7 @@ from podgpu.supervise import Supervisor
 from tests.fakeapi.recorded import NODE
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import recorded_cluster
+from tests.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -23,7 +24,7 @@ async def following(fake: FakeApi) -> AsyncIterator[KubeAllocations]:
         allocations = KubeAllocations(ClusterWatch(api, wanted_objects()))
         running = asyncio.create_task(allocations.run(Supervisor()))
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await allocations.complete()
             yield allocations
         finally:
@@ -44,7 +45,7 @@ async def test_a_pod_that_goes_is_no_longer_a_tenant() -> None:
         (item,) = (pod for pod in fake.pods if pod["metadata"]["name"] == gone.pod)
         item["metadata"]["resourceVersion"] = "9999"
         fake.event("DELETED", item)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             after = (await allocations.changed(before)).nodes[NODE].snapshot
     assert after is not None
     assert gone not in {tenant.container for card in after.cards for tenant in card.tenants}

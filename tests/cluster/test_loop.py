@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from collections import Counter
 
 import pytest
@@ -15,6 +14,8 @@ from podgpu.model import Cluster, Snapshot
 from podgpu.supervise import end
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name
+from tests.patience import PATIENCE, until
+from tests.ports import quiet_port
 from tests.tree import SETTINGS
 
 SIZE = int(os.environ.get("PODGPU_TEST_FLEET", "100"))  # `make faults` takes a thousand
@@ -53,9 +54,7 @@ class Watched:
 
 
 def closed_address() -> str:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+    return f"http://127.0.0.1:{quiet_port()}"
 
 
 def placed(urls: list[str]) -> tuple[NodeTarget, ...]:
@@ -91,9 +90,12 @@ async def test_bad_agents_are_named_with_their_reasons_and_the_others_are_fresh(
 
 
 async def test_the_fresh_ones_are_published_while_others_hang() -> None:
-    async with Fleet(3, document, {1: "hang"}) as fleet, Watched(Pods(placed(fleet.urls)), 2.0) as loop:
+    async with (
+        Fleet(3, document, {1: "hang"}) as fleet,
+        Watched(Pods(placed(fleet.urls)), 2 * PATIENCE) as loop,
+    ):
         round_ = asyncio.create_task(loop.round())
-        async with asyncio.timeout(1.5):
+        async with asyncio.timeout(PATIENCE):
             cluster = await loop.changed(loop.cluster)
         assert reasons(cluster) == {"fresh": 2, "starting": 1} and not loop.ready
         round_.cancel()
@@ -141,8 +143,7 @@ async def test_a_node_that_is_gone_leaves_and_its_connection_is_closed() -> None
             discovery.targets = discovery.targets[:1]
             await loop.round()
             assert [node.name for node in loop.cluster.nodes] == [node_name(0)]
-            await asyncio.sleep(0.05)
-            assert len(fleet.wires) == 1
+            await until(lambda: len(fleet.wires) == 1)
 
 
 async def test_agents_at_given_addresses_are_known_by_what_they_say() -> None:
@@ -205,7 +206,7 @@ async def test_a_stop_in_the_midst_of_a_round_leaves_no_task_behind() -> None:
     reader, before = Hanging(), asyncio.all_tasks()
     loop = ClusterLoop(StaticDiscovery(["http://a"]), lambda _: reader, interval=15.0, settings=SETTINGS)
     running = loop.supervisor.supervise("nodes", loop.run)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await reader.begun.wait()
     await end(running)
     await loop.close()
@@ -232,7 +233,7 @@ async def test_a_round_that_fails_is_a_part_that_is_down_and_comes_back() -> Non
     loop.supervisor.first_pause, loop.supervisor.longest_pause = 0.001, 0.01
     running = loop.supervisor.supervise("nodes", loop.run)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not any(error.count >= 10 for error in loop.cluster.errors):
                 await loop.changed(loop.cluster)
             assert [(part.name, part.up) for part in loop.cluster.parts] == [("nodes", False)]

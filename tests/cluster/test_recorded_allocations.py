@@ -2,9 +2,9 @@
 
 from podgpu.cluster.allocations import ClusterAllocations, allocate
 from podgpu.model import Card, Workload
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE
 from tests.fakeapi.whole import objects_of, reading, recorded_cluster
+from tests.patience import until
 
 Places = dict[str, set[tuple[str, str]]]
 

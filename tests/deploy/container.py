@@ -14,6 +14,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
 
+from tests.patience import PATIENCE
+
 _NAMESPACES = ("pid", "mount", "ipc", "uts")  # the network is the host's, so that the page can be scraped
 _START_SECONDS = 30.0
 
@@ -89,7 +91,7 @@ class Page:
     address: str
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=PATIENCE) as answer:
             return cast("bytes", answer.read()).decode()
 
 

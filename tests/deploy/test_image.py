@@ -3,7 +3,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from podgpu import __version__
 from tests.deploy import chart
 from tests.deploy.chart import needs_helm
 from tests.deploy.container import Archive, Page, Run, contents, listing, running
+from tests.ports import quiet_port
 from tools.image import build, debian, lock, oci, sbom, tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,18 +79,12 @@ def bundle(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @needs_tools
 @pytest.mark.parametrize("uid", [65534, 0])
 def test_it_serves_from_a_read_only_root_without_capabilities(
     bundle: Path, archive: Archive, uid: int
 ) -> None:
-    port = free_port()
+    port = quiet_port()
     demo = Run(["demo", f"--web.listen-address=127.0.0.1:{port}"], port, uid)
     with running(bundle, archive.config["config"], demo) as page:
         assert re.search(r"^podgpu_up\{[^}]*\} 1\.0$", page.get("/metrics"), re.MULTILINE)
@@ -102,8 +96,8 @@ def test_it_serves_from_a_read_only_root_without_capabilities(
 @needs_helm
 def test_it_runs_as_the_chart_says(bundle: Path, archive: Archive, tmp_path: Path) -> None:
     values: dict[str, Any] = {
-        "port": free_port(),
-        "listeners": [{"port": free_port(), "dialect": "dcgm"}],
+        "port": quiet_port(),
+        "listeners": [{"port": quiet_port(), "dialect": "dcgm"}],
         "customMetrics": "DCGM_FI_DEV_GPU_UTIL, gauge, Use.\n",
         "config": {"source": "simulator", "series.limit": 10000000, "kube.api": False},
     }

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-# Long enough for a loaded machine: only what fails takes as long.
-PATIENCE = 45.0
+from tests.patience import PATIENCE
 
 T = TypeVar("T")
 

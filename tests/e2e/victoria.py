@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -10,7 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from tests.e2e.rig import PATIENCE, eventually, get, running
+from tests.e2e.rig import eventually, get, running
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 
 PROGRAM = shutil.which("victoria-metrics")
 
@@ -22,9 +23,7 @@ def victoria(folder: Path, scrape: dict[str, Any] | None = None, memory: str = "
     folder.mkdir(exist_ok=True)
     file = folder / "scrape.yml"
     file.write_text(json.dumps(scrape or {"scrape_configs": []}))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{quiet_port()}"
     arguments = [
         PROGRAM,
         f"-storageDataPath={folder / 'data'}",

@@ -13,6 +13,8 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import web
 
+from tests.ports import quiet_port
+
 PODS = "/api/v1/pods"
 
 
@@ -70,7 +72,7 @@ class FakeApi:
         self._news = asyncio.Event()
         self._life = object()
         self._runner: web.AppRunner | None = None
-        self._port = 0
+        self._port = quiet_port()  # it may go and come back
 
     @property
     def url(self) -> str:
@@ -101,7 +103,6 @@ class FakeApi:
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self._port))
-        self._port = listener.getsockname()[1]
         await web.SockSite(self._runner, listener, ssl_context=self.tls).start()
 
     async def stop(self) -> None:

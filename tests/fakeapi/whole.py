@@ -12,6 +12,7 @@ from podgpu.model import KubeObjects
 from podgpu.supervise import Supervisor
 from tests.fakeapi.recorded import listed, owners
 from tests.fakeapi.server import FakeApi
+from tests.patience import PATIENCE
 
 DYNAMIC = "/apis/resource.k8s.io/v1"
 
@@ -42,5 +43,5 @@ async def reading(fake: FakeApi, **options: Any) -> AsyncIterator[ClusterWatch]:
 
 
 async def objects_of(fake: FakeApi) -> KubeObjects:
-    async with reading(fake) as reader, asyncio.timeout(5):
+    async with reading(fake) as reader, asyncio.timeout(PATIENCE):
         return await reader.complete()

@@ -4,10 +4,9 @@ A to H are kinds of faults: of the driver, the kubelet, the API server, dcgm-exp
 HTTP and the agent itself. K is what other agents do to the reader of a cluster. N are attacks that once succeeded.
 """
 
-import os
 from dataclasses import dataclass
 
-from tests.faults.play import Phase, Play
+from tests.faults.play import IS_WHOLE, Phase, Play
 from tests.faults.plays import PLAYS
 
 KINDS = {
@@ -51,10 +50,6 @@ class Cell:
         return f"{self.play.id}-{self.phase}"
 
 
-def is_whole() -> bool:
-    return os.environ.get("PODGPU_TEST_MATRIX") == "all"
-
-
 def cells() -> list[Cell]:
     every = [Cell(play, phase) for play in PLAYS for phase in play.phases]
-    return [cell for cell in every if is_whole() or cell.phase in FEW.get(cell.play.id, ())]
+    return [cell for cell in every if IS_WHOLE or cell.phase in FEW.get(cell.play.id, ())]

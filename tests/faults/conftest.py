@@ -1,7 +1,7 @@
 import pytest
 
 from tests.fakenvml.conftest import library
-from tests.faults.catalogue import is_whole
+from tests.faults.play import IS_WHOLE
 from tests.faults.table import result, table
 
 __all__ = ["library"]
@@ -9,7 +9,7 @@ __all__ = ["library"]
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the matrix, if all of it was played."""
-    if not is_whole():
+    if not IS_WHOLE:
         return
     reports = [
         result(report.nodeid, report.user_properties, is_green=word == "passed")

@@ -5,6 +5,8 @@ from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from tests.ports import quiet_port
+
 HEAD = "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\n{more}Connection: close\r\n\r\n"
 
 Send = Callable[[StreamWriter], Awaitable[None]]
@@ -16,7 +18,7 @@ class Exporter:
     def __init__(self, page: Callable[[], bytes]) -> None:
         self.page = page
         self.send: Send = self.sound
-        self._port = 0
+        self._port = quiet_port()  # it may go and come back
         self._server: asyncio.Server | None = None
         self._answers: set[asyncio.Task[None]] = set()
 
@@ -27,7 +29,6 @@ class Exporter:
     async def start(self) -> None:
         """Listen, on the same port as before if there was one."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         if self._server:

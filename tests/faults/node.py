@@ -4,14 +4,12 @@ Card 0 belongs to a pod, card 1 to nobody. The used memory of both is a clock: i
 """
 
 import asyncio
-import random
 import shutil
-import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +23,8 @@ from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeNode, grows, h200
 from tests.faults.exporter import Exporter
 from tests.faults.props.processes import Processes
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 
 INTERVAL = 0.2  # seconds
 NAME = "test-node"
@@ -50,16 +50,6 @@ def watching(*pods: bytes) -> Reply:
     """A watch that begins with these pods and goes on in silence."""
     added = (WatchEvent(type=1, pod=pod).SerializeToString() for pod in pods)
     return Reply(*added, WatchEvent(type=4).SerializeToString(), hangs=True)
-
-
-def quiet_port() -> int:
-    """Return a free port that the kernel gives to no connection, so that none has it before the agent does."""
-    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for port in random.sample(range(10_000, lowest), 100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("no port is free")
 
 
 def sound_kubelet() -> dict[str, Reply]:
@@ -215,7 +205,7 @@ class Node:
         self._closing.close()
         self.do(asyncio.sleep(0.1))  # connections that were cut close in the loop's next turns
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(PATIENCE)
         self._loop.close()
 
 

@@ -10,6 +10,7 @@ from tests.faults.contract import LATE, Judge
 from tests.faults.node import INTERVAL, Node
 from tests.faults.page import parsed
 from tests.faults.play import Phase, Play
+from tests.patience import PATIENCE
 
 # A fault lasts at least this long: whatever is frozen by it is too old by then.
 LASTS = STALE_INTERVALS * INTERVAL + LATE + INTERVAL
@@ -92,7 +93,7 @@ class Scrape:
     def __init__(self, node: Node) -> None:
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # so that the page does not fit
-        self._socket.settimeout(5)
+        self._socket.settimeout(PATIENCE)
         self._socket.connect(("127.0.0.1", node.port))
         if node.context:
             self._socket = node.context.wrap_socket(self._socket, server_hostname="127.0.0.1")

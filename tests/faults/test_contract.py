@@ -44,7 +44,7 @@ class Doctored(RunningAgent):
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Doctored]:
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     yield Doctored(process, 0, FakeNode(), tmp_path)
     process.kill()
     process.wait()
@@ -58,7 +58,7 @@ def judge(agent: Doctored, tmp_path: Path) -> Judge:
     node: Any = SimpleNamespace(
         age=lambda used: used / 100 - 1, holders={"GPU-1": {"p"}}, log=log, clock_ahead=0.0
     )
-    return Judge(agent, node)
+    return Judge(agent, node, patience=0.0)
 
 
 def test_a_sound_page_breaks_nothing(judge: Judge) -> None:

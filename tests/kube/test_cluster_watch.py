@@ -7,16 +7,16 @@ import pytest
 
 from podgpu.kube.cluster_watch import NODES
 from podgpu.kube.object_watch import WatchTiming
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import changed, listed
 from tests.fakeapi.server import FakeApi, Seen
 from tests.fakeapi.whole import DYNAMIC, objects_of, reading, recorded_cluster
+from tests.patience import PATIENCE, until
 
 
 async def test_every_kind_is_listed_once_and_watched() -> None:
     fake = recorded_cluster("kubernetes-1.36.4-dra")
     async with reading(fake) as reader:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             objects = await reader.complete()
         await until(lambda: fake.open_watches == 4)
         kinds = [seen.path for seen in fake.requests if not seen.is_watch and "namespaces" not in seen.path]
@@ -46,7 +46,7 @@ async def test_owners_are_asked_for_once_and_by_their_metadata_alone() -> None:
 
 async def test_the_same_objects_are_given_until_something_changes() -> None:
     fake = recorded_cluster()
-    async with reading(fake) as reader, asyncio.timeout(5):
+    async with reading(fake) as reader, asyncio.timeout(PATIENCE):
         await reader.complete()
         await until(lambda: reader.objects().workloads)
         before = reader.objects()
@@ -62,7 +62,7 @@ async def test_the_same_objects_are_given_until_something_changes() -> None:
 
 async def test_a_cluster_without_dynamic_resources_lacks_nothing() -> None:
     fake = recorded_cluster()
-    async with reading(fake) as reader, asyncio.timeout(5):
+    async with reading(fake) as reader, asyncio.timeout(PATIENCE):
         await reader.complete()
         assert [(part.name, part.up) for part in reader.statuses()] == [("apiserver", True), ("nodes", True)]
         asked = {seen.path for seen in fake.requests if seen.path.endswith("/resourceclaims")}
@@ -89,7 +89,7 @@ async def test_a_missing_right_is_named_with_the_rule_that_gives_it(path: str, p
 
     body = json.dumps({"code": 403, "message": "User cannot list it"}).encode()
     fake.refuse(403, times=9, body=body, wanted=is_it)
-    async with reading(fake) as reader, asyncio.timeout(5):
+    async with reading(fake) as reader, asyncio.timeout(PATIENCE):
         objects = await reader.complete()
         (fault,) = [status.fault for status in reader.statuses() if status.name == part]
         others = [status.up for status in reader.statuses() if status.name != part]
@@ -102,7 +102,10 @@ async def test_a_missing_right_is_named_with_the_rule_that_gives_it(path: str, p
 
 async def test_what_is_no_node_is_counted_and_left_out() -> None:
     nodes = [*listed(name="api-nodes.json")["items"], {"metadata": {"name": "../x", "uid": "u"}}, {"x": 1}]
-    async with reading(FakeApi(lists_of={NODES: nodes}), timing=WatchTiming()) as reader, asyncio.timeout(5):
+    async with (
+        reading(FakeApi(lists_of={NODES: nodes}), timing=WatchTiming()) as reader,
+        asyncio.timeout(PATIENCE),
+    ):
         objects = await reader.complete()
         assert [node.name for node in objects.nodes] == ["gpu-node-1"]
         assert reader.nodes.errors == {"garbage": 2}

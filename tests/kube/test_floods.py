@@ -27,7 +27,6 @@ from podgpu.kube.limits import MOST_CONTAINERS, MOST_LISTED, MOST_PODS, name_cro
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.model import PartStatus, Pod
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, pod
 from tests.fakeapi.server import PODS, FakeApi
 from tests.fakekubelet._gen.podresources_pb2 import ContainerEntry, DeviceEntry, PodEntry
@@ -35,6 +34,7 @@ from tests.fakekubelet._gen.podresources_pb2 import ListResponse as DeviceList
 from tests.fakekubelet.kubelet import POD_RESOURCES, PODS_API, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import reason
 from tests.kube.turns import Turns, running
+from tests.patience import until
 
 MIB = 1 << 20
 ADDED, SYNCED = 1, 4
@@ -197,7 +197,7 @@ async def test_sixteen_mib_of_empty_pods_are_not_taken_for_pods(
     async with kubelet(PODS_API) as fake, pods_of(fake.root) as part, running(counted_events):
         fake.replies[LIST] = Reply(empty)
         fake.replies[WATCH] = Reply(event(ADDED, message("p")), event(SYNCED), hangs=True)
-        await until(lambda: [found.uid for found in part.pods() or ()] == ["p"], seconds=10)
+        await until(lambda: [found.uid for found in part.pods() or ()] == ["p"])
         assert part.errors["bad_pod"] == MOST_PODS
         assert len(numbers_read) <= 2 * MOST_LISTED
         assert counted_events.most <= MOST_IN_A_TURN
@@ -210,14 +210,14 @@ async def test_a_list_with_more_fields_than_there_can_be_is_named_while_the_watc
     async with kubelet(PODS_API) as fake, pods_of(fake.root) as part:
         fake.replies[LIST] = Reply(strange)
         fake.replies[WATCH] = Reply(event(ADDED, message("p")), event(SYNCED), hangs=True)
-        await until(lambda: [found.uid for found in part.pods() or ()] == ["p"], seconds=10)
+        await until(lambda: [found.uid for found in part.pods() or ()] == ["p"])
         fault = part.status().fault
         assert fault and (fault.reason, fault.call) == ("too_many", "ListPods")
         assert part.errors == {"too_many": 1}
         assert len(numbers_read) <= 2 * MOST_LISTED
         fake.replies[LIST] = Reply(ListResponse(pods=[message("p")]).SerializeToString())
         fake.break_connections()
-        await until(lambda: part.status().up and part.status().fault is None, seconds=10)
+        await until(lambda: part.status().up and part.status().fault is None)
 
 
 async def test_a_pod_with_too_many_containers_is_named_by_the_kubelets_watch() -> None:
@@ -290,7 +290,7 @@ async def test_pods_that_never_end_to_come_are_taken_up_to_a_bound_by_the_kubele
         fake.replies[LIST] = Reply(ListResponse(pods=[message("a")]).SerializeToString())
         events = [event(ADDED, message(f"p{n}")) for n in range(MOST_PODS + 500)]
         fake.replies[WATCH] = Reply(event(ADDED, message("a")), event(SYNCED), *events, hangs=True)
-        await until(lambda: reason(part.status()) == "too_many", seconds=10)
+        await until(lambda: reason(part.status()) == "too_many")
         found = part.pods() or ()
         assert len(found) == MOST_PODS and found[0].uid == "a"
         assert counted_events.most <= MOST_IN_A_TURN
@@ -304,7 +304,7 @@ async def test_pods_that_never_end_to_come_are_taken_up_to_a_bound_by_the_api_se
         async with running(counted_events):
             for n in range(1, MOST_PODS + 500):
                 fake.event("ADDED", pod("p", uid(n), 10 + n))
-            await until(lambda: reason(watch.status()) == "too_many", seconds=10)
+            await until(lambda: reason(watch.status()) == "too_many")
             assert counted_events.most <= MOST_IN_A_TURN
         assert len(watch.pods() or ()) == MOST_PODS
         assert watch.errors == {"too_many": 1}
@@ -313,7 +313,7 @@ async def test_pods_that_never_end_to_come_are_taken_up_to_a_bound_by_the_api_se
 async def test_pages_without_an_end_are_read_up_to_a_bound(counted_events: Turns) -> None:
     bulk = [pod("p", uid(n)) for n in range(MOST_PODS + 700)]
     async with FakeApi(pods=bulk, version=5) as fake, watching(fake) as watch, running(counted_events):
-        await until(lambda: reason(watch.status()) == "too_many", seconds=10)
+        await until(lambda: reason(watch.status()) == "too_many")
         assert len(watch.pods() or ()) == MOST_PODS
         assert len(fake.lists) < 6
         assert counted_events.most <= MOST_IN_A_TURN
@@ -325,4 +325,4 @@ async def test_a_list_of_nothing_but_brackets_is_refused_before_it_fills_the_mem
         fake.refuse(200, times=1, body=body, wanted=lambda seen: seen.path == PODS and not seen.is_watch)
         with memory_below(64 * MIB):
             async with watching(fake) as watch:
-                await until(lambda: len(watch.pods() or ()) == 1, seconds=10)
+                await until(lambda: len(watch.pods() or ()) == 1)

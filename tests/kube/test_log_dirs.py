@@ -6,8 +6,8 @@ import pytest
 
 from podgpu.kube import log_dirs
 from podgpu.kube.log_dirs import LogDirs
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import RECORDED
+from tests.patience import until
 
 UID = "04a42512-da73-45a0-91d1-4b3469bce212"
 OTHER = "eeffc188-aff2-4611-b421-bbb35128be48"

@@ -12,9 +12,9 @@ from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.model.ports import PodSource
 from podgpu.net.login import Login
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
 from tests.fakeapi.server import FakeApi, Seen, bookmark, error
+from tests.patience import until
 
 A, B, C = (f"{n}4a42512-da73-45a0-91d1-4b3469bce212" for n in "abc")
 SHARED = "GPU-7f3c9a13-52d4-4b8e-9c60-1a2b3c4d5e63"

@@ -14,9 +14,9 @@ from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.resource_claims import MOST_CLAIMS, ResourceClaims
 from podgpu.model import ClaimUse, Pod, PodContainer
 from podgpu.model.ports import ResourceClaimSource
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, dynamic_resources, listed
 from tests.fakeapi.server import FakeApi, Seen
+from tests.patience import until
 
 ROOT = "/apis/resource.k8s.io"
 SLICES = f"{ROOT}/v1/resourceslices"

@@ -14,6 +14,7 @@ from podgpu.kube.workloads import MOST_REQUESTS, Workloads
 from podgpu.model import OwnerReference, Pod
 from tests.fakeapi.recorded import listed, owners
 from tests.fakeapi.server import FakeApi
+from tests.patience import PATIENCE
 
 UNKNOWN = "not known yet"
 RAY = "/apis/ray.io/v1"
@@ -182,13 +183,11 @@ async def test_the_way_up_has_an_end() -> None:
 
 async def test_a_slow_server_does_not_hold_up_the_caller() -> None:
     pods = recorded_pods()
-    async with FakeApi(objects=owners(), delay=0.4) as fake, resolving(fake, deadline=0.1) as workloads:
-        began = time.monotonic()
+    async with FakeApi(objects=owners(), delay=1.0) as fake, resolving(fake, deadline=0.05) as workloads:
         found = await shown(workloads, *pods)
-        assert time.monotonic() - began < 0.35
         # Only the label of a Deployment names it before there is an answer.
         assert set(found) == {"Deployment/chat", "Pod/share-1", UNKNOWN}
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while "CronJob/nightly" not in await shown(workloads, *pods):
                 pass
 

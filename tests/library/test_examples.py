@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -17,9 +16,10 @@ from tests.fakeapi.recorded import owners
 from tests.fakeapi.server import FakeApi
 from tests.library.examples import Example, examples
 from tests.library.pods import pods
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
-PATIENCE = 60.0
 PAGE = recorded("k8s_484_lowercase_hostname_t4")
 EXAMPLES = examples()
 PRINTING = [example for example in EXAMPLES if example.output is not None]
@@ -55,7 +55,7 @@ async def test_an_example_prints_what_it_says(example: Example, tmp_path: Path) 
 
 
 async def test_the_example_of_an_application_serves_and_stops(tmp_path: Path) -> None:
-    port = free_port()
+    port = quiet_port()
     code = SERVING.code.replace("port=8080", f'host="127.0.0.1", port={port}')
     async with started(code, tmp_path) as process, asyncio.timeout(PATIENCE):
         metrics = await answer(f"http://127.0.0.1:{port}/gpu/metrics", process)
@@ -65,13 +65,6 @@ async def test_the_example_of_an_application_serves_and_stops(tmp_path: Path) ->
     assert "podgpu_gpu_info" in metrics
     assert rows.startswith("[\n")
     assert (process.returncode, errors.decode()) == (0, "")
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 async def answer(url: str, process: Process) -> str:

@@ -6,12 +6,12 @@ import pytest
 
 from podgpu import library
 from podgpu.sources.dcgm import options as dcgm
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import changed
 from tests.fakeapi.recorded import pod as made
 from tests.fakeapi.server import FakeApi
 from tests.fakenvml.conftest import library as nvml
 from tests.fakenvml.fake_node import FakeNode, environment, h200
+from tests.patience import until
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 __all__ = ["nvml"]

@@ -11,6 +11,7 @@ import pytest
 from podgpu.net.client import HttpAnswer, HttpClient
 from podgpu.net.connection import REASONS, HttpFault
 from podgpu.net.login import Login
+from tests.patience import PATIENCE
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -69,12 +70,12 @@ async def client(login: Login | None = None, **options: Any) -> AsyncIterator[Ht
         await made.close()
 
 
-async def get(made: HttpClient, url: str, *, seconds: float = 5.0, limit: int = 1 << 20) -> HttpAnswer:
+async def get(made: HttpClient, url: str, *, seconds: float = PATIENCE, limit: int = 1 << 20) -> HttpAnswer:
     return await made.request("GET", url, seconds=seconds, limit=limit)
 
 
 async def fault_of(
-    url: str, login: Login | None = None, *, seconds: float = 5.0, limit: int = 1 << 20
+    url: str, login: Login | None = None, *, seconds: float = PATIENCE, limit: int = 1 << 20
 ) -> HttpFault:
     async with client(login) as made:
         with pytest.raises(HttpFault) as caught:

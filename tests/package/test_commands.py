@@ -5,7 +5,6 @@ the reason in documented.py, and a new command has to be put somewhere.
 """
 
 import re
-import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -19,10 +18,11 @@ from tests.deploy.chart import needs_helm
 from tests.e2e.rig import eventually
 from tests.package.clean import Clean
 from tests.package.documented import CANNOT, ELSEWHERE, ROOT, RUNBOOKS, RUNS, Command, commands, of, ways
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 from tools.chart import manifests
 
 COMMANDS = commands()
-PATIENCE = 60
 DEMO = "podgpu demo --node-name=gpu-node-1"
 
 
@@ -42,12 +42,6 @@ def run(clean: Clean, line: str, folder: Path = ROOT) -> "subprocess.CompletedPr
     )
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @dataclass(frozen=True)
 class Served:
     process: "subprocess.Popen[str]"
@@ -57,7 +51,7 @@ class Served:
         assert self.process.poll() is None, self.process.communicate()[1]
         try:
             for port in self.ports:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5).close()
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=PATIENCE).close()
         except OSError:
             return False
         return True
@@ -67,7 +61,7 @@ def start(clean: Clean, line: str) -> Served:
     ports: list[int] = []
 
     def elsewhere(found: re.Match[str]) -> str:
-        ports.append(free_port())
+        ports.append(quiet_port())
         return f"--web.listen-address=127.0.0.1:{ports[-1]}"
 
     if "--web.listen-address" not in line:

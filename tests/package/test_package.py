@@ -12,8 +12,7 @@ import pytest
 from podgpu import __version__
 from tests.package.clean import Clean
 from tests.package.conftest import ROOT, build
-
-PATIENCE = 30
+from tests.patience import PATIENCE
 
 
 def contents(wheel: Path) -> dict[str, bytes]:

@@ -13,6 +13,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
+from tests.ports import quiet_port
 from tests.push.points import Points, points_of
 
 
@@ -24,7 +25,7 @@ class FakeCollector:
     headers: list[Mapping[str, str]] = field(default_factory=list)
     requests: list[ExportMetricsServiceRequest] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
-    port: int = 0
+    port: int = field(default_factory=quiet_port)
     tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
@@ -45,7 +46,6 @@ class FakeCollector:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True, ssl_context=self.tls)
         await site.start()
-        self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -9,10 +9,8 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-from tests.fakeapi.patience import until
+from tests.patience import PATIENCE, until
 from tests.push.fake_collector import FakeCollector
-
-PATIENCE = 20.0
 
 
 @asynccontextmanager
@@ -52,7 +50,7 @@ async def shown(page: str, pattern: str) -> None:
 
 async def test_the_collector_gets_what_the_page_shows() -> None:
     async with FakeCollector() as collector, agent(collector.url) as page:
-        await until(lambda: collector.requests, PATIENCE)
+        await until(lambda: collector.requests)
         text = await scraped(page)
         limits = {
             dict(facts)["hw.id"]: value
@@ -73,5 +71,5 @@ async def test_a_collector_that_refuses_or_hangs_does_not_hold_up_the_page() -> 
         await shown(page, "^podgpu_gpu_up{.*} 1")
         assert re.search(r"^podgpu_up\{.*\} 1", await scraped(page), re.MULTILINE)
     async with FakeCollector(delay=30.0) as silent, agent(silent.url) as page:
-        await until(lambda: silent.paths, PATIENCE)
+        await until(lambda: silent.paths)
         await shown(page, "^podgpu_gpu_up{.*} 1")

@@ -15,9 +15,9 @@ from podgpu.serve.page_registry import NATIVE_ALONE, DocumentView, MetricsView, 
 from podgpu.serve.server import HttpServer, NodeServer
 from podgpu.views.dialects import PREFIX
 from podgpu.views.series import Family, Labels
+from tests.patience import PATIENCE
 
 # Long enough for a loaded machine, short enough to see a hang.
-PATIENCE = 30.0
 # Series for a page of about 10 MB: more than the kernel buffers for a client that does not read.
 BIG = 300_000
 

@@ -19,9 +19,9 @@ from podgpu.serve.guard.guard import Guard
 from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import HttpServer, NodeServer
-from tests.fakeapi.patience import until
+from tests.patience import PATIENCE, until
 from tests.serve.guard.login import basic, hashed
-from tests.serve.rig import PATIENCE, Client, StubNode, connected, fetch, make_snapshot, narrow, serving
+from tests.serve.rig import Client, StubNode, connected, fetch, make_snapshot, narrow, serving
 from tests.serve.test_node_events import laid_upon
 
 PATH = "/api/v1/events"
@@ -188,7 +188,7 @@ async def test_who_does_not_read_is_dropped_and_holds_up_nobody() -> None:
                     assert await stream.next() in ("full", "change")
                     await asyncio.sleep(0.01)
                 assert stream.document["node"].startswith("39-")
-            await until(lambda: not server.clients, PATIENCE)
+            await until(lambda: not server.clients)
 
 
 async def test_stopping_ends_streams_at_once() -> None:

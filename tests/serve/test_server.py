@@ -9,9 +9,10 @@ import pytest
 from podgpu.errors import UserError
 from podgpu.option.address import Address
 from podgpu.serve.http.limits import Limits
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 from tests.serve.rig import (
     BIG,
-    PATIENCE,
     CountingDialect,
     StubNode,
     connected,
@@ -73,9 +74,7 @@ async def test_an_address_that_cannot_be_bound_is_named(host: str) -> None:
 
 
 async def test_a_failed_start_leaves_nothing_listening() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = quiet_port()
     with pytest.raises(UserError):
         async with serving(StubNode(), Address("127.0.0.1", port), Address("192.0.2.1", 0)):
             pass
@@ -86,7 +85,7 @@ async def test_a_failed_start_leaves_nothing_listening() -> None:
 async def test_stop_lets_a_request_finish() -> None:
     node = StubNode()
     node.let_go.clear()
-    limits = Limits(stop_seconds=PATIENCE)
+    limits = Limits(stop_seconds=2 * PATIENCE)
     async with serving(node, limits=limits) as server, connected(server) as client, connected(server) as idle:
         client.ask("/-/release", "POST")
         await node.asked.wait()
@@ -94,7 +93,7 @@ async def test_stop_lets_a_request_finish() -> None:
         ready = await idle.get("/-/ready")
         with pytest.raises(OSError, match=r"refused|Connect call failed"):
             await fetch(server, "/metrics")
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.1)
         assert not stopping.done()
         node.let_go.set()
         answer = await client.answer()
@@ -108,7 +107,9 @@ async def test_stop_lets_a_request_finish() -> None:
 async def test_stop_does_not_wait_for_ever() -> None:
     node = StubNode()
     node.let_go.clear()
-    patient = Limits(stop_seconds=0.1, head_seconds=60, write_seconds=60)  # nothing else cuts a client
+    patient = Limits(
+        stop_seconds=0.1, head_seconds=2 * PATIENCE, write_seconds=2 * PATIENCE
+    )  # nothing else cuts a client
     async with (
         serving(node, limits=patient, dialects={"big": CountingDialect(BIG)}) as server,
         connected(server) as stuck,
@@ -125,7 +126,7 @@ async def test_stop_does_not_wait_for_ever() -> None:
 
 async def test_stop_closes_idle_connections_at_once() -> None:
     async with (
-        serving(StubNode(), limits=Limits(stop_seconds=60)) as server,
+        serving(StubNode(), limits=Limits(stop_seconds=2 * PATIENCE)) as server,
         connected(server) as silent,
         connected(server) as idle,
     ):

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.agent.rig import PATIENCE, RunningAgent, free_port
+from tests.agent.rig import RunningAgent
 from tests.fakekubelet.kubelet import kubelet_root
 from tests.fakenvml.fake_node import FakeNode, environment, h200
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 from tests.soak.churn import Churn
 from tests.soak.cluster import NODE, Cluster
 from tests.soak.machine import Machine
@@ -75,7 +77,7 @@ async def _watched(agent: RunningAgent, port: int, churn: Churn, seconds: float,
 def started(folder: Path, library: Path, kubelet: Path, api: str) -> Iterator[tuple[RunningAgent, int]]:
     """Run an agent whose log goes to a file: an hour's would fill a pipe."""
     node = FakeNode([h200(number) for number in range(GPUS)], epoch=time.monotonic())
-    script, port = folder / "script", free_port()
+    script, port = folder / "script", quiet_port()
     node.write(script)
     command = [
         *(sys.executable, "-m", "podgpu", "agent", f"--interval={INTERVAL}", f"--node-name={NODE}"),

@@ -21,6 +21,7 @@ from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeNode, h200
+from tests.patience import PATIENCE
 from tests.tree import SETTINGS
 
 LIST = "/v1.PodResourcesLister/List"
@@ -184,7 +185,7 @@ async def test_a_reading_that_grew_too_old_loses_its_cards_and_keeps_its_counts(
     agent = Agent(OnceOnly(), node="n", interval=0.05, settings=SETTINGS, attribution=attribution)
     await agent.cycle()
     assert agent.snapshot.cards
-    snapshot = await asyncio.wait_for(agent.changed(agent.snapshot), 5.0)
+    snapshot = await asyncio.wait_for(agent.changed(agent.snapshot), PATIENCE)
     fault = part(snapshot, "nvml").fault
     assert (snapshot.cards, fault and fault.reason) == ((), "stale")
     assert part(snapshot, kubelet.name).up

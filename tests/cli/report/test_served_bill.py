@@ -14,7 +14,7 @@ from podgpu.model import Prices
 from podgpu.views.statement import report_csv, report_json
 from tests.cli.report.test_stores import OneHour, Thanos, report
 from tests.cluster.store.stub import StubStore, serving
-from tests.fakeapi.patience import until
+from tests.patience import until
 
 NOW = time.time()
 PERIOD = {"from": "2026-11-01T10:00", "to": "2026-11-01T11:00"}

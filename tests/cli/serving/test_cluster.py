@@ -6,19 +6,20 @@ import sys
 import urllib.request
 
 from podgpu.views.cluster.json import decode
-from tests.agent.rig import free_port
 from tests.cluster.fleet import Fleet
 from tests.cluster.nodes import document, node_name
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 
 
 def page(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         body: bytes = answer.read()
         return body
 
 
 async def ready(url: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 await asyncio.to_thread(page, f"{url}/-/ready")
@@ -29,7 +30,7 @@ async def ready(url: str) -> None:
 
 
 async def test_it_serves_the_agents_until_it_is_stopped() -> None:
-    url = f"http://127.0.0.1:{(port := free_port())}"
+    url = f"http://127.0.0.1:{(port := quiet_port())}"
     async with Fleet(2, document) as fleet:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "podgpu", "cluster", f"--web.listen-address=127.0.0.1:{port}"),
@@ -40,7 +41,7 @@ async def test_it_serves_the_agents_until_it_is_stopped() -> None:
             await ready(url)
             found = decode(await asyncio.to_thread(page, f"{url}/api/v1/cluster"))
             process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 code = await process.wait()
         finally:
             if process.returncode is None:

@@ -7,7 +7,8 @@ import sys
 import pytest
 from msgspec.structs import replace
 
-from tests.serve.rig import PATIENCE, StubNode, serving
+from tests.patience import PATIENCE
+from tests.serve.rig import StubNode, serving
 from tests.views.quirks import SNAPSHOT
 
 

@@ -10,7 +10,8 @@ from shutil import which
 
 import pytest
 
-PATIENCE = 20.0
+from tests.patience import PATIENCE
+
 KEYS = {"enter": "Enter", "tab": "Tab", "escape": "Escape", "space": "Space", "down": "Down", "up": "Up"}
 
 needs_tmux = pytest.mark.skipif(not which("tmux"), reason="needs tmux")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 
 from podgpu.cli.main import main
 from podgpu.model import Pod, Workload
+from tests.ports import quiet_port
 from tests.serve.cluster.test_server import CLUSTER, StubFeed
 from tests.serve.cluster.test_server import serving as cluster_serving
 from tests.serve.rig import StubNode, serving
@@ -70,9 +70,7 @@ async def test_a_name_of_two_pods_needs_a_namespace(ask: Ask) -> None:
 
 
 def test_no_agent_is_one_line_that_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    assert main(["why", "ml/llama-0", "--url", f"http://127.0.0.1:{port}"]) == 2
+    assert main(["why", "ml/llama-0", "--url", f"http://127.0.0.1:{quiet_port()}"]) == 2
     err = capsys.readouterr().err
     assert "refuses the connection; is `podgpu agent` or `podgpu cluster` running there?" in err
     assert len(err.splitlines()) == 1

@@ -12,10 +12,12 @@ from urllib.request import urlopen
 
 from podgpu.views.json import encode
 from tests.cluster.nodes import snapshot
-from tests.faults.node import NAME, Node, quiet_port
+from tests.faults.node import NAME, Node
 from tests.faults.page import Page, parsed
-from tests.faults.play import Play
+from tests.faults.play import Play, promised
 from tests.faults.signs import survived
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 
 PATIENT = 60  # more than pages may wait at a time
 
@@ -39,7 +41,7 @@ class Reader:
         try:
             yield
             reader.terminate()
-            assert reader.wait(5) == 0, "U9"
+            assert reader.wait(PATIENCE) == 0, "U9"
         finally:
             reader.kill()
             reader.wait()
@@ -47,7 +49,7 @@ class Reader:
     def page(self) -> Page | None:
         began = time.monotonic()
         try:
-            with urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+            with urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=PATIENCE) as answer:
                 page = parsed(answer.read().decode())
         except ConnectionError:  # it is not there yet
             return None
@@ -55,7 +57,7 @@ class Reader:
             if isinstance(getattr(error, "reason", None), ConnectionError):
                 return None
             raise
-        assert time.monotonic() - began < 1.0, "U1"
+        assert time.monotonic() - began < promised(1.0), "U1"
         return page
 
 

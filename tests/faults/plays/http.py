@@ -17,6 +17,7 @@ from tests.faults.props.clients import MANY, POLITE
 from tests.faults.props.tenants import CARD
 from tests.faults.props.visit import Tally, Visit
 from tests.faults.signs import survived
+from tests.patience import PATIENCE
 from tests.serve.guard.login import basic, hashed
 
 SCRIPT = "<script>alert(1)</script>"
@@ -77,7 +78,7 @@ class Markup:
         """Whether the name is on the page as text, and browsers are forbidden to run what a page brings along."""
         if not now.values("podgpu_container_allocated_ratio", pod=SCRIPT) or self._node is None:
             return False
-        connection = HTTPConnection("127.0.0.1", self._node.port, timeout=5)
+        connection = HTTPConnection("127.0.0.1", self._node.port, timeout=PATIENCE)
         with closing(connection):
             connection.request("GET", "/")
             answer = connection.getresponse()

@@ -19,9 +19,9 @@ import yaml
 from tests.agent.rig import RunningAgent, running_agent
 from tests.fakekubelet.kubelet import Reply
 from tests.fakenvml.fake_node import FakeFault
-from tests.faults.node import DEVICES, INTERVAL, NAME, Node, quiet_port, sound_kubelet
+from tests.faults.node import DEVICES, INTERVAL, NAME, Node, sound_kubelet
 from tests.faults.page import Page, parsed
-from tests.faults.play import Phase, Play
+from tests.faults.play import Phase, Play, promised
 from tests.faults.plays.driver import driver_faults
 from tests.faults.plays.kubelet import MAP, away
 from tests.faults.plays.processes import crowd
@@ -30,6 +30,8 @@ from tests.faults.props.clock import Clock
 from tests.faults.props.limits import Limit
 from tests.faults.props.visit import Visit
 from tests.faults.signs import card_down, part_down, survived
+from tests.patience import PATIENCE
+from tests.ports import quiet_port
 
 CHART = Path(__file__).parents[3] / "deploy/helm/podgpu/values.yaml"
 # Of each tenth of a second: what hurts a start, and what hurts an agent that runs.
@@ -291,16 +293,16 @@ class Company:
             reader = subprocess.Popen(words, stderr=subprocess.DEVNULL)
             yield
             reader.terminate()
-            assert reader.wait(5) == 0, "U9"
+            assert reader.wait(PATIENCE) == 0, "U9"
 
     def is_told_apart(self, _: Page) -> bool:
         began = time.monotonic()
         try:
-            with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=5) as answer:
+            with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=PATIENCE) as answer:
                 page = parsed(answer.read().decode())
         except OSError:  # it is not there yet
             return False
-        assert time.monotonic() - began < 1.0, "U1"
+        assert time.monotonic() - began < promised(1.0), "U1"
         nodes = {labels["state"]: value for labels, value in page.by_name.get("podgpu_cluster_nodes", ())}
         fresh = page.value("podgpu_cluster_node_info", node=NAME, state="fresh")
         return fresh == 1 and (nodes["fresh"], nodes["failed"]) == (1, 2)

@@ -12,11 +12,12 @@ from pathlib import Path
 from random import Random
 
 from tests.cluster.nodes import document, node_name
-from tests.faults.node import NAME, Node, quiet_port
+from tests.faults.node import NAME, Node
 from tests.faults.page import Page, parsed
 from tests.faults.play import Sign
 from tests.fuzz.mutation import damaged
 from tests.fuzz.targets import document as rich_document
+from tests.ports import quiet_port
 
 # What the agent of a number answers to a request of a number: a status and a body.
 Answer = Callable[[int, int], tuple[int, bytes]]

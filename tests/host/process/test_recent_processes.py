@@ -21,6 +21,7 @@ from podgpu.host.recent_processes import (
     RecentProcesses,
 )
 from tests.host.test_procfs import IN_OTHER_POD, IN_POD, OTHER_POD, POD, Clock, Tree
+from tests.patience import PATIENCE
 
 HOST = "0::/system.slice/containerd.service\n"
 
@@ -215,7 +216,7 @@ async def test_it_is_on_only_while_strangers_are_expected(tmp_path: Path) -> Non
     await asyncio.sleep(0)
     assert recent.holder(7, inf) is None
     recent.expect()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while recent.holder(7, inf) is None:  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.01)
         clock.now += WATCHED_SECONDS

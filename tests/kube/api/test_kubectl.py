@@ -15,8 +15,8 @@ from podgpu.kube.api import ApiFault
 from podgpu.kube.api.kubectl import KubectlApi
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.kubeconfig import TOKEN, kubeconfig, kubectl
-from tests.fakeapi.patience import until
 from tests.fakeapi.server import FakeApi, Seen, bookmark
+from tests.patience import PATIENCE, until
 
 Answer = dict[str, Any]
 
@@ -57,7 +57,7 @@ async def test_a_watch_comes_through_line_by_line(tmp_path: Path) -> None:
         async with api.stream("/api/v1/pods", query, silence=5) as lines:
             await until(lambda: fake.open_watches)
             fake.send(bookmark(7), 7)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 assert await anext(aiter(lines)) == bookmark(7).rstrip(b"\n")
 
 

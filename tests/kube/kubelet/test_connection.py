@@ -13,6 +13,7 @@ from grpclib.server import Stream
 from podgpu.kube.kubelet.podresources import LIST
 from podgpu.kube.kubelet.rpc import AnswerRejected, KubeletConnection
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
+from tests.patience import PATIENCE
 
 
 class Broken(Reply):
@@ -147,6 +148,6 @@ async def test_no_descriptor_stays_open(kubelet: FakeKubelet) -> None:
             await connection.answer(LIST)
     assert kubelet.connections > 2
     connection.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while descriptors() > before:  # noqa: ASYNC110 - the fake kubelet closes its end a moment later
             await asyncio.sleep(0.005)

@@ -17,6 +17,7 @@ from podgpu.model import Pod, PodContainer
 from podgpu.model.ports import PodSource
 from tests.fakekubelet.kubelet import PODS_API, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, reason, recorded
+from tests.patience import PATIENCE
 
 ADDED, MODIFIED, DELETED, SYNCED = 1, 2, 3, 4
 DRA_PODS = {
@@ -72,7 +73,7 @@ async def running(
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not condition():  # noqa: ASYNC110, what is waited for is the product's, which has no event
             await asyncio.sleep(0.005)
 

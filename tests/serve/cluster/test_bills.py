@@ -13,7 +13,7 @@ from podgpu.errors import ReasonedError, UserError
 from podgpu.model import Coverage, Statement, StatementLine
 from podgpu.serve.cluster import bills
 from podgpu.views.statement import report_csv, report_json
-from tests.fakeapi.patience import until
+from tests.patience import until
 from tests.serve.cluster.test_server import CLUSTER, StubFeed, get, serving
 from tests.serve.rig import connected
 

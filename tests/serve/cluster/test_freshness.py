@@ -16,10 +16,10 @@ from podgpu.serve.cluster.server import ClusterServer
 from podgpu.serve.cluster.views import ClusterListView
 from podgpu.supervise import Supervisor
 from tests.cluster.nodes import fresh
+from tests.patience import PATIENCE
 from tests.serve.rig import Answer, connected
 
 INTERVAL = 0.1
-PATIENCE = 30.0
 
 
 class Beating(Feed[Cluster]):

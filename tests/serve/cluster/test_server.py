@@ -21,7 +21,7 @@ from podgpu.serve.cluster.feed import Bills, UsageHistory
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
-from tests.fakeapi.patience import until
+from tests.patience import until
 from tests.serve.rig import Answer, connected
 from tests.tree import SETTINGS
 

@@ -12,6 +12,7 @@ from podgpu.serve.guard.checks import (
     RateLimiter,
     TooManyChecks,
 )
+from tests.patience import PATIENCE
 
 
 class Check:
@@ -139,7 +140,7 @@ async def test_what_was_right_before_is_checked_before_all_others() -> None:
     await asyncio.sleep(0)
     with pytest.raises(TooManyChecks):
         await kept.result(("new",), "elsewhere", Check())  # four are new already
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         for _ in range(20):
             assert await kept.result(("mine",), "anywhere", Check()) == "good"
         assert await kept.result(("changed",), "home", Check()) == "good", (
@@ -181,7 +182,7 @@ async def test_who_comes_for_the_first_time_gets_in_beside_those_who_guess() -> 
         for number in range(4)
     ]
     await asyncio.sleep(0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         assert await kept.result(("mine",), "home", Check()) == "good"
     slow.go.set()
     assert await asyncio.gather(*guessing) == ["bad"] * 4

@@ -12,9 +12,9 @@ from podgpu.errors import UserError
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import NodeServer
-from tests.fakeapi.patience import until
+from tests.patience import PATIENCE, until
 from tests.serve.guard.certificates import Authority, Pair, web_config
-from tests.serve.rig import BIG, PATIENCE, Answer, CountingDialect, StubNode, connected, serving
+from tests.serve.rig import BIG, Answer, CountingDialect, StubNode, connected, serving
 
 OPTIONAL = "  client_auth_type: VerifyClientCertIfGiven\n"
 REQUIRED = "  client_auth_type: RequireAndVerifyClientCert\n"
@@ -195,7 +195,7 @@ async def test_stop_ends_a_handshake(server_pair: Pair, tmp_path: Path) -> None:
         serving(StubNode(), guard=Guard(web_config(tmp_path, server_pair))) as server,
         connected(server) as silent,
     ):
-        await until(lambda: server.clients == 1, PATIENCE)
+        await until(lambda: server.clients == 1)
         await asyncio.wait_for(server.stop(), PATIENCE)
         assert await silent.rest() == b""
 

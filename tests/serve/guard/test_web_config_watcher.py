@@ -12,9 +12,10 @@ import pytest
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import NodeServer
+from tests.patience import PATIENCE
 from tests.serve.guard.certificates import Authority, Pair, web_config
 from tests.serve.guard.login import basic, hashed, shown
-from tests.serve.rig import PATIENCE, StubNode, connected, serving
+from tests.serve.rig import StubNode, connected, serving
 
 LIMITS = Limits(sweep_seconds=0.02)
 

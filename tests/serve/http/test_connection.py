@@ -10,10 +10,9 @@ from httptools import HttpRequestParser
 
 from podgpu.serve.http.connection import ServerConnection
 from podgpu.serve.http.limits import Limits
-from tests.fakeapi.patience import until
+from tests.patience import until
 from tests.serve.rig import (
     BIG,
-    PATIENCE,
     CountingDialect,
     StubNode,
     connected,
@@ -77,7 +76,7 @@ async def test_a_slow_reader_is_cut_while_others_are_served() -> None:
         slow = await slow_reader(stack, server.ports[0])
         good = await fetch(server, "/metrics")
         assert good.status == 200
-        await until(lambda: not server.clients, PATIENCE)
+        await until(lambda: not server.clients)
         assert await drained(slow) < full
 
 

@@ -11,8 +11,8 @@ from podgpu.option.address import Address
 from podgpu.serve.http.connections import SPARED_SCRAPERS
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import NodeServer
-from tests.fakeapi.patience import until
-from tests.serve.rig import PATIENCE, StubNode, connected, fetch, serving
+from tests.patience import PATIENCE, until
+from tests.serve.rig import StubNode, connected, fetch, serving
 
 PLACES = 16  # for connections; sixteen times as many may wait
 
@@ -75,7 +75,7 @@ async def test_no_probe_and_no_scrape_fails(
         flood = asyncio.ensure_future(attack(server.ports[0], wires))
         answers = []
         try:
-            await until(lambda: len(wires) > PLACES * 16, PATIENCE)
+            await until(lambda: len(wires) > PLACES * 16)
             for path in ("/-/healthy", "/metrics") * 10:
                 answers.append(await ask_at_once(server, path))
                 await asyncio.sleep(0.02)  # for the flood to go on
@@ -156,7 +156,7 @@ async def test_a_client_that_leaves_leaves_no_descriptor() -> None:
         for _ in range(20):
             async with connected(server) as client:
                 client.send(b"GET")
-        await until(lambda: not server.clients, PATIENCE)
+        await until(lambda: not server.clients)
 
 
 async def probed(server: NodeServer, path: str) -> int:

@@ -20,7 +20,8 @@ from podgpu.serve.http.limits import Limits
 from podgpu.serve.pages import NodePages
 from podgpu.serve.request_handler import Load, RequestHandler
 from podgpu.serve.routes import NodeRoutes
-from tests.serve.rig import PATIENCE, StubNode
+from tests.patience import PATIENCE
+from tests.serve.rig import StubNode
 
 PATHS = (
     "/",

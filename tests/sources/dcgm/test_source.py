@@ -66,7 +66,7 @@ async def test_a_page_is_a_report() -> None:
     assert [device.gpu.model for device in report.devices] == ["Tesla T4"]
     assert [allocation.pod for allocation in report.allocations] == ["gpu-test"]
     assert not report.devices[0].ability.sees_processes
-    assert 0 < report.devices[0].seconds <= report.seconds < 5
+    assert 0 < report.devices[0].seconds <= report.seconds
 
 
 async def test_each_reading_is_made_at_its_own_time() -> None:

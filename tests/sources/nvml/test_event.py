@@ -11,8 +11,8 @@ from podgpu.sources.nvml import ReadRequest, child, session
 from podgpu.sources.nvml.child import Sampler
 from tests.fakenvml.fake_node import FakeFault, FakeNode, h200
 from tests.fakenvml.stage import Stage
+from tests.patience import PATIENCE
 
-PATIENCE = 20.0
 DENIED = f"return {pynvml.NVML_ERROR_NO_PERMISSION}"
 
 

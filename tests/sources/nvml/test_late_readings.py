@@ -8,11 +8,10 @@ import pytest
 from podgpu.model import Report
 from podgpu.sources.nvml import ReadRequest, child, reader
 from podgpu.sources.nvml.child import GpuSlot, Sampler
-from tests.fakeapi.patience import until
 from tests.fakenvml.fake_node import FakeFault, FakeNode, h200
 from tests.fakenvml.stage import Stage
+from tests.patience import PATIENCE, until
 
-PATIENCE = 60.0
 HANG = FakeFault("hang", "nvmlDeviceGetTemperature", 1)
 
 
@@ -56,7 +55,7 @@ def reasons(report: Report) -> list[str]:
 async def test_a_reading_that_comes_too_late_is_shown_a_report_later(stage: Stage, clock: Clock) -> None:
     sampler = hung(stage)
     play(stage)
-    await until(lambda: not sampler._results.empty(), PATIENCE)
+    await until(lambda: not sampler._results.empty())
     play(stage, HANG)
     assert reasons(sampler.report(ReadRequest(2.0))) == ["", ""]
     assert reasons(sampler.report(ReadRequest(2.0))) == ["", "hung"]
@@ -71,15 +70,15 @@ async def test_values_from_before_a_hang_are_not_shown_after_it(
     asked_at = clock.now = clock.now + 1000.0
     if ends == "between two reports":
         play(stage)
-        await until(lambda: not sampler._results.empty(), PATIENCE)
+        await until(lambda: not sampler._results.empty())
         report = sampler.report(ReadRequest(PATIENCE))
     else:
         other = FakeFault("hang", "nvmlDeviceGetPowerUsage", 0)
         play(stage, other, HANG)
         reading = asyncio.create_task(asyncio.to_thread(sampler.report, ReadRequest(PATIENCE)))
-        await until(lambda: slot(sampler, 0).worker.tracker.call == other.call, PATIENCE)
+        await until(lambda: slot(sampler, 0).worker.tracker.call == other.call)
         play(stage, other)
-        await until(lambda: not slot(sampler, 1).worker.busy, PATIENCE)
+        await until(lambda: not slot(sampler, 1).worker.busy)
         play(stage)
         report = await reading
     assert all(device.at >= asked_at for device in report.devices if not device.fault)

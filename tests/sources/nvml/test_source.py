@@ -17,14 +17,13 @@ from podgpu.model import Report
 from podgpu.sources import child_process
 from podgpu.sources.nvml import source
 from podgpu.sources.nvml.source import NvmlSource
-from tests.fakeapi.patience import until
 from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200, make_processes
+from tests.patience import PATIENCE, until
 from tests.tree import SETTINGS
 
 MISMATCH = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
 HANG = FakeFault("hang", call="nvmlDeviceGetUtilizationRates", device=1)
 LOST = f"return {pynvml.NVML_ERROR_GPU_IS_LOST}"
-PATIENCE = 60.0  # for what happens soon on a machine with nothing else to do
 
 
 class OpenSampler(Protocol):
@@ -87,7 +86,7 @@ async def test_a_release_cuts_a_reading_short(start: OpenSampler) -> None:
     sampler = start(two_gpus(HANG))
     agent = Agent(sampler, node="n", interval=60.0, settings=SETTINGS)
     running, before = asyncio.create_task(agent.run()), agent.snapshot
-    await until(lambda: sampler._is_stuck, PATIENCE)
+    await until(lambda: sampler._is_stuck)
     assert await agent.release(600)
     snapshot = await asyncio.wait_for(agent.changed(before), PATIENCE / 2)
     (part,) = snapshot.parts
@@ -109,7 +108,7 @@ async def test_a_release_lets_a_long_answer_end_first(
     sampler = start(node)
     await sampler.read()
     reading = asyncio.create_task(sampler.read())
-    await until(lambda: sampler._is_stuck, PATIENCE)
+    await until(lambda: sampler._is_stuck)
     process = sampler._process
     assert await sampler.release(60)
     assert process and process.returncode == 0
@@ -165,7 +164,7 @@ async def test_a_death_between_two_readings_is_counted(start: OpenSampler, numbe
     assert sampler.pid
     pid = sampler.pid
     os.kill(pid, number)
-    await until(lambda: not _lives(pid), PATIENCE)
+    await until(lambda: not _lives(pid))
     report = await sampler.read()
     assert reasons(report) == ["", ""]
     assert report.errors["sampler_exited"] == 1
@@ -287,7 +286,7 @@ async def test_a_sampler_dies_with_its_agent(start: OpenSampler) -> None:
     pid = int(await agent.stdout.readline())
     agent.kill()
     await agent.wait()
-    await until(lambda: not _lives(pid), PATIENCE)
+    await until(lambda: not _lives(pid))
 
 
 def _lives(pid: int) -> bool:

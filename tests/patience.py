@@ -1,0 +1,26 @@
+"""How a test waits: for the very thing it asserts, and long. It takes as long as that thing takes.
+
+A limit is only met by what would never come, so it is far beyond what a slow and busy machine needs.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+PATIENCE = 120.0  # seconds
+_LOOK_SECONDS = 0.005
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Wait for what nobody can signal."""
+    async with asyncio.timeout(PATIENCE):
+        while not true():  # noqa: ASYNC110 - what is waited for is not ours to signal
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+def wait_until(true: Callable[[], object], look_seconds: float = _LOOK_SECONDS) -> None:
+    """The same where there is no event loop."""
+    ends = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < ends, f"not within {PATIENCE} s"
+        time.sleep(look_seconds)
