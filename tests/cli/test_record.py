@@ -12,7 +12,7 @@ from podgpu.cli.main import main
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.views.page import html
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 from tests.serve.rig import StubNode, serving
 from tests.views.quirks import SNAPSHOT
 
@@ -24,9 +24,9 @@ async def record(file: Path, *options: str) -> int:
 
     async with serving(node) as server:
         url = f"http://127.0.0.1:{server.ports[0]}"
-        arguments = ["record", str(file), "--url", url, "--every=100ms", "--for=600ms", *options]
+        arguments = ["record", str(file), "--url", url, "--every=100ms", "--for=1s", *options]
         recording = asyncio.create_task(asyncio.to_thread(main, arguments))
-        await asyncio.sleep(0.2)
+        await until(lambda: recording.done() or (file.exists() and file.stat().st_size))
         node.current = replace(node.current, taken_at=SNAPSHOT.taken_at + 5, node="later")
         return await recording
 

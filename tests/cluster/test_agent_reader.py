@@ -10,8 +10,9 @@ from podgpu.cluster.node_state import ReadFault
 from podgpu.model import SCHEMA
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name
+from tests.patience import PATIENCE, until
 
-PATIENCE = 0.3
+HANG_SECONDS = 0.3
 
 
 def packed(body: bytes) -> bytes:
@@ -25,7 +26,7 @@ def with_schema(number: int) -> bytes:
 
 async def test_an_unchanged_snapshot_costs_no_body_and_is_the_same_object() -> None:
     async with Fleet(1, document) as fleet:
-        client = DirectClient(timeout=5.0)
+        client = DirectClient(timeout=PATIENCE)
         reader = AgentReader(client, fleet.urls[0], node_name(0))
         first = await reader.read()
         assert await reader.read() is first
@@ -44,7 +45,7 @@ async def test_a_document_is_kept_as_it_came_unless_it_could_break_the_cluster_s
 ) -> None:
     body = document(0).replace(b'"node":', more + b'"node":', 1)
     async with Fleet(1, document, {0: packed(gzip.compress(body))}) as fleet:
-        client = DirectClient(timeout=5.0)
+        client = DirectClient(timeout=PATIENCE)
         reader = AgentReader(client, fleet.urls[0])
         snapshot = await reader.read()
         await client.close()
@@ -55,7 +56,7 @@ async def test_a_document_is_kept_as_it_came_unless_it_could_break_the_cluster_s
 
 async def test_a_kept_connection_that_the_agent_closed_is_opened_again() -> None:
     async with Fleet(1, document) as fleet:
-        client = DirectClient(timeout=5.0)
+        client = DirectClient(timeout=PATIENCE)
         reader = AgentReader(client, fleet.urls[0])
         await reader.read()
         fleet.hang_up()
@@ -92,7 +93,7 @@ async def test_a_kept_connection_that_the_agent_closed_is_opened_again() -> None
 )
 async def test_what_an_agent_may_do_wrong_has_a_reason(trick: str | bytes, reason: str) -> None:
     async with Fleet(1, document, {0: trick}) as fleet:
-        client = DirectClient(timeout=PATIENCE if trick == "hang" else 5.0)
+        client = DirectClient(timeout=HANG_SECONDS if trick == "hang" else PATIENCE)
         with pytest.raises(ReadFault) as fault:
             await AgentReader(client, fleet.urls[0], node_name(0)).read()
         assert fault.value.reason == reason
@@ -102,9 +103,9 @@ async def test_what_an_agent_may_do_wrong_has_a_reason(trick: str | bytes, reaso
 async def test_an_answer_that_breaks_off_is_garbage() -> None:
     half = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
     async with Fleet(1, document, {0: half}) as fleet:
-        client = DirectClient(timeout=5.0)
+        client = DirectClient(timeout=PATIENCE)
         reading = asyncio.create_task(AgentReader(client, fleet.urls[0]).read())
-        await asyncio.sleep(0.05)
+        await until(lambda: fleet.requests)
         fleet.hang_up()
         with pytest.raises(ReadFault) as fault:
             await reading
@@ -116,4 +117,4 @@ async def test_nobody_at_the_address_is_unreachable() -> None:
     async with Fleet(1, document) as fleet:
         url = fleet.urls[0]
     with pytest.raises(ReadFault, match="Connection refused"):
-        await AgentReader(DirectClient(timeout=5.0), url).read()
+        await AgentReader(DirectClient(timeout=PATIENCE), url).read()

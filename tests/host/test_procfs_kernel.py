@@ -6,27 +6,20 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from podgpu.host.procfs import BELIEVED_SECONDS, Procfs
 from podgpu.model import Owner
+from tests.patience import wait_until
 
 PROC = Path("/proc")
 POD = "121157b5-c67d-4c3e-9052-cb27bbb711fb"
 OTHER_POD = "4c9f1974-5c46-44c2-b42f-3bbf0e98eef9"
 ID = "1cd3449e930b8a28c7595240fa32ba20c84f36d059e5fbe63104ad40057992d1"
 OTHER_ID = "bacb920470900725e0aa7d914fee5eb0854315448b024b6b8420ad8429c607ba"
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -42,7 +35,7 @@ def test_a_real_process_lives_becomes_a_zombie_and_is_gone(child: subprocess.Pop
     assert alive.start_time is not None and alive.cgroup
     assert alive.kind != "unknown" or alive.reason == "private_cgroup_namespace"
     child.kill()
-    _until(lambda: b") Z " in (PROC / str(child.pid) / "stat").read_bytes())
+    wait_until(lambda: b") Z " in (PROC / str(child.pid) / "stat").read_bytes())
     assert procfs.holders([child.pid])[child.pid] == alive
     stranger = Procfs(PROC).holders([child.pid])[child.pid]
     assert (stranger.kind, stranger.reason) == ("unknown", "zombie")
@@ -126,6 +119,7 @@ REUSE = """
 
 HEADLESS = """
 import ctypes, os, threading, time
+from tests.patience import wait_until
 threading.Thread(target=time.sleep, args=(600,)).start()
 # Ends this thread alone, as pthread_exit does.
 ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
@@ -136,7 +130,7 @@ def test_a_process_whose_first_thread_has_ended_lives_on(hierarchy: Path) -> Non
     with subprocess.Popen([sys.executable, "-c", HEADLESS]) as process:
         try:
             _place(process, hierarchy / f"{hierarchy.stem}-kubepods.slice/burstable/pod{POD}/{ID}")
-            _until(lambda: b") Z " in (PROC / str(process.pid) / "stat").read_bytes())
+            wait_until(lambda: b") Z " in (PROC / str(process.pid) / "stat").read_bytes())
             holder = Procfs(PROC).holders([process.pid])[process.pid]
         finally:
             process.kill()
@@ -196,7 +190,7 @@ def hierarchy() -> Iterator[Path]:
         pytest.skip(f"no cgroup can be made here: {error}")
     yield top
     for folder, _, _ in os.walk(top, topdown=False):
-        _until(lambda folder=folder: not (Path(folder) / "cgroup.procs").read_text())  # type: ignore[misc]
+        wait_until(lambda folder=folder: not (Path(folder) / "cgroup.procs").read_text())  # type: ignore[misc]
         Path(folder).rmdir()
 
 

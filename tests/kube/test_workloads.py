@@ -4,10 +4,12 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from podgpu.kube import workloads as workloads_module
 from podgpu.kube.api import ApiServer
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.workloads import MOST_REQUESTS, Workloads
@@ -28,10 +30,30 @@ RAY_RESOURCES = {
 }
 
 
+HOUR = 3600.0
+
+
+@dataclass
+class Clock:
+    """The machine's, or ahead of it."""
+
+    ahead: float = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(workloads_module, "time", clock)
+    return clock
+
+
 @asynccontextmanager
 async def resolving(fake: FakeApi, **options: Any) -> AsyncIterator[Workloads]:
-    api = ApiServer(fake.url, answer_seconds=5.0)
-    workloads = Workloads(api, **options)
+    api = ApiServer(fake.url, answer_seconds=PATIENCE)
+    workloads = Workloads(api, **{"deadline": PATIENCE} | options)
     try:
         yield workloads
     finally:
@@ -131,27 +153,27 @@ async def test_custom_controllers_are_found_by_discovery() -> None:
         assert sorted(seen.path for seen in fake.requests) == sorted(objects)
 
 
-async def test_an_owner_is_asked_for_once_and_again_when_it_has_aged() -> None:
+async def test_an_owner_is_asked_for_once_and_again_when_it_has_aged(clock: Clock) -> None:
     pods = recorded_pods()
-    async with FakeApi(objects=owners()) as fake, resolving(fake, known_seconds=0.3) as workloads:
+    async with FakeApi(objects=owners()) as fake, resolving(fake, known_seconds=HOUR) as workloads:
         await workloads.resolve(pods)
         asked = len(fake.requests)
         await workloads.resolve(pods)
         assert len(fake.requests) == asked
-        await asyncio.sleep(0.35)
+        clock.ahead += HOUR
         fake.objects.clear()
         # Who owned a UID is still true when the owner can no longer be read.
         assert await shown(workloads, *pods) == [RECORDED[pod.name] for pod in pods]
         assert len(fake.requests) > asked
 
 
-async def test_what_is_not_there_is_not_asked_for_again_at_once() -> None:
+async def test_what_is_not_there_is_not_asked_for_again_at_once(clock: Clock) -> None:
     pod = owned("p", "Job", "j", "u", "batch/v1")
-    async with FakeApi() as fake, resolving(fake, unknown_seconds=0.3) as workloads:
+    async with FakeApi() as fake, resolving(fake, unknown_seconds=HOUR) as workloads:
         assert await shown(workloads, pod) == ["Job/j"]
         assert await shown(workloads, pod) == ["Job/j"]
         assert len(fake.requests) == 1
-        await asyncio.sleep(0.35)
+        clock.ahead += HOUR
         fake.objects["/apis/batch/v1/namespaces/ns/jobs/j"] = made("u", ("batch/v1", "CronJob", "c", "u2"))
         assert await shown(workloads, pod) == ["CronJob/c"]
 
@@ -183,10 +205,14 @@ async def test_the_way_up_has_an_end() -> None:
 
 async def test_a_slow_server_does_not_hold_up_the_caller() -> None:
     pods = recorded_pods()
-    async with FakeApi(objects=owners(), delay=1.0) as fake, resolving(fake, deadline=0.05) as workloads:
+    async with (
+        FakeApi(objects=owners(), delay=PATIENCE) as fake,
+        resolving(fake, deadline=0.05) as workloads,
+    ):
         found = await shown(workloads, *pods)
         # Only the label of a Deployment names it before there is an answer.
         assert set(found) == {"Deployment/chat", "Pod/share-1", UNKNOWN}
+        fake.delay = 0.0
         async with asyncio.timeout(PATIENCE):
             while "CronJob/nightly" not in await shown(workloads, *pods):
                 pass
@@ -202,16 +228,16 @@ async def test_a_dead_server_is_left_alone_for_a_while() -> None:
             assert len(fake.requests) <= 4
 
 
-async def test_a_server_that_is_back_is_asked_for_what_came_up_meanwhile() -> None:
+async def test_a_server_that_is_back_is_asked_for_what_came_up_meanwhile(clock: Clock) -> None:
     early, late = owned("p", "Job", "i", "u1", "batch/v1"), owned("q", "Job", "j", "u2", "batch/v1")
     objects = {"/apis/batch/v1/namespaces/ns/jobs/j": made("u2", ("batch/v1", "CronJob", "c", "u3"))}
-    async with FakeApi(objects=objects) as fake, resolving(fake, unknown_seconds=1.0) as workloads:
+    async with FakeApi(objects=objects) as fake, resolving(fake, unknown_seconds=HOUR) as workloads:
         fake.refuse(503)
         await workloads.resolve([early])
-        await asyncio.sleep(0.5)
+        clock.ahead += HOUR / 2
         assert await shown(workloads, early, late) == [UNKNOWN, UNKNOWN]
         assert len(fake.requests) == 1
-        await asyncio.sleep(0.6)
+        clock.ahead += HOUR / 2
         assert await shown(workloads, late) == ["CronJob/c"]
 
 

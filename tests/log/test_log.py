@@ -9,6 +9,7 @@ import pytest
 from podgpu import log
 from podgpu.log.handler import LineHandler, RepeatFilter
 from podgpu.log.line import LINE_BYTES, LogEvent, as_json, event_of, line, logfmt
+from tests.patience import PATIENCE
 
 HOSTILE = [
     "a\nb",
@@ -164,7 +165,7 @@ def test_a_count_is_written_when_its_window_ends(pipe: tuple[int, int]) -> None:
     for _ in range(3):
         handler.handle(logging.LogRecord("x", logging.INFO, "", 0, "m", None, None))
     found = b""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while b"repeated=2" not in found and time.monotonic() < deadline:
         time.sleep(0.01)
         try:

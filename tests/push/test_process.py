@@ -36,7 +36,7 @@ async def agent(endpoint: str) -> AsyncIterator[str]:
 
 
 async def scraped(page: str) -> str:
-    limit = aiohttp.ClientTimeout(total=5.0)
+    limit = aiohttp.ClientTimeout(total=PATIENCE)
     async with aiohttp.ClientSession(timeout=limit) as session, session.get(f"{page}metrics") as answer:
         assert answer.status == 200
         return await answer.text()

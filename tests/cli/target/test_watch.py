@@ -30,14 +30,16 @@ async def test_news_are_printed_until_the_user_has_seen_enough(command: list[str
             stderr=asyncio.subprocess.DEVNULL,
         )
         assert program.stdout
-        async with asyncio.timeout(PATIENCE):
-            first = await program.stdout.read(1 << 16)
-            node.current = replace(SNAPSHOT, node="after", taken_at=SNAPSHOT.taken_at + 9.25)
-            later = b""
-            while sign.format(node="after", at=node.current.taken_at).encode() not in later:
-                piece = await program.stdout.read(1 << 16)
-                assert piece, (first, later)
-                later += piece
+        try:
+            async with asyncio.timeout(PATIENCE):
+                first = await program.stdout.read(1 << 16)
+                node.current = replace(SNAPSHOT, node="after", taken_at=SNAPSHOT.taken_at + 9.25)
+                later = b""
+                while sign.format(node="after", at=node.current.taken_at).encode() not in later:
+                    piece = await program.stdout.read(1 << 16)
+                    assert piece, (first, later)
+                    later += piece
+        finally:
             program.send_signal(signal.SIGINT)
             code = await program.wait()
     assert b"after" not in first
