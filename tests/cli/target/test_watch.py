@@ -28,6 +28,8 @@ async def test_news_are_printed_until_the_user_has_seen_enough(command: list[str
             *(sys.executable, "-m", "podgpu", *command, "--watch", url),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            # A shell that runs the tests in the background lets them ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         assert program.stdout
         try:
