@@ -18,9 +18,9 @@ from podgpu.views.cluster import metrics
 from podgpu.views.cluster.json import decode, encode
 from podgpu.views.exposition import lines
 from tests.cluster.nodes import card, fresh, tenant
-from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE
 from tests.fakeapi.whole import recorded_cluster
+from tests.patience import until
 from tests.serve.cluster.test_server import StubFeed, serving
 from tests.tree import SETTINGS
 

@@ -18,7 +18,8 @@ import yaml
 
 from podgpu import __version__
 from tests.deploy.container import Archive, Run, running
-from tests.deploy.test_image import MACHINES, free_port, machines
+from tests.deploy.test_image import MACHINES, machines
+from tests.ports import quiet_port
 from tools.image import build, lock, sbom
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +90,7 @@ def test_the_python_package_installs_and_reads_gpus(name: str, tmp_path: Path) -
 def test_the_image_of_this_machine_serves(tmp_path: Path) -> None:
     archive = image_archive().each()[build.own_architecture()]
     archive.unpack(tmp_path / "rootfs")
-    port = free_port()
+    port = quiet_port()
     demo = Run(["demo", f"--web.listen-address=127.0.0.1:{port}"], port, 65534)
     with running(tmp_path, archive.config["config"], demo) as page:
         assert "podgpu_gpu_up" in page.get("/metrics")
