@@ -249,7 +249,7 @@ class Attribution:
             interval = self._intervals.interval(device) or Interval(elapsed_us=0)
             books = self._books.cards.get(uuid)
             last = books.cycle if books else None
-            if last:
+            if last and last.unnamed_us != interval.unnamed_us:
                 interval = replace(interval, unnamed_us=last.unnamed_us)
             booked = partial(
                 book,

@@ -23,9 +23,9 @@ def _facts(device: Device) -> tuple[object, ...]:
     return (
         device.gpu,
         device.fault is None,
-        tuple(instance.mig for instance in device.instances),
-        tuple(reading for reading in device.readings if reading.metric in READINGS),
-        tuple(process.kinds for process in device.processes),
+        [instance.mig for instance in device.instances],
+        [reading for reading in device.readings if reading.metric in READINGS],
+        [process.kinds for process in device.processes],
     )
 
 

@@ -64,10 +64,6 @@ def unattributed(device: Device) -> Card:
     """A card on which nothing is booked: the owners of its processes are unknown."""
     processes = [replace(process, mig=device.place(process)) for process in device.processes]
     rest = (Rest(reason="unknown", processes=_largest_first(processes)),) if processes else ()
-    return replace(_read(device), rest=rest)
-
-
-def _read(device: Device) -> Card:
     return Card(
         gpu=device.gpu,
         at=device.at,
@@ -77,6 +73,7 @@ def _read(device: Device) -> Card:
         refused=device.refused,
         readings=device.readings,
         instances=device.instances,
+        rest=rest,
     )
 
 
@@ -110,9 +107,15 @@ class Join:
         books = books or CardBooks()
         power = _power_split(device, books)
         tenants = sorted({*books.tenants, *held})
-        return replace(
-            _read(device),
+        return Card(
+            gpu=device.gpu,
+            at=device.at,
+            seconds=device.seconds,
+            fault=device.fault,
             ability=_ability(device, balance),
+            refused=device.refused,
+            readings=device.readings,
+            instances=device.instances,
             tenants=tuple(self._tenant(key, books, power, held[key]) for key in tenants if key in held),
             ended=tuple(self._tenant(key, books, power, ()) for key in tenants if key not in held),
             rest=tuple(_rests(books, power)),
@@ -239,7 +242,7 @@ def _rests(books: CardBooks, power: PowerSplit) -> Iterator[Rest]:
             energy_mj=totals.energy_mj,
             resident_us=totals.resident_us,
             band=totals.band,
-            processes=_largest_first(booking.processes),
+            processes=_largest_first(booking.processes) if booking.processes else (),
         )
 
 

@@ -1,8 +1,9 @@
 """Families as a Prometheus page: text 0.0.4 or OpenMetrics 1.0.0."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from io import BytesIO
+from itertools import islice
 
 from podgpu.catalog.row import Kind
 from podgpu.views.sample_format import NOTHING
@@ -20,6 +21,7 @@ UNITS = frozenset(
     {"amperes", "bytes", "celsius", "hertz", "joules", "meters", "ratio", "seconds", "volts", "watts"}
 )
 
+BLOCK = 500  # lines
 _TEXT_TYPE = {Kind.GAUGE: "gauge", Kind.COUNTER: "counter", Kind.INFO: "gauge"}
 
 
@@ -28,9 +30,10 @@ def render(families: Iterable[Family], form: Format) -> bytes:
     # One growing buffer instead of joined strings: touching fresh memory costs as much as the formatting.
     page = BytesIO()
     for family in families:
-        if written := lines(family):
-            page.write(metadata(family, form).encode())
-            page.write(written.encode())
+        head = metadata(family, form)
+        for written in _blocks(family):
+            page.write(f"{head}{written}".encode())
+            head = ""
     page.write(end(form))
     return page.getvalue()
 
@@ -46,21 +49,28 @@ def end(form: Format) -> bytes:
 
 def lines(family: Family) -> str:
     """Write the samples: the same in both formats."""
-    name, samples = family.name, family.samples
-    # Without samples there may be one number, an empty one: hence not strict.
-    pairs = zip(samples, family.writing(samples.values()), strict=False)
-    return "".join(
-        [
-            f"{name}{key[0].block if len(key) == 1 else _joined(key)} {number}\n"
-            for key, number in pairs
-            if number != NOTHING
-        ]
-    )
+    return "".join(_blocks(family))
+
+
+def _blocks(family: Family) -> Iterator[str]:
+    """Write some lines at a time: the text of all, in a large family, would take fresh memory."""
+    name = family.name
+    keys, values = iter(family.samples), iter(family.samples.values())
+    while some := list(islice(keys, BLOCK)):
+        text = "".join(
+            [
+                f"{name}{key[0].block if len(key) == 1 else _joined(key)} {number}\n"
+                for key, number in zip(some, family.writing(islice(values, BLOCK)), strict=True)
+                if number != NOTHING
+            ]
+        )
+        if text:
+            yield text
 
 
 def _joined(key: Key) -> str:
     """Write the parts of a series' labels as one: `{a="b",c="d"}`, or nothing without labels."""
-    text = ",".join([labels.text for labels in key if labels.text])
+    text = ",".join([labels for labels in key if labels])
     return f"{{{text}}}" if text else ""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.catalog import device_rows
 from podgpu.insight import rows
@@ -34,8 +35,16 @@ Object = dict[str, Any]
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """Leave out what is unknown, and readings without a catalog row: they have no meaning."""
-    return msgspec.json.encode({"schema": SCHEMA, **_object(snapshot)})
+    """Leave out what is unknown, and readings without a catalog row: they have no meaning.
+
+    Cards and pods are encoded one by one: the objects of thousands at once would take fresh memory.
+    """
+    many = {
+        name: [msgspec.Raw(msgspec.json.encode(_object(item))) for item in getattr(snapshot, name)]
+        for name in ("cards", "pods")
+    }
+    head = _object(replace(snapshot, cards=(), pods=()))
+    return msgspec.json.encode({"schema": SCHEMA, **head, **many})
 
 
 def _object(struct: Struct) -> Object:
@@ -46,7 +55,8 @@ def _object(struct: Struct) -> Object:
         if value is None or name in kept_back:
             continue
         # Most values are plain as they are: a document has thousands.
-        found[name] = value if type(value) in _NUMBERS else plain(value)
+        is_plain = type(value) in _NUMBERS or (type(value) is str and value.isascii())
+        found[name] = value if is_plain else plain(value)
     return found
 
 

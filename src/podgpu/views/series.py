@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from podgpu.catalog.row import Kind, Worth
 from podgpu.views.sample_format import Writing, own
@@ -17,21 +18,28 @@ def label_name(text: str) -> str:
     return _NOT_IN_A_NAME.sub("_", text)
 
 
-class Labels:
-    """Label pairs in order, their values made safe to print.
+class Labels(str):
+    """Label pairs in order, their values made safe to print: the text that Prometheus writes, `a="b",c="d"`.
 
-    `text` is how Prometheus writes them, `a="b",c="d"`, and `block` the same in braces. The text is kept with the pairs
-    because a card's labels stand in front of a hundred values.
+    `block` is the text in braces. It is kept with the pairs because a card's labels stand in front of a hundred values.
+    A string, since those are hashed and compared fast: the labels of a series are its key.
     """
 
-    __slots__ = ("block", "names", "text", "values")
+    __slots__ = ("block", "names", "values")
 
-    def __init__(self, names: Sequence[str], values: Sequence[str | bytes]) -> None:
-        self.names = tuple(names)
-        self.values = tuple(map(clean, values))
-        pairs = zip(self.names, self.values, strict=True)
-        self.text = ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in pairs])
-        self.block = f"{{{self.text}}}" if self.text else ""
+    names: tuple[str, ...]
+    values: tuple[str, ...]
+    block: str
+
+    def __new__(cls, names: Sequence[str], values: Sequence[str | bytes]) -> Self:
+        cleaned = tuple(map(clean, values))
+        pairs = zip(names, cleaned, strict=True)
+        made = super().__new__(
+            cls, ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in pairs])
+        )
+        made.names, made.values = tuple(names), cleaned
+        made.block = f"{{{made}}}" if made else ""
+        return made
 
     @classmethod
     def of(cls, pairs: Mapping[str, str]) -> "Labels":
@@ -46,14 +54,8 @@ class Labels:
     def pairs(self) -> dict[str, str]:
         return dict(zip(self.names, self.values, strict=True))
 
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Labels) and self.text == other.text
-
     def __repr__(self) -> str:
-        return f"Labels({self.text})"
+        return f"Labels({self!s})"
 
 
 # The labels of one series, in parts: those of a card, say, and those of the value itself.

@@ -17,7 +17,7 @@ from podgpu.views.format import (
     visible_rest,
 )
 from podgpu.views.tenants import by_instance, excused_texts, full_name, is_outsider, owner_titles, pids
-from podgpu.views.text import GAP, line, shortened, table_row
+from podgpu.views.text import GAP, line, shortened, table_row, width_of
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -116,11 +116,9 @@ class _CardTable:
         self._add("GPU", *(heading for heading, _ in after), style=_BOLD)
 
     def filled(self, cards: Iterable[Card]) -> str:
-        from rich.cells import cell_len
-
         for card in cards:
             self._add_card(card)
-        room = min(self._room, max(cell_len(name) for name, *_ in self._rows))
+        room = min(self._room, max(width_of(name) for name, *_ in self._rows))
         return "".join(self._line(name, cells, style, room) for name, cells, style in self._rows)
 
     def _add_card(self, card: Card) -> None:

@@ -59,17 +59,25 @@ def _cut(name: str, width: int) -> str:
     return f"{name[: width - 1 - tail]}…{name[-tail:]}" if tail > 0 else name[:width]
 
 
-def fitted(cell: str, size: int, *, right: bool = False) -> str:
-    """Make the cell fill `size` columns of a terminal: some characters take two."""
-    length = len(cell)
-    if not cell.isascii():
-        from rich.cells import cell_len, set_cell_size
+def width_of(cell: str) -> int:
+    """Return how many columns of a terminal it takes: some characters take two."""
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len
 
-        length = cell_len(cell)
-        if length > size:
-            cell, length = f"{set_cell_size(cell, size - 1)}…", size
-    elif length > size:
-        cell, length = f"{cell[: size - 1]}…", size
+    return cell_len(cell)
+
+
+def fitted(cell: str, size: int, *, right: bool = False) -> str:
+    """Make the cell fill `size` columns of a terminal."""
+    if cell.isascii():
+        short = cell if len(cell) <= size else f"{cell[: size - 1]}…"
+        return short.rjust(size) if right else short.ljust(size)
+    from rich.cells import set_cell_size
+
+    length = width_of(cell)
+    if length > size:
+        cell, length = f"{set_cell_size(cell, size - 1)}…", size
     return " " * (size - length) + cell if right else cell + " " * (size - length)
 
 

@@ -206,7 +206,7 @@ def values(families: Sequence[Family], name: str) -> dict[str, float]:
 
 
 def block(*labels: Labels) -> str:
-    return f"{{{','.join(part.text for part in labels)}}}"
+    return f"{{{','.join(labels)}}}"
 
 
 def check_series(families: Sequence[Family]) -> None:
