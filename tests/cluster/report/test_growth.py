@@ -112,3 +112,14 @@ def test_a_pod_of_the_same_name_begins_at_0_when_the_one_before_has_ended() -> N
     totals.begin({held: 100})
     totals.forget([held])
     assert totals.grow({held: [(7200, 170)]}, {CARD: 15.0})[CARD].counters[held] == 170
+
+
+def test_an_agent_that_restarts_while_the_store_is_away_proves_by_its_books_that_it_was_there() -> None:
+    """It ran for 5000 s before the store was back, and a pod held the GPU throughout: no more is held than was seen."""
+    held = BOOKED._replace(scope=CounterScope.CONTAINER, measure=Measure.HELD)
+    totals = CounterTotals(0.0)
+    before = [(at, at * 1_000_000) for at in range(60, 660, 60)]
+    totals.grow({BOOKED: before, held: before}, {})
+    later = totals.grow({BOOKED: [(7800, 1000)], held: [(7800, 5_000_000_000)]}, {})[CARD]
+    assert later.counters[held] == later.seen_us == 5_000_000_000
+    assert totals.presence[CARD].gaps == [(600, 2800)]

@@ -112,12 +112,15 @@ def _scrape(
     card: _CardState, at: float, now: Mapping[CounterKey, int], growth: CardGrowth, interval: float
 ) -> None:
     is_new = _is_restarted(card.last, now)
-    for counter, more in _increases(card.last, now, is_restarted=is_new):
+    increases = dict(_increases(card.last, now, is_restarted=is_new))
+    for counter, more in increases.items():
         growth.counters[counter] += more
     presence, seen_since = card.presence, card.presence.last
     if at - presence.last > longest_pause(interval) and (is_new or not _was_booked(card.last, now)):
-        seen_since = at - interval  # it was there for about that long when it was first scraped
-        presence.gaps.append((presence.last, seen_since))
+        # It was there for about an interval when it was first scraped, or for as long as its books say at least.
+        seen_since = max(at - max(interval, _proven_seconds(increases)), presence.last)
+        if seen_since > presence.last:
+            presence.gaps.append((presence.last, seen_since))
     growth.seen_us += microseconds(at) - microseconds(seen_since)
     if is_new:
         card.last = {
@@ -135,6 +138,17 @@ def _is_restarted(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int])
     return any(
         value < last.get(counter, 0) for counter, value in now.items() if counter.scope is CounterScope.BOOKED
     )
+
+
+def _proven_seconds(increases: Mapping[CounterKey, int]) -> float:
+    """Return for how long an agent watched the card at least: nobody holds or uses more than one card's time."""
+    held = busy = 0
+    for counter, more in increases.items():
+        if counter.scope is CounterScope.CONTAINER and counter.measure is Measure.HELD:
+            held += more
+        elif counter.scope is CounterScope.BOOKED and counter.measure is Measure.BUSY:
+            busy += more
+    return max(held, busy) / 1_000_000
 
 
 def _was_booked(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int]) -> bool:
