@@ -22,6 +22,7 @@ from podgpu.model import (
     Owner,
     PartStatus,
     Process,
+    Reading,
     Rest,
     SharingStatus,
     Snapshot,
@@ -163,7 +164,17 @@ def test_a_sick_card_is_named(check: str, readings: dict[str, float], status: st
 
 def test_a_card_before_hopper_is_not_blamed_for_what_it_cannot_do() -> None:
     old = replace(WHOLE, gpu=replace(WHOLE.gpu, compute_capability="8.0"), readings=())
-    assert found("nvml.profiling", cards=(old,)).status is Status.SKIP
+    finding = found("nvml.profiling", cards=(old,))
+    assert finding.status is Status.SKIP and "--source=nvml+dcgm adds its values" in finding.detail
+
+
+def test_a_page_without_profiling_values_says_which_fields_are_missing() -> None:
+    old = replace(WHOLE, gpu=replace(WHOLE.gpu, compute_capability="8.0"), readings=())
+    page = PartStatus(name="dcgm", up=True)
+    finding = found("nvml.profiling", cards=(old,), parts=(*SOUND.parts, page))
+    assert finding.status is Status.WARN and "DCGM_FI_PROF_" in finding.advice
+    profiled = replace(old, readings=(Reading("tensor_active_ratio", 0.5),))
+    assert found("nvml.profiling", cards=(profiled,), parts=(*SOUND.parts, page)).status is Status.PASS
 
 
 def test_memory_in_use_without_a_process_points_at_the_pid_namespace() -> None:

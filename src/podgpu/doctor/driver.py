@@ -110,13 +110,19 @@ def profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     cards = [card for card in first_hand(snapshot) if not card.gpu.mig_enabled]
     if not cards:
         return skipped("no GPU answers outside MIG mode")
-    able = [card for card in cards if _may_profile(card)]
-    if not able:
-        return skipped("cards before Hopper have no GPM: SM and tensor activity are absent")
-    mute = [card for card in able if number(card.readings, PROFILED) is None]
-    if mute:
-        return warned(f"{named(mute)}: no profiling values")
-    return passed(f"GPM answers on {count(len(able), 'GPU')}")
+    mute = [card for card in cards if not _profiles(card)]
+    if not mute:
+        return passed(f"{count(len(cards), 'GPU')} with profiling values")
+    able = [card for card in mute if _has_gpm(card)]
+    if able:
+        return warned(f"{named(able)}: no profiling values")
+    if any(part.name == DCGM.name for part in snapshot.parts):
+        advice = "Let dcgm-exporter export DCGM_FI_PROF_ fields of these cards: docs/sources.md has the list."
+        return warned(f"{named(mute)}: no profiling values on dcgm-exporter's page", advice)
+    return skipped(
+        f"{named(mute)}: before Hopper there is no GPM, so SM, tensor and DRAM activity are absent; a dcgm-exporter "
+        "has them: --source=nvml+dcgm adds its values"
+    )
 
 
 @check(
@@ -142,11 +148,15 @@ def _is_down(name: str, snapshot: Snapshot) -> bool:
     return any(not part.up for part in snapshot.parts if part.name == name)
 
 
-def _may_profile(card: Card) -> bool:
-    """Whether it is a Hopper or newer, or does not report its generation and profiles all the same."""
+def _profiles(card: Card) -> bool:
+    """DCGM's default list of fields has tensor activity, but not that of the SMs."""
+    metrics = (PROFILED,) if _has_gpm(card) else (PROFILED, "tensor_active_ratio")
+    return any(number(card.readings, metric) is not None for metric in metrics)
+
+
+def _has_gpm(card: Card) -> bool:
     major = card.gpu.compute_capability.partition(".")[0]
-    profiles = number(card.readings, PROFILED) is not None
-    return profiles or (major.isascii() and major.isdigit() and int(major) >= HOPPER)
+    return major.isascii() and major.isdigit() and int(major) >= HOPPER
 
 
 def _used(card: Card) -> float:
