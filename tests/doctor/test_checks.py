@@ -22,7 +22,6 @@ from podgpu.model import (
     Owner,
     PartStatus,
     Process,
-    Reading,
     Rest,
     SharingStatus,
     Snapshot,
@@ -170,11 +169,11 @@ def test_a_card_before_hopper_is_not_blamed_for_what_it_cannot_do() -> None:
 
 def test_a_page_without_profiling_values_says_which_fields_are_missing() -> None:
     old = replace(WHOLE, gpu=replace(WHOLE.gpu, compute_capability="8.0"), readings=())
-    page = PartStatus(name="dcgm", up=True)
-    finding = found("nvml.profiling", cards=(old,), parts=(*SOUND.parts, page))
+    parts = (*SOUND.parts, PartStatus(name="dcgm", up=True))
+    finding = found("nvml.profiling", cards=(old,), parts=parts)
     assert finding.status is Status.WARN and "DCGM_FI_PROF_" in finding.advice
-    profiled = replace(old, readings=(Reading("tensor_active_ratio", 0.5),))
-    assert found("nvml.profiling", cards=(profiled,), parts=(*SOUND.parts, page)).status is Status.PASS
+    profiled = with_readings(old, tensor_active_ratio=0.5)
+    assert found("nvml.profiling", cards=(profiled,), parts=parts).status is Status.PASS
 
 
 def test_memory_in_use_without_a_process_points_at_the_pid_namespace() -> None:

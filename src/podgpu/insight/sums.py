@@ -20,6 +20,7 @@ from podgpu.insight.tenants import (
     reading,
 )
 from podgpu.model import Card, FreeInstances, Sums, Tenant
+from podgpu.model.document import LARGEST_FLOAT, LARGEST_INT
 from podgpu.model.quantity import total_of_known
 
 DIGITS = 12  # enough to cut the noise of binary fractions, and too many to change what is written
@@ -160,7 +161,7 @@ def _added(values: Iterable[object]) -> float | int | None:
     known = [value for value in values if isinstance(value, int | float)]
     if not known:
         return None
-    return sum(known) if all(isinstance(value, int) for value in known) else _rounded(sum(known))
+    return _integer(sum(known)) if all(isinstance(value, int) for value in known) else _rounded(sum(known))
 
 
 def _total(values: Iterable[float | None], nothing: float | None = None) -> float | None:
@@ -170,8 +171,13 @@ def _total(values: Iterable[float | None], nothing: float | None = None) -> floa
 
 def _whole(values: Iterable[float | None]) -> int | None:
     found = total_of_known(values)
-    return None if found is None else int(found)
+    return None if found is None else _integer(found)
+
+
+# A damaged node may report more than a document can hold. The sums of its cluster must stay readable.
+def _integer(value: float) -> int:
+    return max(-LARGEST_INT, min(int(value), LARGEST_INT))
 
 
 def _rounded(value: float | Fraction) -> float:
-    return round(float(value), DIGITS)
+    return max(-LARGEST_FLOAT, min(round(float(value), DIGITS), LARGEST_FLOAT))

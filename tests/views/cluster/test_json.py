@@ -5,7 +5,7 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.insight import reconclude
-from podgpu.model import Cluster, ClusterNode, PendingPod, Written
+from podgpu.model import Card, Cluster, ClusterNode, Gpu, PendingPod, Reading, Written
 from podgpu.views.cluster import json
 from podgpu.views.json import encode as encode_snapshot
 from tests.tree import SETTINGS
@@ -33,6 +33,17 @@ CLUSTER = Cluster(
 
 def test_a_cluster_comes_back_as_it_was() -> None:
     concluded = reconclude(CLUSTER, SETTINGS)
+    assert json.decode(json.encode(concluded)) == concluded
+
+
+@pytest.mark.parametrize("value", [1e24, -1e24])
+def test_a_cluster_of_nodes_that_report_the_largest_numbers_can_be_read(value: float) -> None:
+    metrics = ("memory_total_bytes", "memory_used_bytes", "power_watts", "power_limit_watts")
+    readings = tuple(Reading(metric, value) for metric in metrics)
+    card = Card(gpu=Gpu(uuid="GPU-1", index=0), readings=readings)
+    damaged = msgspec.structs.replace(NODE, cards=(card, card))
+    nodes = [ClusterNode(name=name, state="fresh", origin="agent", snapshot=damaged) for name in ("a", "b")]
+    concluded = reconclude(msgspec.structs.replace(CLUSTER, nodes=tuple(nodes)), SETTINGS)
     assert json.decode(json.encode(concluded)) == concluded
 
 
