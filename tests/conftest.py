@@ -22,7 +22,7 @@ Golden = Callable[[str, str | bytes], None]
 MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be moved|needs root|only root")
 
 
-# Tests that start whole programs and watch them over time. Beside many others on two cores, time is not what they say.
+# Tests that start whole programs and wait for them. Beside those that keep every core busy they would take long.
 ALONE = (
     "agent/switch_log",
     "agent/whole",
@@ -40,8 +40,18 @@ ALONE = (
 )
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every process must collect the same cases in the same order, and the order of a set is another in each."""
+    for marker in metafunc.definition.iter_markers("parametrize"):
+        values = marker.kwargs.get("argvalues", *marker.args[1:2])
+        if isinstance(values, set | frozenset):
+            raise pytest.UsageError(f"{metafunc.definition.nodeid}: its cases are a set; sort them")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid}: another id in each process; give it `ids`")
         place = item.path.as_posix().removeprefix(f"{Path(__file__).parent.as_posix()}/")
         if place.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
