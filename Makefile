@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost
+.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -64,6 +64,7 @@ check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, rel
 	$(BIN)/mypy
 	$(BIN)/python -m tools.walls
 	$(BIN)/python -m tools.docs --check
+	$(BIN)/python -m tools.figures --check
 	$(BIN)/python -m tools.dashboards --check
 	$(BIN)/python -m tools.chart --check
 	$(BIN)/python -m tools.names
@@ -75,6 +76,9 @@ format: $(READY) ## format the sources
 
 docs: $(READY) ## regenerate the generated docs
 	$(BIN)/python -m tools.docs
+
+figures: $(READY) ## recompute the figures that docs quote, and write them there
+	$(BIN)/python -m tools.figures
 
 dashboards: $(READY) ## regenerate the Grafana dashboards
 	$(BIN)/python -m tools.dashboards

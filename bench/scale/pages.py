@@ -27,6 +27,16 @@ CHOICES = {
 
 
 def run(node: Snapshot) -> list[Figure]:
+    figures = [_figure(name, size) for name, size in unit_sizes(node).items()]
+    figures.append(
+        _figure(f"the demo's node: {len(node.cards)} GPUs, {tenants_of(node)} containers", Size(node))
+    )
+    figures += [_figure(f"the same, {name}", Size(node, choice)) for name, choice in CHOICES.items()]
+    return [*figures, *_documents(node), _cluster(node)]
+
+
+def unit_sizes(node: Snapshot) -> dict[str, "Size"]:
+    """What the agent itself takes, and what each further GPU, MIG instance, container and pod adds."""
     plain = [card for card in node.cards if not card.gpu.mig_enabled]
     divided = next(card for card in node.cards if card.gpu.mig_enabled)
     bare = replace(node, pods=(), cards=())
@@ -35,16 +45,13 @@ def run(node: Snapshot) -> list[Figure]:
     tenants = sum(len(card.tenants) for card in plain)
     held = replace(node, cards=tuple(plain), pods=())
     unheld = replace(held, cards=tuple(replace(card, tenants=()) for card in plain))
-    figures = [
-        _figure("the agent itself", Size(bare)),
-        _figure("a GPU", Size(two).less(Size(small))),
-        _figure("a MIG instance", _instance(bare, divided)),
-        _figure("a container on a GPU", Size(held).less(Size(unheld)).by(tenants)),
-        _figure("a pod", Size(node).less(Size(replace(node, pods=()))).by(len(node.pods))),
-        _figure(f"the demo's node: {len(node.cards)} GPUs, {tenants_of(node)} containers", Size(node)),
-    ]
-    figures += [_figure(f"the same, {name}", Size(node, choice)) for name, choice in CHOICES.items()]
-    return [*figures, *_documents(node), _cluster(node)]
+    return {
+        "agent": Size(bare),
+        "gpu": Size(two).less(Size(small)),
+        "mig": _instance(bare, divided),
+        "container": Size(held).less(Size(unheld)).by(tenants),
+        "pod": Size(node).less(Size(replace(node, pods=()))).by(len(node.pods)),
+    }
 
 
 def _instance(bare: Snapshot, divided: Card) -> "Size":
@@ -109,10 +116,15 @@ def _documents(node: Snapshot) -> list[Figure]:
 
 
 def _cluster(node: Snapshot) -> Figure:
+    each, whole = cluster_series(node)
+    return Figure("page of podgpu cluster", f"{each} series for each such node, {whole} besides")
+
+
+def cluster_series(node: Snapshot) -> tuple[int, int]:
     """What the page of `podgpu cluster` has for a node like that, and for the cluster as a whole."""
     shown = ClusterNode(name=node.node, state="fresh", origin="agent", snapshot=node)
     cluster = Cluster(taken_at=node.taken_at, version=node.version, nodes=(shown,))
     each, whole = (
         sum(len(family.samples) for family in made) for made in (of_node(shown), of_cluster(cluster))
     )
-    return Figure("page of podgpu cluster", f"{each} series for each such node, {whole} besides")
+    return each, whole

@@ -113,6 +113,7 @@ class _CardTable:
         self._others = [size for _, size in after]
         self._colour = colour
         self._rows: list[tuple[str, Sequence[str], str]] = []
+        self._names: set[str] = set()  # of containers, which are cut in the middle
         self._add("GPU", *(heading for heading, _ in after), style=_BOLD)
 
     def filled(self, cards: Iterable[Card]) -> str:
@@ -152,6 +153,7 @@ class _CardTable:
         for tenant in tenants:
             booking = tenant.booking
             name = " " * indent + full_name(tenant.container)
+            self._names.add(name)
             used, limit = booking.memory_bytes, booking.memory_limit_bytes
             held = gib(used) if limit is None else gib_of(used, limit)
             power = watts(tenant.use.watts if tenant.use else None)
@@ -183,8 +185,9 @@ class _CardTable:
         self._rows.append((name, cells, style))
 
     def _line(self, name: str, cells: Sequence[str], style: str, room: int) -> str:
-        indent = len(name) - len(name.lstrip())
-        name = name[:indent] + shortened(name[indent:], room - indent)
+        if name in self._names:
+            indent = len(name) - len(name.lstrip())
+            name = name[:indent] + shortened(name[indent:], room - indent)
         row = table_row((name, *cells), (room, *self._others), _NUMBERS)
         return f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n"
 

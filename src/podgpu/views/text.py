@@ -42,15 +42,15 @@ def line(value: str | bytes) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """Cut the pod in NAMESPACE/POD/CONTAINER: the namespace and the container matter most."""
+    """Cut the pod in NAMESPACE/POD/CONTAINER, or leave out the container: the end of the pod's name stays."""
     if len(name) <= width:
         return name
     namespace, slash, rest = name.partition("/")
     pod, *container = rest.split("/", 1)
     room = width - (len(name) - len(pod))
-    if not slash or room < SHORTEST:
-        return _cut(name, width)
-    return "/".join([namespace, _cut(pod, room), *container])
+    if slash and room >= SHORTEST:
+        return "/".join([namespace, _cut(pod, room), *container])
+    return shortened(f"{namespace}/{pod}", width) if container else _cut(name, width)
 
 
 def _cut(name: str, width: int) -> str:
