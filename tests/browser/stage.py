@@ -12,6 +12,7 @@ from podgpu.assembly.agent import open_agent
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.feed import Feed
+from podgpu.history.timeline import timeline
 from podgpu.insight import InsightSettings, conclude, reconclude
 from podgpu.model import Cluster, Statement, of_one
 from podgpu.option.address import Address
@@ -104,6 +105,7 @@ class _Tables:
             "/": Route(self._page),
             "/api/v1/history": Route(self._history),
             "/api/v1/rows": Route(self._rows),
+            "/api/v1/timeline": Route(self._timeline),
             "/api/v1/report": Route(BillRoute(self)),
         }
 
@@ -126,6 +128,11 @@ class _Tables:
         return Response(
             200, msgspec.json.encode(dict.fromkeys(("busy", "memory", "watts"), points)), "application/json"
         )
+
+    def _timeline(self, _request: Request) -> Response:
+        """Nothing is kept: what a test needs of the past, it keeps itself."""
+        empty = {**timeline((), 0.0, 3600.0, 15.0), "kept": {}, "moment_seconds": 5.0}
+        return Response(200, msgspec.json.encode(empty), "application/json")
 
     def _page(self, _request: Request) -> Response:
         before, after = html_parts("podgpu", "<p>table</p>", refresh_seconds=5)

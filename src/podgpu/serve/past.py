@@ -125,7 +125,8 @@ class PastRoutes(Generic[State]):
         if not 0 <= end - start <= MOST_STEPS * step:
             return text_response(400, f"from must be before to, and at most {MOST_STEPS} steps before it")
         kept = dict(zip(("from", "to"), history.span, strict=True)) if history.span else {}
-        return _json({**await history.timeline(start, end, step), "kept": kept}, request)
+        found = await history.timeline(start, end, step)
+        return _json({**found, "kept": kept, "moment_seconds": history.step}, request)
 
 
 def _kept(span: tuple[float, float] | None) -> str:

@@ -15,7 +15,7 @@ export const SORTS = {
 };
 export const NO_TEAM = "-"; // pods without the label
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
-const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period"];
+const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "at"];
 
 export class Address {
   constructor(onChange) {
@@ -36,6 +36,7 @@ export class Address {
     if (!(this.view in VIEWS)) this.view = "gpus";
     if (!(this.sort in SORTS[this.view])) this.sort = "";
     if (!(this.period in PERIODS)) this.period = "";
+    if (!(Number(this.at) > 0)) this.at = "";
   }
 
   /** The address of this view with some of it changed. */

@@ -16,10 +16,11 @@ import { History } from "./history.js";
 import * as byIdle from "./idle.js";
 import { List } from "./list.js";
 import { Model } from "./model.js";
-import { duration, moment } from "./numbers.js";
+import { duration, moment, second } from "./numbers.js";
 import { Evidence, Past, podPage } from "./pod.js";
 import { Rows } from "./rows.js";
 import { labelOf } from "./shades.js";
+import { Timeline } from "./timeline.js";
 import { Header, Loading, Tiles } from "./top.js";
 import { Waste } from "./waste.js";
 import * as byWorkload from "./workloads.js";
@@ -78,15 +79,22 @@ class App {
     this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.bill.element);
     this.foot = h("footer", { class: "dim" });
     this.loading = new Loading();
+    this.timeline = new Timeline({
+      colours: this.colours,
+      live: this.address.link({ at: "" }),
+      onMoment: (at, how) => this.address.go({ at: at ? String(at) : "" }, how),
+      onXid: ({ at, uuid }) => this.address.go({ at: String(Math.ceil(at + this.model.interval)), gpu: uuid, pod: "" }),
+    });
     this.overview.hidden = true;
-    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.foot);
+    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, this.timeline.element, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.foot);
     copyOnClick(root);
     addEventListener("click", (event) => this.follow(event));
     addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.resize()).observe(root);
     setInterval(() => this.tick(), 1000);
     this.state = "";
-    this.feed = new Feed("api/v1/events", { onDocument: (document_) => this.take(document_), onState: (state) => ((this.state = state), this.tick()) });
+    this.feed = new Feed("api/v1/events", { onDocument: (document_) => this.take(document_), onState: (state) => ((this.state = state), this.tick()), onPast: (answer) => this.takePast(answer) });
+    this.turn();
   }
 
   /** Links within the page change its address alone. */
@@ -113,6 +121,7 @@ class App {
       this.controls.focus();
     } else if (view) this.address.go({ view, pod: "", gpu: "", sort: "" });
     else if (event.key === "Escape" && this.detail) this.address.go({ pod: "", gpu: "" });
+    else if (["ArrowLeft", "ArrowRight", " "].includes(event.key) && !event.target.closest("a, button, canvas, [role], [tabindex='0']")) this.timeline.key(event);
   }
 
   /** The pod or the GPU that has the page for itself. */
@@ -120,9 +129,31 @@ class App {
     return this.address.pod || this.address.gpu;
   }
 
+  /** Whether the page shows a moment of the past. */
+  get isPast() {
+    return Boolean(this.address.at && this.model.document && this.model.document !== this.live);
+  }
+
+  /** Turn to the moment of the address, or to the present. Until it is here, the page shows what it showed. */
+  turn() {
+    const { at } = this.address;
+    if (at === (this.turned ?? "")) return;
+    this.turned = at;
+    this.missed = "";
+    if (at) this.feed.past(at);
+    else if (this.live) this.model.read(this.live);
+  }
+
+  takePast({ at, news, error }) {
+    if (at !== this.address.at) return;
+    this.missed = error ?? "";
+    if (news || this.live) this.show(news ?? this.live);
+  }
+
   /** Show what the address says, from its top. */
   go(left) {
     const was = this.shown;
+    this.turn();
     this.draw();
     if (left) {
       scrollTo(0, left.top);
@@ -137,10 +168,16 @@ class App {
   /** Take a newer document. A cluster's changes come in parts, which are drawn together. */
   take(document_) {
     this.arrived = Date.now();
+    this.live = document_;
+    if (this.address.at && !this.missed) this.tick();
+    else this.show(document_);
+  }
+
+  show(document_) {
     this.model.read(document_);
     clearTimeout(this.timer);
     this.due ??= this.arrived + LATEST_MS;
-    const wait = this.shown !== undefined && this.model.isCluster ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
+    const wait = this.shown !== undefined && this.model.isCluster && !this.address.at ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
     this.timer = setTimeout(() => requestAnimationFrame(() => (this.shown === undefined && history.state ? this.go(history.state) : this.draw())), wait);
     if (!document.documentElement.dataset.app) {
       document.documentElement.dataset.app = "on";
@@ -155,7 +192,7 @@ class App {
       return;
     }
     // By this clock from its arrival on: the node's may be wrong.
-    const isFresh = this.header.draw(this.model, this.state, (Date.now() - this.arrived) / 1000);
+    const isFresh = this.header.draw(this.model, this.isPast ? "past" : this.state, (Date.now() - this.arrived) / 1000);
     document.documentElement.classList.toggle("old", !isFresh);
   }
 
@@ -183,6 +220,7 @@ class App {
     }
     this.tick();
     this.drawBanners();
+    this.timeline.draw(this.isPast ? model.takenAt : 0, address.link({ at: "" }));
     document.title = `${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${this.detail || model.name}`;
     this.overview.hidden = Boolean(this.detail);
     this.pod.hidden = !this.detail;
@@ -219,7 +257,7 @@ class App {
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
     this.drawHeads(HEADS[address.view] ?? view.headsOf(gpus));
-    const answers = (view.NEEDS ?? []).map((by) => this.rows.of(by, model));
+    const answers = (view.NEEDS ?? []).map((by) => (this.isPast ? this.rows.at(by, address.at) : this.rows.of(by, model)));
     const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
     this.waste.draw(address.view === "idle" ? answers[0]?.waste : []);
@@ -259,14 +297,14 @@ class App {
     const { address, model, history } = this;
     const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
     const linkGpu = (uuid) => address.link({ pod: "", gpu: uuid, period: "" });
-    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster ? this.evidence : null });
+    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null });
   }
 
   gpuPage() {
     const { address, model, history } = this;
     const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars", "data-own": "" }));
     size(this.pod, byGpu.measure(this.pod.clientWidth - 2));
-    return gpuPage(address.gpu, { model, history, bars, back: this.back, link: (changes) => address.link(changes), more: model.isCluster ? this.evidence : null });
+    return gpuPage(address.gpu, { model, history, bars, back: this.back, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
   }
 
   get back() {
@@ -275,7 +313,7 @@ class App {
 
   drawBanners() {
     const { isDemo, isReplay, takenAt } = this.model;
-    const words = isReplay ? ["REPLAY", `These numbers were recorded. This is how it was at ${moment(takenAt)}.`] : isDemo ? ["DEMO", "These numbers are made up. No GPU is read."] : null;
+    const words = this.missed ? ["LIVE", `Nothing is shown of ${second(Number(this.address.at))}: ${this.missed.trim()}`] : isReplay ? ["REPLAY", `These numbers were recorded. This is how it was at ${moment(takenAt)}.`] : isDemo ? ["DEMO", "These numbers are made up. No GPU is read."] : null;
     const sign = words ? words.join(" ") : "";
     if (this.banners.dataset.sign === sign) return;
     this.banners.dataset.sign = sign;
@@ -285,7 +323,7 @@ class App {
   drawFoot() {
     const { document: doc, isCluster, hasStore } = this.model;
     const text = `podgpu ${doc.version}`;
-    const keys = `Keys: / search, g GPUs, w workloads, i idle${hasStore ? ", b bill" : ""}`;
+    const keys = `Keys: / search, space pause, ← → a step, g GPUs, w workloads, i idle${hasStore ? ", b bill" : ""}`;
     if (this.foot.dataset.sign === text + keys) return;
     this.foot.dataset.sign = text + keys;
     const links = [["metrics", "Metrics"], [isCluster ? "api/v1/cluster" : "api/v1/snapshot", "JSON"], ["-/ready", "Ready"]];

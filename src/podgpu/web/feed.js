@@ -37,12 +37,16 @@ function startWorker() {
   return new Worker(policy ? policy.createScriptURL("") : path, { type: "module" });
 }
 
-/** Calls `onDocument(document)` for each newer one, and `onState("live" | "away")`. */
+/** Calls `onDocument(document)` for each newer one, `onState("live" | "away")`, and `onPast` with what `past` asked for. */
 export class Feed {
-  constructor(url, { onDocument, onState }) {
+  constructor(url, { onDocument, onState, onPast }) {
     this.document = null;
     this.worker = startWorker();
     this.worker.onmessage = ({ data }) => {
+      if (data.kind === "past") {
+        onPast(data);
+        return;
+      }
       if (data.kind === "away" || !this.take(data)) {
         onState("away");
         return;
@@ -51,6 +55,11 @@ export class Feed {
       onDocument(this.document);
     };
     this.worker.postMessage({ url: new URL(url, document.baseURI).href });
+  }
+
+  /** Ask for the document of a moment. */
+  past(at) {
+    this.worker.postMessage({ past: new URL(`api/v1/history?at=${at}`, document.baseURI).href, at });
   }
 
   /** Take a document or a change of it. What makes no sense is answered by asking for the whole again. */

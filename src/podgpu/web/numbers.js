@@ -119,12 +119,18 @@ export function use(ratio, least, most) {
 
 // Made once: a new one for each number is slow.
 const TIME = new Intl.DateTimeFormat([], time);
+const SECOND = new Intl.DateTimeFormat([], { ...time, second: "2-digit" });
 const DAY = new Intl.DateTimeFormat([], day);
 
 /** A time of the past, by the reader's clock. */
-export function moment(at) {
+export const moment = (at) => past(at, TIME);
+
+/** The same to the second. */
+export const second = (at) => past(at, SECOND);
+
+function past(at, format) {
   const date = new Date(isNumber(at) ? at * 1000 : NaN);
   if (Number.isNaN(date.getTime())) return unknown;
   const isToday = date.toDateString() === new Date().toDateString();
-  return isToday ? TIME.format(date) : `${DAY.format(date)}, ${TIME.format(date)}`;
+  return isToday ? format.format(date) : `${DAY.format(date)}, ${format.format(date)}`;
 }

@@ -8,6 +8,18 @@ export class Rows {
   constructor(onNews) {
     this.onNews = onNews;
     this.kept = new Map();
+    this.past = new Map();
+  }
+
+  /** The answer about a moment of the past; undefined while it is on its way. */
+  at(by, moment) {
+    const key = `${by}&at=${moment}`;
+    if (this.past.get(by)?.key !== key) {
+      const asked = { key };
+      this.past.set(by, asked);
+      answerOf(key).then((answer) => ((asked.answer = answer), this.onNews()));
+    }
+    return this.past.get(by).answer;
   }
 
   /** The newest answer; undefined while the first is on its way. With `error` if the last try had none. */
@@ -27,10 +39,15 @@ export class Rows {
 
   async #ask(by, kept, takenAt) {
     Object.assign(kept, { takenAt, at: Date.now(), isAsking: true });
-    const answer = await fetch(`api/v1/rows?by=${by}`).catch(() => null);
-    const said = await (answer?.ok ? answer.json() : answer?.text())?.catch(() => null);
-    kept.answer = answer?.ok && said ? said : { rows: [], ...kept.answer, error: said || "The server does not answer." };
+    kept.answer = await answerOf(by, kept.answer);
     kept.isAsking = false;
     this.onNews();
   }
+}
+
+/** Ask. Without an answer it is the one before, with `error`. */
+async function answerOf(query, before) {
+  const answer = await fetch(`api/v1/rows?by=${query}`).catch(() => null);
+  const said = await (answer?.ok ? answer.json() : answer?.text())?.catch(() => null);
+  return answer?.ok && said ? said : { rows: [], ...before, error: said || "The server does not answer." };
 }

@@ -42,10 +42,11 @@ export class Header {
     write(this.name, model.name);
     const nodes = model.isCluster ? `${count(model.nodes.length, "node")}, ` : "";
     // A recording may be paused, and what is read once has no next time.
-    const isOld = !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
-    this.dot.className = model.isReplay && state !== "away" ? "live" : `live ${state === "away" ? "away" : isOld ? "old" : "on"}`;
+    const isPast = state === "past";
+    const isOld = !isPast && !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
+    this.dot.className = isPast || (model.isReplay && state !== "away") ? "live" : `live ${state === "away" ? "away" : isOld ? "old" : "on"}`;
     const every = model.interval ? `, every ${duration(model.interval)}` : "";
-    const said = state === "away" ? `connecting again, last numbers ${duration(age)} old` : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
+    const said = isPast ? "paused" : state === "away" ? `connecting again, last numbers ${duration(age)} old` : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
     write(this.state, nodes + said);
     return state !== "away" && !isOld;
   }

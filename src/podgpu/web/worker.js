@@ -108,8 +108,31 @@ class Reader {
   }
 }
 
+/** Fetches moments of the past. While one is on its way, only the newest wish is kept. */
+class MomentReader {
+  ask(wish) {
+    this.next = wish;
+    if (!this.isAsking) this.#answer();
+  }
+
+  async #answer() {
+    this.isAsking = true;
+    while (this.next) {
+      const { past, at } = this.next;
+      this.next = null;
+      const answer = await fetch(past).catch(() => null);
+      const news = answer?.ok ? await answer.json().catch(() => null) : null;
+      if (news) postMessage({ kind: "past", at, news: news.nodes ? { ...news, nodes: news.nodes.map(rowOf) } : news });
+      else postMessage({ kind: "past", at, error: answer ? await answer.text() : "The server does not answer." });
+    }
+    this.isAsking = false;
+  }
+}
+
 let reader = null;
+const moments = new MomentReader();
 onmessage = ({ data }) => {
-  if (data.url) reader = new Reader(data.url);
+  if (data.past) moments.ask(data);
+  else if (data.url) reader = new Reader(data.url);
   else reader.again();
 };
