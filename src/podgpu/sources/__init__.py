@@ -65,6 +65,9 @@ class Playing(Protocol):
 
     def go_faster(self, steps: int) -> None: ...
 
+    def step(self, by: int) -> None:
+        """Pause, and go so many moments forth, or back."""
+
 
 class PageFinder(Protocol):
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:

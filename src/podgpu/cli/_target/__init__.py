@@ -55,6 +55,9 @@ class Target(Protocol):
     def full(self, node: str) -> Snapshot:
         """Return the node's snapshot with everything in it, where the cluster's is slim."""
 
+    def past(self, at: float) -> Cluster:
+        """Return the cluster as it was then. Raises UserError if nothing is kept of it."""
+
     def close(self) -> None: ...
 
 

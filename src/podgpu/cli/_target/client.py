@@ -23,6 +23,7 @@ class DocumentClient:
 
     def __init__(self, url: str, chosen: LoginOptions, timeout: float = TIMEOUT_SECONDS) -> None:
         self.url = url
+        self._chosen = chosen
         self._login = open_login(chosen, [url])
         self._timeout = timeout
         self._client = HttpClient(self._login)
@@ -41,6 +42,10 @@ class DocumentClient:
             raise NothingListens(f"{self.url} refuses the connection; {_ADVICE}") from None
         except HttpFault as fault:
             raise UserError(f"{self.url} {self._problem(fault)}") from None
+
+    def twin(self) -> "DocumentClient":
+        """Open another one for the same server, for another thread."""
+        return DocumentClient(self.url, self._chosen, self._timeout)
 
     def close(self) -> None:
         self._runner.run(self._client.close())

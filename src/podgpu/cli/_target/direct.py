@@ -77,6 +77,11 @@ class DirectTarget:
                 f"the agent of node {node} does not answer within {duration(FULL_SECONDS)}"
             ) from None
 
+    def past(self, at: float) -> Cluster:
+        raise UserError(
+            "this command reads the nodes itself and keeps no past; give --url of a podgpu cluster"
+        )
+
     def close(self) -> None:
         try:
             self._ask(self._opened.close()).result(CLOSE_SECONDS)

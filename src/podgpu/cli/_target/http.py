@@ -16,6 +16,7 @@ from podgpu.views.cluster import json as cluster_json
 
 CLUSTER = "/api/v1/cluster"
 SNAPSHOT = "/api/v1/snapshot"
+HISTORY = "/api/v1/history"
 # How often to ask whether there is anything new. The answer is short if there is not.
 QUICKEST_SECONDS, SLOWEST_SECONDS = 0.5, 2.0
 REST = 2.0  # times as long as reading took: a large cluster must not keep the machine busy
@@ -66,6 +67,18 @@ class HttpTarget:
             raise UserError(f"nothing is known of the GPUs of node {node}; see `podgpu top`")
         return found.snapshot
 
+    def past(self, at: float) -> Cluster:
+        # Another thread may be waiting for an answer of the other client.
+        client = self._client.twin()
+        try:
+            answer, body = client.get(f"{HISTORY}?{urlencode({'at': at})}")
+        finally:
+            client.close()
+        if answer.status != 200 or body is None:
+            reason = (body or b"").decode(errors="replace").strip()
+            raise UserError(reason or f"{self._client.url} keeps no history; use the same version of podgpu")
+        return self._decoded(body)
+
     def close(self) -> None:
         self._client.close()
 
@@ -101,16 +114,19 @@ class HttpTarget:
 
     def _read(self, body: bytes, etag: str) -> Cluster:
         begun = time.monotonic()
-        if self._path == CLUSTER:
-            found, pause = cluster_json.decode(body), SLOWEST_SECONDS
-            cluster = found if found.insight else ensured(found, self._settings)
-        else:
-            cluster = ensured(of_one(self._concluded(body)), self._settings)
+        cluster, pause = self._decoded(body), SLOWEST_SECONDS
+        if self._path == SNAPSHOT:
             pause = min(max(_interval(cluster) / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
         self._asked_at = time.monotonic()
         self._pause = max(pause, REST * (self._asked_at - begun))
         self._etag = etag
         return cluster
+
+    def _decoded(self, body: bytes) -> Cluster:
+        if self._path == SNAPSHOT:
+            return ensured(of_one(self._concluded(body)), self._settings)
+        found = cluster_json.decode(body)
+        return found if found.insight else ensured(found, self._settings)
 
     def _concluded(self, body: bytes) -> Snapshot:
         """Older agents send no insight."""

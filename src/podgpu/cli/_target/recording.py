@@ -41,6 +41,9 @@ class RecordingTarget:
             raise UserError(f"the recording knows nothing of the GPUs of node {node} at this moment")
         return found
 
+    def past(self, at: float) -> Cluster:
+        raise UserError("a recording is stepped through by its player")
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -9,6 +9,7 @@ from podgpu.cli._top.history import UseHistory
 from podgpu.cli._top.keys import TopState, press
 from podgpu.cli._top.kubectl import Kubectl
 from podgpu.cli._top.layout import RenderedScreen, render
+from podgpu.cli._top.past import BACK, FORTH, PastRows
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.screen import Screen
 from podgpu.cli._top.zones import Click, toggled, zone_at
@@ -57,20 +58,26 @@ class Controls:
 def live(controls: Controls, chosen: PodSelection, state: TopState) -> None:
     screen, target = controls.screen, controls.target
     updater = RowUpdater(target, chosen, state.view)
+    past = PastRows(target, chosen)
     rows = updater.newest
     first = 0
     while not state.quits:
         if updater.failure is not None:
             raise updater.failure
-        rows = rows if state.paused else updater.newest
+        rows = past.rows or (rows if state.paused else updater.newest)
         updater.shown = state.view
-        shown = render(rows, state, *screen.size, first, _mode(target, rows))
+        shown = render(rows, state, *screen.size, first, past.mode or _mode(target, rows))
         first = shown.first
         # At the top the cursor stays there, whichever row that is.
         state = replace(state, line=shown.cursor, follows=shown.place if shown.cursor else None)
         screen.draw(shown.lines)
-        key = _key(screen, state, rows, updater)
-        if isinstance(key, Click):
+        key = _key(screen, state, rows, updater, past)
+        if key in (BACK, FORTH) and target.player is None and not (state.typing or state.overlay):
+            state = replace(state, message=past.step(key, rows, state.view))
+        elif key == " " and past.rows and not state.typing:
+            past.leave()
+            state = replace(state, paused=False)
+        elif isinstance(key, Click):
             state = _after_click(key, state, shown)
         elif key:
             state = _after(key, state, controls, shown)
@@ -83,10 +90,11 @@ def _mode(target: Target, rows: TopRows) -> str:
     return f"REPLAY {moment(rows.cluster.taken_at)}  {times(target.player.speed)}{over}"
 
 
-def _key(screen: Screen, state: TopState, rows: TopRows, updater: RowUpdater) -> str | Click:
+def _key(screen: Screen, state: TopState, rows: TopRows, updater: RowUpdater, past: PastRows) -> str | Click:
     """Wait for a key or for newer rows. Return no key if there are newer rows."""
     while not (key := screen.key()):
-        if updater.failure is not None or (updater.newest is not rows and not state.paused):
+        is_held = state.paused or past.rows is not None
+        if updater.failure is not None or (updater.newest is not rows and not is_held):
             break
     return key
 
@@ -121,6 +129,8 @@ def _after(key: str, state: TopState, controls: Controls, shown: RenderedScreen)
         player.pause()
     elif player is not None and key in ("+", "-"):
         player.go_faster(1 if key == "+" else -1)
+    elif player is not None and key in (BACK, FORTH):
+        player.step(1 if key == FORTH else -1)
     return press(state, key, shown.room)
 
 

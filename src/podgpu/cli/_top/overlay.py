@@ -19,6 +19,7 @@ _KEYS = (
     ("y", "copy the name of the row; of a GPU, its UUID"),
     ("w", "everything that is wrong"),
     ("space", "pause, and go on"),
+    ("[ ]", "a moment back, or forth: of the last hour, or of a recording"),
     ("+ -", "faster, slower: a replay only"),
     ("q", "quit"),
     ("mouse", "click a row, heading, view or GPU; shift selects text"),

@@ -144,6 +144,14 @@ class Player:
         nearest = min(range(len(SPEEDS)), key=lambda place: abs(SPEEDS[place] - self.speed))
         self.speed = SPEEDS[min(max(nearest + steps, 0), len(SPEEDS) - 1)]
 
+    def step(self, by: int) -> None:
+        """Pause, and go so many frames forth, or back."""
+        times = self.recording.times
+        number = min(max(self.number + by, 0), len(times) - 1)
+        self.is_paused = True
+        self._passed = times[number] - times[0]
+        self._anchor = self._clock()
+
     @property
     def _length(self) -> float:
         """The last frame stays as long as the one before it."""
