@@ -34,7 +34,7 @@ export class Timeline {
     this.axis = h("div", { class: "axis dim", "aria-hidden": "true" });
     this.said = h("span", { class: "said" });
     this.back = h("a", { href: live }, "back to live");
-    this.paused = h("p", { class: "paused", role: "status" });
+    this.paused = h("p", { class: "paused", "aria-live": "polite" });
     this.element = h("section", { class: "timeline", "aria-label": "The last hour" }, h("div", { class: "hour" }, this.drawing, this.scale, this.cursor, this.slider, this.marks), h("div", { class: "under" }, this.axis, this.said, this.paused));
     this.slider.addEventListener("pointerdown", (event) => this.#grab(event));
     this.slider.addEventListener("pointermove", (event) => this.#point(event));
