@@ -62,6 +62,17 @@ def test_both_readmes_quote_the_same_figures() -> None:
     assert first == second != []
 
 
+def test_both_readmes_show_the_same_commands_and_samples() -> None:
+    def blocks(name: str) -> list[str]:
+        text = (ROOT / name).read_text()
+        return [
+            re.sub(r" +# .*", "", block) for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+        ]
+
+    first, second = map(blocks, READMES)
+    assert first == second != []
+
+
 @pytest.mark.parametrize("name", READMES)
 def test_the_sample_names_the_methods_that_the_demo_has(name: str, node: Snapshot) -> None:
     sample = (ROOT / name).read_text().partition("$ podgpu snapshot --url")[2].partition("```")[0]
