@@ -6,7 +6,7 @@ from podgpu.agent import counters, loop
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.counters import MOST_CARDS, SeenCards
 from podgpu.agent.loop import Agent
-from podgpu.model import Card, Device, Fault, Gpu, Reading, Report, XidEvent
+from podgpu.model import Card, Device, Fault, Gpu, GuestCard, Reading, Report, XidEvent
 from tests.agent.test_attribution import Kubelet
 from tests.tree import SETTINGS
 
@@ -52,7 +52,7 @@ class Wandering:
         return Report(devices=tuple(map(self._device, self.devices)), events=events)
 
     def _device(self, uuid: str) -> Device:
-        gpu = Gpu(uuid=uuid, index=int(uuid[-1]))
+        gpu = Gpu(uuid=uuid, index=int(uuid[-1]), pci_bus_id=f"00000000:0{uuid[-1]}:00.0")
         if self.fault and uuid == "GPU-1":
             return Device(gpu=gpu, fault=self.fault)
         readings = (Reading("energy_joules_total", self.joules), Reading("utilization_ratio", 1.0))
@@ -168,4 +168,19 @@ async def test_a_card_that_the_source_no_longer_lists_is_down_until_it_is_forgot
     assert faults == {"GPU-1": "gone", "GPU-2": None}
     await stage.cycle(1000.0, HOUR + 1)
     assert [card.gpu.uuid for card in stage.agent.snapshot.cards] == ["GPU-2"]
+    await stage.agent.close()
+
+
+async def test_a_card_that_was_given_to_a_virtual_machine_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.cycle(1000.0)
+    stage.source.devices = ["GPU-2"]
+    guest = GuestCard(pci_bus_id="00000000:01:00.0", driver="vfio-pci")
+    stage.agent._guests = lambda: (guest,)
+    await stage.cycle(1000.0)
+    snapshot = stage.agent.snapshot
+    assert [card.gpu.uuid for card in snapshot.cards] == ["GPU-2"] and snapshot.guests == (guest,)
+    assert snapshot.insight and (snapshot.insight.sums.gpus, snapshot.insight.sums.guest_gpus) == (1, 1)
     await stage.agent.close()

@@ -10,6 +10,7 @@ import msgspec
 
 from podgpu.agent.attribution import Attribution
 from podgpu.host.owner_names import OwnerNames
+from podgpu.host.passthrough import guest_cards
 from podgpu.host.procfs import ALWAYS, Procfs
 from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.workloads import Workloads
@@ -75,6 +76,7 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
         version="test",
         driver_version="580.159.04",
         cards=played.cards,
+        guests=guest_cards(root / "sys") or None,
         pods=played.pods,
         unclaimed=played.unclaimed,
         sharing=played.sharing,

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -16,7 +17,7 @@ from podgpu.agent.join import unattributed
 from podgpu.agent.xid_log import XidLog
 from podgpu.feed import SnapshotFeed
 from podgpu.insight import InsightSettings, conclude
-from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
+from podgpu.model import Device, ErrorCount, Fault, Gpu, GuestCard, PartStatus, Report, Snapshot
 from podgpu.sources import Source
 from podgpu.supervise import Supervisor, Work, is_crash
 
@@ -49,6 +50,7 @@ class Agent(SnapshotFeed):
         settings: InsightSettings,
         attribution: Attribution | None = None,
         address: str = "",
+        guests: Callable[[], tuple[GuestCard, ...]] = tuple,
     ) -> None:
         self.ready = False
         self._settings = settings
@@ -56,6 +58,7 @@ class Agent(SnapshotFeed):
         self._watched_since = None if source.demo else time.time()
         self.supervisor = Supervisor(self._show_failure)
         self._address = address
+        self._guests = guests
         self._source = source
         self._attribution = attribution
         self._background: list[BackgroundPart] = []
@@ -177,6 +180,8 @@ class Agent(SnapshotFeed):
             duration_seconds=report.seconds,
             age_seconds=None if self._last_good is None else time.monotonic() - self._last_good,
         )
+        guests = self._guests()
+        given_away = {guest.pci_bus_id for guest in guests}
         snapshot = Snapshot(
             node=self._node,
             address=self._address,
@@ -187,7 +192,11 @@ class Agent(SnapshotFeed):
             demo=self._source.demo,
             driver_version=report.driver_version,
             nvml_version=report.nvml_version,
-            cards=attributed.cards,
+            # A card that was given to a virtual machine while the agent runs is not lost.
+            cards=tuple(
+                card for card in attributed.cards if not card.fault or card.gpu.pci_bus_id not in given_away
+            ),
+            guests=guests or None,
             pods=attributed.pods,
             unclaimed=attributed.unclaimed,
             sharing=attributed.sharing,

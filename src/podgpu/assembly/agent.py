@@ -15,6 +15,7 @@ from podgpu.assembly.api_server import open_api_server
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.host.owner_names import OwnerNames
+from podgpu.host.passthrough import guest_cards
 from podgpu.host.proc_stat import processor_time_us
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
@@ -48,6 +49,7 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
         settings=insight_settings(config),
         attribution=attribution,
         address="" if source.demo else machine.address(),
+        guests=tuple if source.demo else partial(guest_cards, machine.sysfs(config)),
     )
 
 

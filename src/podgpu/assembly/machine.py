@@ -33,6 +33,12 @@ def root(config: Config) -> Path:
     return _folder("path_root", config.path_root)
 
 
+def sysfs(config: Config) -> Path:
+    """Return where /sys is. A pod has the machine's own, and not always the machine's root."""
+    own = config.path_root / "sys"
+    return own if own.is_dir() else Path("/sys")
+
+
 def has_kubelet(config: Config) -> bool:
     return config.path_kubelet.is_dir()
 

@@ -9,6 +9,11 @@ ROWS: tuple[Metric, ...] = (
         own_labels=("version", "driver_version", "nvml_version", "demo"),
     ),
     gauge("podgpu_up", "1 when every source works and every GPU answers, else 0."),
+    info(
+        "podgpu_guest_gpu_info",
+        "A GPU that is given to virtual machines. The driver does not list it, so nothing of it is measured.",
+        own_labels=("pci_bus_id", "model"),
+    ),
     gauge(
         "podgpu_snapshot_timestamp_seconds",
         "When the numbers on this page were taken, in seconds since 1970.",

@@ -56,6 +56,10 @@ CAPACITY: tuple[Metric, ...] = (
         own_labels=_CARDS,
     ),
     gauge(
+        "podgpu_cluster_guest_gpus",
+        "Cards that are given to virtual machines, and counted nowhere else. Absent where none is.",
+    ),
+    gauge(
         "podgpu_cluster_allocatable",
         "What the node offers of a resource of GPUs, in the resource's own units, according to Kubernetes.",
         own_labels=("resource",),

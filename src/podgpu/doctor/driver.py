@@ -27,6 +27,7 @@ from podgpu.doctor.check import (
 from podgpu.insight.advice import next_step
 from podgpu.model import Card, Fault, Snapshot
 from podgpu.numbers import count, memory
+from podgpu.views.format import guests_text
 from podgpu.views.text import line
 
 HOPPER = 9
@@ -68,12 +69,15 @@ def gpus(snapshot: Snapshot, _: Machine) -> CheckResult:
         return skipped("needs nvml.library")
     if not snapshot.cards and _is_down(DCGM.name, snapshot):
         return skipped(f"needs part.{DCGM.name}")
+    guests = guests_text(snapshot.insight)
     if not snapshot.cards:
-        return failed("no GPU was found")
+        return passed(f"no GPU is left for pods: {guests}") if guests else failed("no GPU was found")
     if found := wrong(snapshot, "gpu_unreadable"):
         return found
     models = Counter(line(card.gpu.model) or "unnamed" for card in snapshot.cards)
-    return passed(", ".join(f"{number} {model}" for model, number in models.items()))
+    return passed(
+        ", ".join([*(f"{number} {model}" for model, number in models.items()), *filter(None, [guests])])
+    )
 
 
 @check(

@@ -17,7 +17,18 @@ from podgpu.insight.tenants import (
     judged,
     placements,
 )
-from podgpu.model import Card, Cluster, ClusterNode, Group, Insight, Prices, Problem, Snapshot, Sums
+from podgpu.model import (
+    Card,
+    Cluster,
+    ClusterNode,
+    Group,
+    GuestCard,
+    Insight,
+    Prices,
+    Problem,
+    Snapshot,
+    Sums,
+)
 
 __all__ = [
     "InsightSettings",
@@ -36,7 +47,7 @@ def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool =
     settings = settings.at(snapshot.taken_at)
     used = replace(snapshot, cards=tuple([judged(card, snapshot, settings) for card in snapshot.cards]))
     found = problems.all_of_snapshot(used, settings, has_books=has_books)
-    insight = _insight(cards_of_snapshot(used), found, settings)
+    insight = _insight(cards_of_snapshot(used), snapshot.guests, found, settings)
     return replace(used, cards=_with_titles(used.cards, found), insight=insight)
 
 
@@ -58,7 +69,8 @@ def conclude_node(node: ClusterNode, settings: InsightSettings) -> ClusterNode:
     if node.state == "fresh":
         return node if snapshot is node.snapshot else replace(node, snapshot=snapshot, insight=None)
     node = replace(node, snapshot=snapshot)
-    return replace(node, insight=_insight(cards_of_node(node), (), settings.at(snapshot.taken_at)))
+    settings = settings.at(snapshot.taken_at)
+    return replace(node, insight=_insight(cards_of_node(node), snapshot.guests, (), settings))
 
 
 def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
@@ -125,12 +137,17 @@ def _with_titles(cards: tuple[Card, ...], found: Iterable[Problem]) -> tuple[Car
     )
 
 
-def _insight(cards: Sequence[NodeCard], found: Iterable[Problem], settings: InsightSettings) -> Insight:
+def _insight(
+    cards: Sequence[NodeCard],
+    guests: tuple[GuestCard, ...] | None,
+    found: Iterable[Problem],
+    settings: InsightSettings,
+) -> Insight:
     by_name = sums.grouped(placements(cards), _namespace)
     groups = [Group(name=name, sums=sums.of_placements(own)) for name, own in by_name.items()]
     return Insight(
         idle_after_seconds=settings.idle_after,
-        sums=sums.of_cards(cards),
+        sums=replace(sums.of_cards(cards), guest_gpus=len(guests) if guests else None),
         namespaces=_most_first(groups),
         problems=tuple(problems.folded(found)),
         currency=settings.prices.currency if settings.prices else "",

@@ -37,6 +37,7 @@ from podgpu.model.device import (
     Device,
     Fault,
     Gpu,
+    GuestCard,
     Instance,
     MigInstance,
     Process,

@@ -35,6 +35,14 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     multiprocessors: int | None = None  # how many it has; absent if not known
 
 
+class GuestCard(Struct, frozen=True, kw_only=True, gc=False):
+    """A card that is given to virtual machines. The driver here does not list it, so nothing of it is measured."""
+
+    pci_bus_id: str  # domain:bus:device.function, as NVML writes it
+    model: str = ""  # such as `NVIDIA H200`, by its PCI id; empty if not known
+    driver: str  # the kernel's driver that has it, such as `vfio-pci`
+
+
 class MigInstance(Struct, frozen=True, kw_only=True, gc=False):
     """One MIG device: a compute instance within a GPU instance."""
 

@@ -53,6 +53,7 @@ class Sums(Struct, frozen=True, kw_only=True, gc=False):
 
     gpus: int = 0  # cards; for a group, those that it is on
     lost_gpus: int = 0  # cards that cannot be read
+    guest_gpus: int | None = None  # cards given to virtual machines, in no other sum; absent if none is
     pods: int = 0  # pods on them, and accounts outside Kubernetes
     allocated_gpus: float = 0.0  # shares that are allocated
     unknown_shares: int = 0  # holdings whose share is not known

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from podgpu.model.card import Card
-from podgpu.model.device import Device, Fault
+from podgpu.model.device import Device, Fault, GuestCard
 from podgpu.model.insight import Insight
 from podgpu.model.pod import Allocation, Pod
 
@@ -53,6 +53,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     driver_version: str = ""  # empty if not known
     nvml_version: str = ""  # empty if not known
     cards: tuple[Card, ...] = ()  # every GPU, and who is on it
+    guests: tuple[GuestCard, ...] | None = None  # GPUs that are given to virtual machines; absent if none is
     pods: tuple[Pod, ...] = ()  # those with a claim or a process on a GPU
     unclaimed: tuple[Allocation, ...] = ()  # devices whose ids no sharing system knows, or that two pods have
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of

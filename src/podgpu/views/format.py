@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from podgpu import numbers
 from podgpu.insight.card_problems import LEAST_SWITCHING
-from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Problem, Reading, Rest, Sampling, Use
+from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Insight, Problem, Reading, Rest, Sampling, Use
 from podgpu.views.text import line
 
 REASONS = {
@@ -80,6 +80,12 @@ def switching_text(card: Card) -> str:
     """How much of the card's time goes into context switches; empty where that is negligible."""
     lost = card.balance.switching_ratio if card.balance else None
     return numbers.percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""
+
+
+def guests_text(insight: Insight | None) -> str:
+    """Say how many cards are given to virtual machines; empty if none is."""
+    given = insight.sums.guest_gpus if insight else None
+    return f"{numbers.integer(given)} given to VMs" if given else ""
 
 
 def evasion_text(sampling: Sampling | None) -> str:

@@ -147,6 +147,8 @@ def _agent(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> Iterator[Re
             "demo": _word(snapshot.demo or snapshot.replayed),
         },
     )
+    for guest in snapshot.guests or ():
+        yield _info(Scope.AGENT, "guest_gpu_info", {"pci_bus_id": guest.pci_bus_id, "model": guest.model})
     yield Reading("up", float(snapshot.up))
     yield Reading("snapshot_timestamp_seconds", snapshot.taken_at)
     yield Reading("interval_seconds", snapshot.interval_seconds)

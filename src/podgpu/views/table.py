@@ -5,10 +5,11 @@ from io import StringIO
 
 from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds
 from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
-from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
+from podgpu.model import Card, GuestCard, Instance, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
 from podgpu.views.format import (
     REASONS,
+    guests_text,
     is_visible,
     key_readings,
     problem_text,
@@ -60,9 +61,13 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
         cards = _CardTable(width, snapshot.taken_at, has_bounds=has_bounds, colour=colour)
         out.write(cards.filled(snapshot.cards))
     else:
-        console.print("No GPU found.")
+        console.print("Every GPU is given to virtual machines." if snapshot.guests else "No GPU found.")
     for note in _legend(snapshot, has_bounds=has_bounds):
         console.print(note, style="dim")
+    if snapshot.guests:
+        console.print(
+            f"Given to virtual machines, and not measured: {_guests(snapshot.guests)}.", style="dim"
+        )
     for text in _few(excused_texts(snapshot.cards)):
         console.print(f"Not charged: {text}.", style="dim")
     for problem in snapshot.insight.problems if snapshot.insight else ():
@@ -80,6 +85,13 @@ def _legend(snapshot: Snapshot, *, has_bounds: bool) -> list[str]:
     return notes + [_OF_CARD] * any(card.instances for card in snapshot.cards)
 
 
+def _guests(guests: Iterable[GuestCard]) -> str:
+    return ", ".join(
+        " ".join(filter(None, (line(guest.model).removeprefix("NVIDIA "), line(guest.pci_bus_id))))
+        for guest in guests
+    )
+
+
 def _few(texts: list[str]) -> list[str]:
     more = len(texts) - MAX_EXCUSED
     return [*texts[:MAX_EXCUSED], *([f"{integer(more)} more"] if more > 0 else [])]
@@ -90,7 +102,7 @@ def _title(snapshot: Snapshot) -> str:
         f"REPLAY {moment(snapshot.taken_at)}" if snapshot.replayed else "",
         "DEMO" if snapshot.demo else "",
         line(snapshot.node),
-        count(len(snapshot.cards), "GPU"),
+        ", ".join(filter(None, (count(len(snapshot.cards), "GPU"), guests_text(snapshot.insight)))),
         f"driver {line(snapshot.driver_version)}" if snapshot.driver_version else "",
     )
     return "  ".join(filter(None, words))

@@ -61,9 +61,9 @@ export function nodeRow() {
     element,
     update({ node, gpus }) {
       writeWhole(name, node.name);
-      const { gpus: all, busy_gpus: busy, lost_gpus: lost, unused_pods: idle } = node.sums ?? {};
+      const { gpus: all, busy_gpus: busy, lost_gpus: lost, guest_gpus: guests, unused_pods: idle } = node.sums ?? {};
       const models = countBy(gpus, (one) => shortModel(one.model)).map(([model, count]) => `${integer(count)} × ${model}`);
-      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && `${integer(idle)} idle`];
+      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && `${integer(idle)} idle`, guests && `${integer(guests)} given to VMs`];
       writeWhole(about, facts.filter(Boolean).join(" · "));
       const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
       tag.className = `tag ${look}`;

@@ -89,13 +89,13 @@ export class Tiles {
 
   /** `sums` are of everything, also while a filter is set. */
   draw({ insight: { sums, currency, idle_after_seconds: after }, gpus, pending }, history) {
-    const { gpus: all = 0, lost_gpus: lost = 0, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
+    const { gpus: all = 0, lost_gpus: lost = 0, guest_gpus: guests, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
     const up = all - lost;
     const measured = up - (sums.unknown_busy ?? 0);
     const join = (...parts) => parts.filter(Boolean).join(", ");
     const unknown = (number) => number && `${integer(number)} not known`;
     const models = countBy(gpus, (one) => shortModel(one.model)).slice(0, 3).map(([model, number]) => `${integer(number)} ${model}`);
-    this.#put("GPUs", integer(all), [models.join(", "), lost && `${integer(lost)} lost`].filter(Boolean).join(" · "));
+    this.#put("GPUs", integer(all), [models.join(", "), lost && `${integer(lost)} lost`, guests && `${integer(guests)} given to VMs`].filter(Boolean).join(" · "));
     this.#put("Allocated", all ? percent(allocated / all) : UNKNOWN, `${sums.unknown_shares ? "at least " : ""}${partOf("gpus", allocated, all)}`, history.totals.series(0), all);
     this.#put("Truly busy", known(busy) ? percent(busy / measured) : UNKNOWN, known(busy) ? join(partOf("gpus", busy, measured), unknown(sums.unknown_busy)) : "not known", history.totals.series(1), up);
     const cost = known(sums.unused_cost_per_hour) && sums.unused_pods ? ` · ${money(sums.unused_cost_per_hour, currency)}/h` : "";

@@ -42,6 +42,7 @@ HARMLESS = {
     "Cluster": {"version"},
     "ClusterNode": {"state", "origin", "reason", "allocatable", "model"},
     "Snapshot": {"version", "driver_version", "nvml_version"},
+    "GuestCard": {"model", "driver"},
     "Gpu": {
         "model",
         "architecture",

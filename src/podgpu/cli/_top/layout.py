@@ -26,6 +26,7 @@ from podgpu.cli._top.zones import Zone
 from podgpu.insight.rows import SummaryItem
 from podgpu.model import Sums, Use
 from podgpu.numbers import count, gpu_number, integer, moment
+from podgpu.views.format import guests_text
 from podgpu.views.text import line
 
 _WIDE_CLOCK = 100  # from here on there is room for the date
@@ -137,6 +138,7 @@ def _summary(rows: TopRows, mode: str, width: int) -> Line:
     facts: Line = [(f"{busy}{count(sums.gpus, 'GPU')}", PLAIN)]
     idle = f"{gpu_number(sums.unused_gpus)} idle in {count(sums.unused_pods, 'pod')}"
     facts += [(idle, YELLOW)] * bool(sums.unused_pods)
+    facts += [(given, PLAIN)] if (given := guests_text(cluster.insight)) else []
     facts.append((f"{gpu_number(sums.allocated_gpus)} held", PLAIN))
     facts += [(count(len(cluster.nodes), "node"), PLAIN)] * rows.has_many_nodes
     facts += [(f"{integer(len(cluster.pending))} pending", PLAIN)] * bool(cluster.pending)

@@ -127,6 +127,8 @@ def _of_node(node: ClusterNode) -> Iterator[Series]:
     if node.snapshot is None:
         return
     yield "snapshot_timestamp_seconds", (name,), node.snapshot.taken_at
+    if node.concluded and node.concluded.sums.guest_gpus:
+        yield "guest_gpus", (name,), node.concluded.sums.guest_gpus
     models: dict[str, list[NodeCard]] = {}
     for on in cards_of_node(node):
         models.setdefault(on.card.gpu.model, []).append(on)

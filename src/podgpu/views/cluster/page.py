@@ -5,7 +5,7 @@ from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Sums
 from podgpu.numbers import count, gib_of, gpu_number, integer, moment, watts
-from podgpu.views.format import problem_text
+from podgpu.views.format import guests_text, problem_text
 from podgpu.views.page import html_parts
 from podgpu.views.text import line, table_row
 
@@ -56,7 +56,8 @@ def _line(name: str, cells: list[str]) -> str:
 def _counts(cluster: Cluster) -> str:
     states = Counter(node.state for node in cluster.nodes)
     by_state = [f"{integer(number)} {state}" for state, number in states.items()]
-    return ", ".join([count(len(cluster.nodes), "node"), *by_state])
+    guests = guests_text(cluster.insight)
+    return ", ".join([count(len(cluster.nodes), "node"), *by_state, *([f"GPUs: {guests}"] if guests else [])])
 
 
 def _banner(cluster: Cluster) -> str:

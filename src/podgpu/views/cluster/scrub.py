@@ -20,6 +20,7 @@ from podgpu.model import (
     Excused,
     Fault,
     Gpu,
+    GuestCard,
     Holder,
     MigInstance,
     Owner,
@@ -83,6 +84,7 @@ _DROPPED: dict[type[Struct], dict[str, Any]] = {
     Holder: {"cgroup": "", "user": None},
     Fault: {"detail": ""},
     Gpu: {"pci_bus_id": "", "serial": None},
+    GuestCard: {"pci_bus_id": ""},
     SharingStatus: {"doubts": ()},
     Excused: {"proof": ""},
 }
