@@ -319,8 +319,8 @@ def of_rows(cluster: Cluster, by: str) -> Facts:
     found = written["rows"]
     if by == "idle":
         waste = _joined("\n".join(row["text"] for row in written["waste"]))
-        held = gpus(sum(row.get("held_gpus", 0.0) for row in found))
-        return {UNUSED_PODS: str(len(found)), UNUSED: held, WASTE: waste}
+        wasted = gpus(sum(row.get("held_gpus", 0.0) for row in found))
+        return {UNUSED_PODS: str(len(found)), UNUSED: wasted, WASTE: waste}
     held = sum(row.get("held_gpus") or 0.0 for row in found)
     unused = sum(row.get("unused_gpus", 0.0) for row in found)
     return {HELD: gpus(held), UNUSED: gpus(unused)}
