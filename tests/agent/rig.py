@@ -140,7 +140,8 @@ def running_agent(
     agent = RunningAgent(process, port, node, script)
     agent.context, agent.headers = context, headers
     try:
-        agent.wait_for("ready", lambda: _answers(agent))
+        agent.wait_for("ready", lambda: _answers(agent) or process.poll() is not None)
+        assert process.poll() is None, f"it ended with {process.returncode}"
         yield agent
     finally:
         process.kill()
