@@ -91,7 +91,7 @@ def test_the_job_writes_the_bill_and_fails_where_too_little_was_seen(
     bill = json.loads(files["json"].read_text())
     assert bill["complete"] is False
     assert bill["coverage"]["ratio"] == pytest.approx(0.75, abs=0.01)
-    assert bill["total"]["cost"] == pytest.approx(24 * PRICES["gpu_hour"]["*"])
+    assert bill["total"]["cost"] == pytest.approx(24 * 3.5)
     # The failure is one that the Job does not try again.
     (rule,) = job(of_report({"report": values}))["podFailurePolicy"]["rules"]
     assert (code in rule["onExitCodes"]["values"]) == (code != 0)
