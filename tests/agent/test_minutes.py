@@ -4,8 +4,11 @@ from msgspec.structs import replace
 
 from podgpu.agent.books import NodeBooks
 from podgpu.ledger.band import PERIOD_US
-from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party
-from tests.agent.test_books import cards, rank, sheet, works
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
+from podgpu.model import ContainerRef, Process, Sampling
+from tests.agent.test_books import GPU, cards, rank, sheet, works
+
+BUSY = PERIOD_US // 6  # half of a cycle
 
 
 def logged(*parties: Party) -> tuple[CycleBooks, Interval]:
@@ -26,6 +29,24 @@ def test_the_first_minute_with_the_log_begins_when_the_log_does() -> None:
     books.post([logged(rank("a"))], 5.0, 0.0)
     (card,) = cards(books)
     assert card.tenants[0].booking.most_energy_mj == 5 * 20, "what was proven before stays"
+
+
+def test_who_is_found_to_evade_samples_may_have_had_all_of_the_seconds_before() -> None:
+    def cycle(evades: Sampling | None, **log: int) -> tuple[CycleBooks, Interval]:
+        process = Process(pid=1, kinds=("compute",))
+        named = CycleBooking(busy_us=BUSY, named_us=BUSY, method="measured", processes=[process])
+        hidden = CycleBooking(named_us=0, method="measured", processes=[process], sampling=evades)
+        books, interval = sheet({rank("a"): named, job: hidden})
+        return replace(books, **log), interval
+
+    job = TenantKey(GPU, "", ContainerRef("ns", "job", "main", "j"))
+    evades = Sampling(samples=100, named_ratio=0.0, resident_ratio=0.5, evades=True)
+    books = NodeBooks()
+    books.post([cycle(None)], 0.0, 0.0)
+    books.post([cycle(evades, switches=5, switching_us=1)], 1.0, 0.0)
+    found = books.cards[GPU].tenants
+    assert (found[job].busy_us, found[job].most_busy_us) == (0, BUSY)
+    assert found[rank("a")].least_busy_us == 0
 
 
 def test_a_log_that_comes_and_goes_does_not_cut_a_minute() -> None:

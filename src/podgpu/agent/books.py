@@ -113,8 +113,12 @@ class CardBooks(Struct, gc=False):
                 self._close_period()
 
     def _begin_with_log(self, cycle: CycleBooks) -> None:
-        """Samples prove less than the log: with seconds of both, an idle tenant would not be known to be idle."""
+        """Samples prove less than the log: with seconds of both, an idle tenant would not be known to be idle.
+
+        A party that the log finds to evade the samples did so in the seconds before, too.
+        """
         if cycle.is_logged and self.period.elapsed_us and not self.period.is_logged:
+            self.period.mark_evaders(cycle)
             self._close_period()
             self._forget_bands()
 

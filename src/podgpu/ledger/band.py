@@ -179,6 +179,12 @@ class Period(Struct, kw_only=True):
         for tenant, energy_mj in books.gone_mj.items():
             self.evidence.setdefault(tenant, PartyEvidence()).booked_mj += energy_mj
 
+    def mark_evaders(self, books: CycleBooks) -> None:
+        """Let what a later cycle has found of the parties count for these cycles."""
+        for party, booking in books.bookings.items():
+            if booking.sampling is not None and booking.sampling.evades and party in self.evidence:
+                self.evidence[party].samples.evades = True
+
     def whole(self) -> Band:
         """What the card itself did is sure."""
         busy_us = sum(evidence.booked_us for evidence in self.evidence.values())
