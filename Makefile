@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost
+.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -106,8 +106,9 @@ soak: $(READY) ## change a node in every way for SECONDS, an hour by default, an
 bench-scale: $(READY) ## measure what podgpu costs a Prometheus and the API server, for docs/scale.md; about three minutes
 	$(BIN)/python -m bench.scale
 
-bench-page: $(READY) ## measure the page with a thousand GPUs for ten minutes, and 500 event streams; needs chromium
+bench-page: $(READY) ## measure the page with a thousand and 8,000 GPUs for ten minutes, and 500 event streams; needs chromium
 	$(BIN)/python -m bench.web.page
+	$(BIN)/python -m bench.web.fleet
 	$(BIN)/python -m bench.web.streams
 
 # Only the page's tests use it; nothing of it is shipped.
@@ -124,6 +125,12 @@ build/focus-validator/.ready: $(READY)
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/focus-validator
 	$(BIN)/uv pip install --quiet --python build/focus-validator/bin/python $(FOCUS_VALIDATOR)
 	@touch $@
+
+test-steady: $(READY) ## look at the page for ten minutes while its agent is killed and its network is cut; needs chromium
+	$(BIN)/python -m pytest -q -s -o python_files='check_*.py' tests/browser/check_steady.py
+
+test-axe: $(READY) axe ## let axe-core judge every view, light and dark, on a phone and on a desktop; needs chromium
+	$(BIN)/python -m pytest -q -o python_files='check_*.py' tests/browser/check_axe.py
 
 shots: $(READY) ## take the pictures of the page for the docs; needs chromium
 	$(BIN)/python -m tests.browser.shots docs/images

@@ -38,10 +38,16 @@ class Rounds(Script):
         slices = [first["nodes"][at : at + size] for at in range(0, len(first["nodes"]), size)]
         self._changes = [
             [
-                (BodyPart(msgspec.json.encode({**head, "rows": [_varied(row, turn) for row in rows]})),)
-                for rows in slices
+                (
+                    BodyPart(
+                        msgspec.json.encode(
+                            {**head, "taken_at": at + place, "rows": [_varied(row, turn) for row in rows]}
+                        )
+                    ),
+                )
+                for place, rows in enumerate(slices)
             ]
-            for turn in range(2)
+            for turn, at in enumerate((first["taken_at"], first["taken_at"] + PARTS))
         ]
         self._states: list[Document] = [{} for _ in range(2 * len(slices))]
         self._at = {id(state): number for number, state in enumerate(self._states)}

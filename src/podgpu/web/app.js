@@ -54,7 +54,7 @@ class App {
     this.fleet = new Fleet(this.address);
     this.waste = new Waste();
     this.bill = new Bill(this.address, () => this.draw());
-    this.banners = h("div", { class: "banners" });
+    this.banners = h("section", { class: "banners", "aria-label": "Where the numbers come from" });
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
     this.empty = h("p", { class: "empty", hidden: true });
     this.pod = h("div", { hidden: true });
@@ -215,8 +215,8 @@ class App {
     const { address, model } = this;
     this.due = undefined;
     if (model.gather()) {
-      this.colours.learn(model.gpus);
-      this.history.note(model);
+      this.colours.learn(model.choices("namespace"));
+      this.history.note(model, address.pod);
     }
     this.tick();
     this.drawBanners();
@@ -256,7 +256,7 @@ class App {
     this.fleet.draw(model, this.filter.isMeant);
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
-    this.drawHeads(HEADS[address.view] ?? view.headsOf(gpus));
+    this.drawHeads(HEADS[address.view] ?? view.headsOf(model.choices("period")));
     const answers = (view.NEEDS ?? []).map((by) => (this.isPast ? this.rows.at(by, address.at) : this.rows.of(by, model)));
     const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);

@@ -52,11 +52,11 @@ export class Bill {
     this.table.replaceChildren(...(bill ? [tableOf(bill)] : []));
   }
 
-  #choices({ nodes }) {
+  #choices(model) {
     const { by } = this.address;
     if (by === this.chosen && Date.now() - this.at < CHOICES_MS) return;
     [this.chosen, this.at] = [by, Date.now()];
-    const labels = new Set(nodes.flatMap(({ row }) => row.snapshot?.labels ?? []));
+    const labels = new Set(model.labels);
     if (by && by !== "workload") labels.add(by);
     const others = [...labels].filter((label) => !OWN_WORDS.has(label)).sort();
     fill(this.by, [["", "By namespace"], ["workload", "By workload"], ...others.map((label) => [label, `By label ${label}`])], by);

@@ -8,13 +8,7 @@ export class Colours {
   }
 
   /** Give colours to namespaces that have none: at first in order of their names, later as they come. */
-  learn(gpus) {
-    const names = new Set();
-    for (const gpu of gpus) for (const one of gpu.tenants) names.add(one.namespace);
-    this.learnNames(names);
-  }
-
-  learnNames(names) {
+  learn(names) {
     for (const name of [...names].sort()) if (name && !this.given.has(name)) this.given.set(name, `c${this.given.size % COUNT}`);
   }
 

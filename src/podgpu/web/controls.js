@@ -56,7 +56,8 @@ export class Controls {
 
   #choices(name, select, model) {
     const value = this.address[name];
-    const found = new Set(CHOICES[name](model));
+    // Teams are chosen from their rows.
+    const found = new Set(name === "team" ? [] : model.choices(name));
     if (value) found.add(value);
     // A choice between one and the same is none.
     select.hidden = found.size < 2 && !value;
@@ -64,13 +65,3 @@ export class Controls {
     fill(select, [["", `${TITLES[name]}: all`], ...[...found].sort().map((one) => [one, write_(one)])], value);
   }
 }
-
-const CHOICES = {
-  namespace: (model) => model.gpus.flatMap((gpu) => gpu.tenants.map((one) => one.namespace).filter(Boolean)),
-  workload: (model) => model.gpus.flatMap((gpu) => gpu.tenants.map((one) => one.workload)),
-  // Teams are chosen from their rows.
-  team: () => [],
-  node: (model) => model.gpus.map((gpu) => gpu.node.name),
-  model: (model) => model.gpus.map((gpu) => gpu.model),
-  state: (model) => model.gpus.flatMap((gpu) => [...gpu.states]),
-};

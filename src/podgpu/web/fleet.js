@@ -141,7 +141,9 @@ export class Fleet {
     const range = this.brush ?? rangeOf(this.address.cells);
     if (range) {
       context.lineWidth = size > 5 ? 2 : 1;
-      this.model.gpus.forEach((gpu, at) => range.has(gpu) && context.strokeRect(xs[at] - 0.5, ys[at] - 0.5, size + 1, size + 1));
+      context.beginPath();
+      this.model.gpus.forEach((gpu, at) => range.has(gpu) && context.rect(xs[at] - 0.5, ys[at] - 0.5, size + 1, size + 1));
+      context.stroke();
     }
     if (document.activeElement !== this.canvas || this.cursor >= this.layout.total) return;
     context.lineWidth = 2;
@@ -223,7 +225,12 @@ export class Fleet {
   /** The same in words, for those who see no cells. */
   describe() {
     const { gpus, nodes } = this.model;
-    const [idle, lost, xids] = [(one) => known(one.idleFor), (one) => !one.isUp, (one) => one.hasXid].map((is) => gpus.filter(is).length);
+    let [idle, lost, xids] = [0, 0, 0];
+    for (const gpu of gpus) {
+      if (!gpu.isUp) lost += 1;
+      else if (known(gpu.idleFor)) idle += 1;
+      if (gpu.hasXid) xids += 1;
+    }
     const said = `${count(gpus.length, "GPU")} on ${count(nodes.length, "node")}: ${integer(idle)} held and idle (outline), ${integer(lost)} lost (hatched), ${integer(xids)} with an XID (dot).`;
     write(this.about, said);
     if (this.canvas.getAttribute("aria-label") !== said) this.canvas.setAttribute("aria-label", said);

@@ -18,8 +18,7 @@ const SORT = {
 const PERIODS = { minute: "in the last full minute", reading: "since the previous reading" };
 
 /** What the numbers below are: all on one card are of one time, and on most of them of the same. */
-export function headsOf(gpus) {
-  const [first, other] = new Set(gpus.map((one) => one.period).filter(Boolean));
+export function headsOf([first, other]) {
   const busy = other ? `Busy ${PERIODS.reading}; with bounds ${PERIODS.minute}` : `Busy ${PERIODS[first] ?? ""}`;
   return ["GPU", "Memory", busy, "Power in the same time"];
 }
@@ -39,13 +38,13 @@ export function itemsOf({ gpus, sort, sizes }) {
     return [...gpus].sort(SORT[sort]).map((gpu) => ({ kind: "gpu", key: gpu.key, height: height(gpu), gpu, isAlone: true }));
   }
   const items = [];
-  let node = null;
+  let head = null;
   for (const gpu of gpus) {
-    if (gpu.node.name !== node?.name) {
-      node = gpu.node;
-      items.push({ kind: "node", key: node.name, height: sizes.head, node, gpus: [] });
+    if (gpu.node !== head?.node) {
+      head = { kind: "node", key: gpu.node.name, height: sizes.head, node: gpu.node, gpus: [] };
+      items.push(head);
     }
-    items.findLast((item) => item.kind === "node").gpus.push(gpu);
+    head.gpus.push(gpu);
     items.push({ kind: "gpu", key: gpu.key, height: height(gpu), gpu });
   }
   return items;
@@ -62,7 +61,7 @@ export function nodeRow() {
     update({ node, gpus }) {
       writeWhole(name, node.name);
       const { gpus: all, busy_gpus: busy, lost_gpus: lost, guest_gpus: guests, unused_pods: idle } = node.sums ?? {};
-      const models = countBy(gpus, (one) => shortModel(one.model)).map(([model, count]) => `${integer(count)} × ${model}`);
+      const models = countBy(gpus, (one) => one.model).map(([model, count]) => `${integer(count)} × ${shortModel(model)}`);
       const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && `${integer(idle)} idle`, guests && `${integer(guests)} given to VMs`];
       writeWhole(about, facts.filter(Boolean).join(" · "));
       const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];

@@ -3,6 +3,7 @@
 const SECONDS = 3600;
 const STEP = 10;
 const SIZE = SECONDS / STEP;
+const MOST_GPUS = 1024; // of more than that, only the pod that is looked at is kept
 const MOST_CARDS = 16; // that were looked at
 
 class Ring {
@@ -53,7 +54,7 @@ export class History {
   }
 
   /** Take a sample, at most one every ten seconds. Who is gone for an hour is forgotten. */
-  note(model) {
+  note(model, pod) {
     if (model.takenAt - this.at < STEP - 1) return;
     this.at = model.takenAt;
     const { sums } = model.insight;
@@ -62,6 +63,7 @@ export class History {
     for (const gpu of model.gpus) {
       if (!gpu.isUp) continue;
       for (const one of gpu.tenants) {
+        if (model.gpus.length > MOST_GPUS && one.id !== pod) continue;
         const sums = now.get(one.id);
         if (!sums) now.set(one.id, [one.busy, one.memory, one.watts]);
         else [one.busy, one.memory, one.watts].forEach((value, column) => (sums[column] = (sums[column] ?? 0) + (value ?? 0)));

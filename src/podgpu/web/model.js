@@ -145,7 +145,25 @@ function makeNode(row, before) {
   const known = new Map(before?.gpus.map((gpu) => [gpu.key, gpu]));
   node.gpus = (snapshot?.cards ?? []).map((card) => makeGpu(card, node, known.get(keyOf(card, node))));
   node.gpus.sort((a, b) => a.index - b.index);
+  node.choices = choicesOf(node);
+  node.models = countBy(node.gpus, (one) => one.model);
   return node;
+}
+
+/** What the filters can choose from on this node, found once: a fleet has thousands of GPUs. */
+function choicesOf({ name, gpus, labels, row }) {
+  const found = { namespace: new Set(), workload: new Set(), node: new Set(gpus.length ? [name] : []), model: new Set(), state: new Set(), period: new Set(), label: new Set(row.snapshot?.labels) };
+  for (const own of labels.values()) for (const label of Object.keys(own)) found.label.add(label);
+  for (const gpu of gpus) {
+    found.model.add(gpu.model);
+    if (gpu.period) found.period.add(gpu.period);
+    for (const state of gpu.states) found.state.add(state);
+    for (const one of gpu.tenants) {
+      found.namespace.add(one.namespace);
+      found.workload.add(one.workload);
+    }
+  }
+  return found;
 }
 
 /** Keeps what it made of each node, and makes it again only if the node's row is another. */
@@ -179,28 +197,37 @@ export class Model {
     this.isGathered = false;
   }
 
+  /** What a filter can choose from, in order. */
+  choices(name) {
+    const found = new Set();
+    for (const node of this.nodes) for (const choice of node.choices[name]) found.add(choice);
+    found.delete("");
+    return [...found].sort();
+  }
+
   /** All GPUs, gathered when they are drawn: parts of a change come faster than that. */
   gather() {
     if (this.isGathered) return false;
     this.gpus = this.nodes.flatMap((node) => node.gpus);
-    this.labels = labelsOf(this.nodes);
+    this.labels = this.choices("label");
+    this.models = total(this.nodes.map((node) => node.models));
     this.isGathered = true;
     return true;
   }
 }
 
-/** The labels by which pods can be grouped. */
-function labelsOf(nodes) {
-  const found = new Set();
-  for (const { row, labels } of nodes) {
-    for (const name of row.snapshot?.labels ?? []) found.add(name);
-    for (const own of labels.values()) for (const name of Object.keys(own)) found.add(name);
-  }
-  return [...found].sort();
+/** Add up what was counted in parts. */
+function total(parts) {
+  const counts = new Map();
+  for (const part of parts) for (const [key, number] of part) counts.set(key, (counts.get(key) ?? 0) + number);
+  return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
 export function countBy(list, of) {
   const counts = new Map();
-  for (const one of list) counts.set(of(one), (counts.get(of(one)) ?? 0) + 1);
+  for (const one of list) {
+    const key = of(one);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
   return [...counts].sort((a, b) => b[1] - a[1]);
 }

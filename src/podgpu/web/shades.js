@@ -44,7 +44,7 @@ class Teams {
   }
 
   learn(names, inks) {
-    this.colours.learnNames(names);
+    this.colours.learn(names);
     this.inks = inks;
   }
 

@@ -2,7 +2,6 @@
 
 import { spark } from "./chart.js";
 import { h, known, shortModel, write, writeWhole } from "./dom.js";
-import { countBy } from "./model.js";
 import { UNKNOWN, count, duration, gpuNumber, integer, money, partOf, percent, watts } from "./numbers.js";
 
 const LONG_SECONDS = 3; // of waiting
@@ -84,18 +83,21 @@ export class Tiles {
     const tile = this.tiles.get(name);
     write(tile.value, value);
     writeWhole(tile.about, about);
-    if (points) tile.line.replaceChildren(spark(points, top));
+    if (points && tile.drawnAt !== points.at(-1)?.[0]) {
+      tile.drawnAt = points.at(-1)?.[0];
+      tile.line.replaceChildren(spark(points, top));
+    }
   }
 
   /** `sums` are of everything, also while a filter is set. */
-  draw({ insight: { sums, currency, idle_after_seconds: after }, gpus, pending }, history) {
+  draw({ insight: { sums, currency, idle_after_seconds: after }, models, pending }, history) {
     const { gpus: all = 0, lost_gpus: lost = 0, guest_gpus: guests, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
     const up = all - lost;
     const measured = up - (sums.unknown_busy ?? 0);
     const join = (...parts) => parts.filter(Boolean).join(", ");
     const unknown = (number) => number && `${integer(number)} not known`;
-    const models = countBy(gpus, (one) => shortModel(one.model)).slice(0, 3).map(([model, number]) => `${integer(number)} ${model}`);
-    this.#put("GPUs", integer(all), [models.join(", "), lost && `${integer(lost)} lost`, guests && `${integer(guests)} given to VMs`].filter(Boolean).join(" · "));
+    const kinds = models.slice(0, 3).map(([model, number]) => `${integer(number)} ${shortModel(model)}`);
+    this.#put("GPUs", integer(all), [kinds.join(", "), lost && `${integer(lost)} lost`, guests && `${integer(guests)} given to VMs`].filter(Boolean).join(" · "));
     this.#put("Allocated", all ? percent(allocated / all) : UNKNOWN, `${sums.unknown_shares ? "at least " : ""}${partOf("gpus", allocated, all)}`, history.totals.series(0), all);
     this.#put("Truly busy", known(busy) ? percent(busy / measured) : UNKNOWN, known(busy) ? join(partOf("gpus", busy, measured), unknown(sums.unknown_busy)) : "not known", history.totals.series(1), up);
     const cost = known(sums.unused_cost_per_hour) && sums.unused_pods ? ` · ${money(sums.unused_cost_per_hour, currency)}/h` : "";

@@ -3,6 +3,7 @@
 
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15000;
+const SILENT_MS = 10_000; // beyond five intervals without an event: a network can be gone without a word
 const FRAME_MS = 16;
 const ROWS = 4; // passed on at a time,
 const BATCHES = 50; // unless that would take more than these
@@ -76,6 +77,7 @@ class Reader {
     this.url = url;
     this.wait = FIRST_WAIT;
     this.open();
+    setInterval(() => this.listen(), SILENT_MS / 4);
   }
 
   open() {
@@ -84,6 +86,8 @@ class Reader {
       source.addEventListener(kind, (event) => {
         this.wait = FIRST_WAIT;
         const news = JSON.parse(event.data);
+        this.heardAt = Date.now();
+        if (kind === "full") this.pause = news.replayed || !news.interval_seconds ? Infinity : SILENT_MS + 5000 * news.interval_seconds;
         if (news.nodes || news.rows) passCluster(kind, news);
         else postMessage({ kind, news });
       });
@@ -94,6 +98,14 @@ class Reader {
       if (source.readyState === EventSource.CLOSED) this.later();
     };
     this.source = source;
+  }
+
+  /** Connect again when nothing was heard for too long. A recording may be paused, and what is read once has no next time. */
+  listen() {
+    if (!(Date.now() - this.heardAt > this.pause)) return;
+    this.heardAt = Date.now();
+    postMessage({ kind: "away" });
+    this.again();
   }
 
   later() {

@@ -1,0 +1,52 @@
+"""What axe-core says to every view: make test-axe."""
+
+import pytest
+
+from podgpu.insight import InsightSettings
+from podgpu.model import Prices
+from tests.browser.axe import findings
+from tests.browser.chromium import Browser
+from tests.browser.stage import Script, demo_document, staged
+from tests.browser.test_bill import bill
+from tests.browser.test_fleet import cluster
+from tests.browser.test_page import broken
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+SHOWN = ".item, .podpage, .bill .total"
+SETTINGS = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 3.5}))
+OF_A_CLUSTER = (
+    "",
+    "?sort=busy",
+    "?colour=team",
+    "?cells=gpu-node-001:2~gpu-node-002:3",
+    "?view=workloads",
+    "?view=nodes",
+    "?view=namespaces",
+    "?view=teams",
+    "?view=idle",
+    "?view=bill",
+    "?pod=research%2Fpretrain-0-0",
+    "?gpu=GPU-0000-4",
+)
+OF_A_NODE = ("", "?view=workloads", "?view=idle", "?pod=search%2Fscore-nightly-28841-kd5vt")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_in_any_view(chromium: Browser, scheme: str, width: int) -> None:
+    found = {}
+    fleet = Script(await cluster() | {"has_store": True}, SETTINGS)
+    fleet.bills = {"namespace": bill("namespace", "research", "search")}
+    node = Script(broken(await demo_document()))
+    for script, queries in ((fleet, OF_A_CLUSTER), (node, OF_A_NODE)):
+        async with staged(script) as url, chromium.page(width, 900) as page:
+            await page.scheme(scheme)
+            for query in queries:
+                await page.open(url + query)
+                await page.until(f"document.querySelector('{SHOWN}') !== null")
+                await page.run("document.querySelectorAll('details').forEach(e => { e.open = true })")
+                await page.frames()
+                if said := await findings(page):
+                    found[query] = said
+    assert found == {}
