@@ -13,6 +13,7 @@ from tests.browser.chromium import Browser, Page
 from tests.browser.proxy import Proxy, proxied
 from tests.browser.steadiness import MOST_SHIFT, heap_mib, shift, watch
 from tests.browser.test_restart import demo
+from tests.ports import quiet_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -52,8 +53,8 @@ async def test_a_page_stays_steady(chromium: Browser, query: str) -> None:
     heaps: list[float] = []
     async with proxied() as proxy, chromium.page(1280, 900) as page:
         await watch(page)
-        async with demo() as url:
-            proxy.target = int(url.rstrip("/").rpartition(":")[2])
+        proxy.target = quiet_port()
+        async with demo(proxy.target):
             await page.open(f"http://127.0.0.1:{proxy.port}/{query}")
             await lives(page)
             await page.run("document.querySelector('.gpu .seg[href], .podpage .scroll').focus()")
@@ -62,7 +63,7 @@ async def test_a_page_stays_steady(chromium: Browser, query: str) -> None:
             await cut(page, proxy)
             await looked(page, SECONDS / 3, heaps)
         await page.until(f"{STATE}.includes('connecting again')")
-        async with demo(str(proxy.target)):
+        async with demo(proxy.target):
             await lives(page)
             await looked(page, SECONDS / 3, heaps)
         worst, total, moved = await shift(page)

@@ -34,7 +34,8 @@ async def shift(page: Page) -> tuple[float, float, list[str]]:
             window, start = 0.0, at
         window, last = window + value, at
         worst = max(worst, window)
-    return worst, sum(value for _, value, _ in found), [f"{value:.4f} {what}" for _, value, what in found]
+    largest = sorted(found, key=lambda entry: -entry[1])[:5]
+    return worst, sum(value for _, value, _ in found), [f"{value:.4f} {what}" for _, value, what in largest]
 
 
 async def heap_mib(page: Page) -> float:

@@ -75,7 +75,9 @@ async def test_problems_that_come_and_go_leave_the_list_in_its_place(chromium: B
         for state in (quiet, hot, quiet):
             script.publish(state | {"taken_at": document["taken_at"] + 5})
             titles = [problem["title"] for problem in script.state["insight"]["problems"]]
-            shown = "[...document.querySelectorAll('.alert strong')].map(e => e.textContent).join()"
+            shown = (
+                "[...document.querySelectorAll('.alert:not(.gone) strong')].map(e => e.textContent).join()"
+            )
             await page.until(f"{shown} === '{','.join(titles)}'")
             assert await page.run(TOP) == before
             assert await page.run("document.activeElement.getAttribute('aria-label')") == asked

@@ -329,9 +329,11 @@ async def test_new_trouble_is_spoken_once(chromium: Browser) -> None:
     script = Script(document)
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
-        await page.expect_texts("[role=status]", [""])
+        await page.expect_texts(".wrong [role=status]", [""])
         script.publish(broken(document))
-        await page.until("document.querySelector('[role=status]').textContent.includes('new problems')")
+        await page.until(
+            "document.querySelector('.wrong [role=status]').textContent.includes('new problems')"
+        )
 
 
 async def test_with_a_store_a_pod_has_charts_over_days(chromium: Browser) -> None:

@@ -5,6 +5,7 @@ import { count, integer } from "./numbers.js";
 
 const SHOWN = 4; // problems before the rest is folded
 const NEVER_FOLDED = "gpu_unreadable"; // a card that is lost
+const GONE_MS = 5000; // a problem that is over is shown for so long, in its place: it may come back
 const KEPT_MS = 60_000; // room that is not needed any more, so that what comes and goes does not push the list
 const HAND_MS = 2000; // after the last touch of the mouse or a key,
 const LATEST_MS = 6000; // unless that is too long: then the list is pushed all the same
@@ -44,20 +45,37 @@ export class Alerts {
     this.problems = problems;
     this.isCluster = isCluster;
     this.#speak(problems);
-    const shown = this.isOpen ? problems : unfolded(problems);
-    const sign = JSON.stringify([shown, problems.length, innerWidth]);
+    const listed = this.#withGone(problems);
+    const shown = this.isOpen ? listed : unfolded(listed);
+    const sign = JSON.stringify([shown, listed.length, innerWidth]);
     if (sign !== this.sign && !this.#waits(shown.length)) {
       this.sign = sign;
-      const keys = keysOf(shown);
-      const items = shown.length ? shown.map((one, place) => this.#item(one, keys[place])) : [h("li", { class: "alert none" }, "No problems found.")];
+      const items = shown.length ? shown.map((one) => this.#item(one)) : [h("li", { class: "alert none" }, "No problems found.")];
       morph(this.list, h("ul", { class: "alerts" }, ...items));
       this.count = shown.length;
-      const rest = problems.length - unfolded(problems).length;
+      const rest = listed.length - unfolded(listed).length;
       this.more.hidden = !rest;
       this.more.setAttribute("aria-expanded", this.isOpen);
       write(this.more, this.isOpen ? "Show fewer" : `Show ${integer(rest)} more`);
     }
     this.#keepRoom();
+  }
+
+  /** The problems, and for a while those that are over, where they were. */
+  #withGone(problems) {
+    const now = Date.now();
+    const keys = keysOf(problems);
+    const listed = problems.map((one, place) => ({ ...one, key: keys[place] }));
+    const there = new Set(keys);
+    (this.listed ?? []).forEach((one, place) => {
+      if (there.has(one.key) || now - (one.goneAt ?? now) > GONE_MS) return;
+      listed.splice(Math.min(place, listed.length), 0, { ...one, goneAt: one.goneAt ?? now });
+    });
+    this.listed = listed;
+    const isAnyGone = listed.some((one) => one.goneAt);
+    clearTimeout(this.goneTimer);
+    if (isAnyGone) this.goneTimer = setTimeout(() => this.draw(this.problems, this.isCluster), GONE_MS / 4);
+    return listed;
   }
 
   #open() {
@@ -91,13 +109,13 @@ export class Alerts {
     }
   }
 
-  #item(one, key) {
+  #item(one) {
     const where = this.isCluster && one.node && !one.text.includes(one.node) ? [h("b", { class: "where" }, one.node), ": "] : [];
     const text = one.more ? `${one.text} And ${integer(one.more)} more like it.` : one.text;
     const link = linkOf(one);
     return h(
       "li",
-      { class: one.severity === "critical" ? "alert bad" : "alert", "data-key": key },
+      { class: `alert${one.severity === "critical" ? " bad" : ""}${one.goneAt ? " gone" : ""}`, "data-key": one.key },
       h("strong", {}, one.title),
       h("span", { class: "what" }, ...where, text, one.next_step ? h("span", { class: "next" }, ` ${one.next_step}`) : null),
       link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${one.text}` }, link[0]) : null,

@@ -11,8 +11,9 @@ export class Header {
     this.name = h("span", { class: "place" });
     this.dot = h("i", { class: "live", "aria-hidden": "true" });
     this.state = h("span", { class: "dim", id: "state" });
+    this.status = h("span", { class: "status", hidden: true }, this.dot, this.state);
     this.theme = h("button", { type: "button", class: "theme", onclick: () => this.toggle() });
-    this.element = h("header", {}, h("h1", {}, "podgpu"), this.name, h("span", { class: "status" }, this.dot, this.state), this.theme);
+    this.element = h("header", {}, h("h1", {}, "podgpu"), this.name, this.status, this.theme);
     this.#nameTheme();
   }
 
@@ -39,6 +40,7 @@ export class Header {
 
   draw(model, state, age) {
     write(this.name, model.name);
+    this.status.hidden = false;
     const nodes = model.isCluster ? `${count(model.nodes.length, "node")}, ` : "";
     // A recording may be paused, and what is read once has no next time.
     const isPast = state === "past";
