@@ -6,7 +6,6 @@ import { count, integer } from "./numbers.js";
 const SHOWN = 4; // problems before the rest is folded
 const NEVER_FOLDED = "gpu_unreadable"; // a card that is lost
 const GONE_MS = 5000; // a problem that is over is shown for so long, in its place: it may come back
-const KEPT_MS = 60_000; // room that is not needed any more, so that what comes and goes does not push the list
 const HAND_MS = 2000; // after the last touch of the mouse or a key,
 const LATEST_MS = 6000; // unless that is too long: then the list is pushed all the same
 
@@ -98,15 +97,17 @@ export class Alerts {
     return now - this.since < LATEST_MS;
   }
 
-  /** Keep the room that they took in the last minute. */
+  /** Keep the room that they took, until nobody looks: the list below must not move. */
   #keepRoom() {
     const { offsetHeight: needed, offsetWidth: width } = this.body;
-    const now = Date.now();
-    const isOver = width !== this.width || (now - this.neededAt > KEPT_MS && !(now - this.touched < HAND_MS));
-    if (needed >= this.room || isOver) {
-      [this.room, this.width, this.neededAt] = [needed, width, now];
-      this.element.style.minHeight = `${needed}px`;
-    }
+    if (needed < this.room && width === this.width && !document.hidden) return;
+    [this.room, this.width] = [needed, width];
+    this.element.style.minHeight = `${needed}px`;
+  }
+
+  /** Somebody goes elsewhere: what comes there may be elsewhere too. */
+  release() {
+    this.room = 0;
   }
 
   #item(one) {

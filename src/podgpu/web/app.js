@@ -153,6 +153,7 @@ class App {
   /** Show what the address says, from its top. */
   go(left) {
     const was = this.shown;
+    this.alerts.release();
     this.turn();
     this.draw();
     if (left) {
