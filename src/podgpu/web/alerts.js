@@ -3,7 +3,7 @@
 import { h, morph, write } from "./dom.js";
 import { count, integer } from "./numbers.js";
 
-const SHOWN = 4; // problems before the rest is folded
+const LINES = 4; // of problems and, where there are more, the button that shows the rest
 const NEVER_FOLDED = "gpu_unreadable"; // a card that is lost
 const GONE_MS = 5000; // a problem that is over is shown for so long, in its place: it may come back
 const HAND_MS = 2000; // after the last touch of the mouse or a key,
@@ -23,7 +23,10 @@ function keysOf(problems) {
 }
 
 /** The first few, and every card that is lost. */
-const unfolded = (problems) => problems.filter((one, place) => place < SHOWN || one.kind === NEVER_FOLDED);
+function unfolded(problems) {
+  const most = problems.length > LINES ? LINES - 1 : LINES;
+  return problems.filter((one, place) => place < most || one.kind === NEVER_FOLDED);
+}
 
 /** The list, and a polite voice that only speaks when there are new ones. */
 export class Alerts {
@@ -114,11 +117,12 @@ export class Alerts {
     const where = this.isCluster && one.node && !one.text.includes(one.node) ? [h("b", { class: "where" }, one.node), ": "] : [];
     const text = one.more ? `${one.text} And ${integer(one.more)} more like it.` : one.text;
     const link = linkOf(one);
+    const whole = `${text}${one.next_step ? ` ${one.next_step}` : ""}`;
     return h(
       "li",
       { class: `alert${one.severity === "critical" ? " bad" : ""}${one.goneAt ? " gone" : ""}`, "data-key": one.key },
       h("strong", {}, one.title),
-      h("span", { class: "what" }, ...where, text, one.next_step ? h("span", { class: "next" }, ` ${one.next_step}`) : null),
+      h("span", { class: "what", title: whole }, ...where, text, one.next_step ? h("span", { class: "next" }, ` ${one.next_step}`) : null),
       link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${one.text}` }, link[0]) : null,
     );
   }
