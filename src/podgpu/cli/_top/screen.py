@@ -16,6 +16,7 @@ from podgpu.errors import UserError
 
 KEY_WAIT_MS = 100
 _ESCAPE_MS = 25
+_REPORT_MS = 500  # for the rest of what has begun: over a slow line it comes in pieces
 _PLAIN_TERMINALS = ("xterm-256color", "xterm", "vt100")
 _MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -81,22 +82,22 @@ class Screen:
 
     def _escaped(self) -> str | Click:
         """Return what an escape begins: a report of the mouse, an unknown key, or nothing but itself."""
-        found = self._next()
+        found = self._next(_ESCAPE_MS)
         if found != "[":
             if found:  # a key that was pressed right after
                 curses.unget_wch(found)
             return "escape"
-        found = self._next()
+        found = self._next(_REPORT_MS)
         if found == "<":
             return self._mouse()
         while found and not _FINAL.fullmatch(found):
-            found = self._next()
+            found = self._next(_REPORT_MS)
         return ""
 
     def _mouse(self) -> str | Click:
         """Read the rest of a report in SGR form: `0;12;5M` is the first button, pressed."""
         text = ""
-        while (found := self._next()) and found not in "Mm" and len(text) < _LONGEST_REPORT:
+        while (found := self._next(_REPORT_MS)) and found not in "Mm" and len(text) < _LONGEST_REPORT:
             text += found
         report = _REPORT.fullmatch(text)
         if report is None or found != "M":
@@ -104,9 +105,9 @@ class Screen:
         button, column, row = map(int, report.groups())
         return Click(column - 1, row - 1) if button == 0 else _WHEEL.get(button, "")
 
-    def _next(self) -> str:
-        """Return a character that has come with the one before; nothing if none has."""
-        self._window.timeout(_ESCAPE_MS)
+    def _next(self, within_ms: int) -> str:
+        """Return a character that comes with the one before; nothing if none does."""
+        self._window.timeout(within_ms)
         try:
             found = self._window.get_wch()
         except curses.error:
