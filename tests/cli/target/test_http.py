@@ -178,3 +178,25 @@ async def test_a_wrong_login_is_named_without_the_secret(tmp_path: Path) -> None
         with pytest.raises(UserError, match="does not accept the login") as refusal:
             await seen_at(url, token_file=tmp_path / "secret")
     assert "s3cret" not in str(refusal.value)
+
+
+async def test_to_quit_while_an_answer_is_awaited_is_no_error() -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await answered.wait()
+        writer.write(reply(b"{}"))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = DocumentClient(
+            f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", LoginOptions(), 60.0
+        )
+        reading = asyncio.create_task(asyncio.to_thread(client.get, "/"))
+        await asked.wait()
+        client.close()
+        answered.set()
+        assert (await reading)[1] == b"{}"
+        await asyncio.to_thread(client.close)

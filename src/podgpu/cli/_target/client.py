@@ -1,6 +1,7 @@
 """Fetches documents from a server, over one connection."""
 
 import asyncio
+import threading
 
 from podgpu.cluster.agent_reader import open_login
 from podgpu.cluster.login_options import LoginOptions
@@ -28,6 +29,7 @@ class DocumentClient:
         self._timeout = timeout
         self._client = HttpClient(self._login)
         self._runner = asyncio.Runner()
+        self._running = threading.Lock()
 
     def get(self, path: str, etag: str = "") -> tuple[HttpAnswer, bytes | None]:
         """Return any answer of 200, 304 or 404, and its body if it is another than the `etag` names.
@@ -35,7 +37,8 @@ class DocumentClient:
         All else is a UserError that says what to do.
         """
         try:
-            answer = self._runner.run(self._asked(path, etag))
+            with self._running:
+                answer = self._runner.run(self._asked(path, etag))
             self._check(answer.status)
             return answer, None if answer.status == 304 else answer.plain(LARGEST_BYTES)
         except ConnectionRefused:
@@ -48,8 +51,10 @@ class DocumentClient:
         return DocumentClient(self.url, self._chosen, self._timeout)
 
     def close(self) -> None:
-        self._runner.run(self._client.close())
-        self._runner.close()
+        """Close it, unless another thread waits for an answer: that ends with the process."""
+        if self._running.acquire(blocking=False):
+            self._runner.run(self._client.close())
+            self._runner.close()
 
     async def _asked(self, path: str, etag: str) -> HttpAnswer:
         headers = {"Accept-Encoding": "gzip", **({"If-None-Match": etag} if etag else {})}
