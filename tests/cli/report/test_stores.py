@@ -34,7 +34,8 @@ class OneHour(StubStore):
         if query.endswith("]"):
             return matrix()
         if "podgpu_gpu_info" in query:
-            found = str(self.at) if query.startswith("timestamp") else "1"
+            # It is scraped each 30 s, and a window is asked about with the ten minutes before it.
+            found = {"timestamp": str(self.at), "count_over_time": "140"}.get(query.partition("(")[0], "1")
             return vector(({**CARD, "model": "NVIDIA H200"}, found))
         metric = next((counter for counter in COUNTERS if counter in query), None)
         if metric is None or query.startswith("resets") or " unless " in query:
