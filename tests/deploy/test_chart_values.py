@@ -36,7 +36,10 @@ CLUSTER: Object = {
         **ON,
         "replicas": 2,
         "podDisruptionBudget": ON,
-        "topologySpreadConstraints": [SPREAD, {**SPREAD, "labelSelector": {"matchLabels": {"a": "b"}}}],
+        "topologySpreadConstraints": [
+            SPREAD,
+            {**SPREAD, "topologyKey": "rack", "labelSelector": {"matchLabels": {"a": "b"}}},
+        ],
         "ingress": {
             **ON,
             "className": "nginx",
@@ -162,10 +165,13 @@ def _rule_without_a_host() -> Object:
 
 def test_a_route_of_a_gateway_leads_there_too() -> None:
     spec = chart.only(of_cluster(), "HTTPRoute")["spec"]
-    assert (spec["parentRefs"], spec["hostnames"]) == ([{"name": "gateway"}], ["gpus.example.com"])
+    (parent,) = spec["parentRefs"]
+    assert parent == {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gateway"}
+    assert spec["hostnames"] == ["gpus.example.com"]
     (rule,) = spec["rules"]
     assert rule["matches"] == [{"path": {"type": "PathPrefix", "value": "/gpus"}}]
-    assert rule["backendRefs"] == [{"name": "podgpu-cluster", "port": 19400}]
+    (backend,) = rule["backendRefs"]
+    assert (backend["kind"], backend["name"], backend["port"]) == ("Service", "podgpu-cluster", 19400)
 
 
 def test_replicas_are_spread_and_not_drained_together() -> None:

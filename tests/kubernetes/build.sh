@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds etcd and Kubernetes from their Go modules into ~/.cache/podgpu-kubernetes, on two cores in about a quarter of an hour, and
-# puts the resource definitions of the monitoring operators beside them. What is already there in the right version is kept.
+# puts the resource definitions of the operators that the chart has objects for beside them. What is already there in the right version is kept.
 set -euo pipefail
 
 kubernetes=${KUBERNETES_VERSION:-v1.36.4}
@@ -10,6 +10,8 @@ operators=(
     "github.com/prometheus-operator/prometheus-operator@v0.85.0 example/prometheus-operator-crd/*_servicemonitors.yaml"
     "github.com/prometheus-operator/prometheus-operator@v0.85.0 example/prometheus-operator-crd/*_prometheusrules.yaml"
     "github.com/VictoriaMetrics/operator@v0.50.0 config/crd/overlay/crd.yaml"
+    "sigs.k8s.io/gateway-api@v1.3.0 config/crd/standard/*_httproutes.yaml"
+    "github.com/cert-manager/cert-manager@v1.18.2 deploy/crds/crd-certificates.yaml"
     "github.com/GoogleCloudPlatform/prometheus-engine@v0.13.0 charts/operator/crds/*_clusterpodmonitorings.yaml"
 )
 home=${PODGPU_KUBERNETES:-$HOME/.cache/podgpu-kubernetes}
@@ -40,6 +42,7 @@ for operator in "${operators[@]}"; do
     read -r module files <<<"$operator"
     install -m 644 "$(downloaded "$module")"/$files "$home/crds/"
 done
+sed -i '/{{/d' "$home/crds/crd-certificates.yaml" # labels of its own chart
 
 module etcd
 go get "go.etcd.io/etcd/server/v3@$etcd"
