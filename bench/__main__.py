@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import attribution, cards, cluster, footprint, parsing, rendering, sampling, scrape
+from bench import attribution, cards, cluster, footprint, history, parsing, rendering, sampling, scrape
 from bench.figure import Figure
 
-PARTS = (rendering, parsing, scrape, sampling, attribution, cards, cluster, footprint)
+PARTS = (rendering, parsing, scrape, sampling, attribution, cards, cluster, history, footprint)
 
 
 def main() -> int:

@@ -20,8 +20,12 @@ INTERVAL = 60.0
 MINUTE = 60.0
 
 
-def node_history(most_bytes: int = 4 << 20, whole_every: int = 20) -> Kept[Snapshot, Card]:
-    return Kept(CardsOfNode(), step=5.0, whole_every=whole_every, most_bytes=most_bytes)
+def node_history(
+    most_bytes: int = 4 << 20, whole_every: int = 20, longest_step: float = 5.0
+) -> Kept[Snapshot, Card]:
+    return Kept(
+        CardsOfNode(), step=5.0, whole_every=whole_every, most_bytes=most_bytes, longest_step=longest_step
+    )
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +93,15 @@ async def test_what_takes_too_much_room_is_forgotten_from_its_beginning(hour: li
     assert await history.at(last) == hour[-1]
 
 
+async def test_without_room_for_an_hour_moments_are_kept_less_often(hour: list[Snapshot]) -> None:
+    coarse = await kept(hour, node_history(most_bytes=500_000, longest_step=240.0))
+    assert coarse.step > 60.0
+    assert coarse.size <= 500_000
+    fine = await kept(hour, node_history(most_bytes=500_000))
+    assert coarse.span is not None and fine.span is not None
+    assert coarse.span[1] - coarse.span[0] > fine.span[1] - fine.span[0]
+
+
 async def test_who_reads_often_keeps_a_moment_every_few_seconds(hour: list[Snapshot]) -> None:
     often = [replace(hour[0], taken_at=1000.0 + second / 2) for second in range(41)]
     history = await kept(often, node_history())
@@ -149,7 +162,7 @@ def node(name: str, snapshot: Snapshot) -> ClusterNode:
 
 
 async def test_a_cluster_is_kept_by_node_also_one_that_goes_and_comes_back(hour: list[Snapshot]) -> None:
-    history = Kept(NodesOfCluster(30.0), step=30.0, whole_every=3, most_bytes=4 << 20)
+    history = Kept(NodesOfCluster(), step=30.0, whole_every=3, most_bytes=4 << 20)
     clusters = [
         cluster(snapshot.taken_at, [node("a", snapshot), *([node("b", snapshot)] if number % 4 else [])])
         for number, snapshot in enumerate(hour[:12])

@@ -8,8 +8,8 @@ from podgpu.model import Card, Cluster, ClusterNode, Snapshot
 NODE_BYTES, CLUSTER_BYTES = 4 << 20, 64 << 20
 # An agent may read faster; a moment every few seconds is enough. Nodes are many.
 NODE_STEP, CLUSTER_STEP = 5.0, 30.0
-# Every ten minutes of a node, every five of a cluster.
-NODE_WHOLE, CLUSTER_WHOLE = 120, 10
+# As many changes are read for one moment, at most.
+NODE_WHOLE, CLUSTER_WHOLE = 120, 30
 
 
 def open_node_history(config: Config) -> Kept[Snapshot, Card] | None:
@@ -19,5 +19,8 @@ def open_node_history(config: Config) -> Kept[Snapshot, Card] | None:
 
 def open_cluster_history(config: Config) -> Kept[Cluster, ClusterNode] | None:
     most = CLUSTER_BYTES if config.history_size is None else config.history_size
-    division = NodesOfCluster(CLUSTER_STEP)
-    return Kept(division, step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most) if most else None
+    return (
+        Kept(NodesOfCluster(), step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most)
+        if most
+        else None
+    )

@@ -50,6 +50,7 @@ def _is_unsound(item: Any) -> bool:
 class CardsOfNode:
     """A snapshot, and its cards."""
 
+    has_many = False
     read_head = msgspec.json.Decoder(tuple[tuple[str, ...], Snapshot]).decode
     read_part = msgspec.json.Decoder(Card).decode
 
@@ -72,13 +73,11 @@ class CardsOfNode:
 
 
 class NodesOfCluster:
-    """A cluster, and its nodes. `step` is the time to the next moment that is kept."""
+    """A cluster, and its nodes."""
 
+    has_many = True
     read_head = msgspec.json.Decoder(tuple[tuple[str, ...], Cluster]).decode
     read_part = msgspec.json.Decoder(ClusterNode).decode
-
-    def __init__(self, step: float) -> None:
-        self._step = step
 
     def taken_at(self, state: Cluster) -> float:
         return state.taken_at
@@ -91,7 +90,7 @@ class NodesOfCluster:
         return replace(head, nodes=tuple(parts))
 
     def moment(self, state: Cluster) -> Moment:
-        return moment_of_cluster(state, self._step)
+        return moment_of_cluster(state)
 
     def cards(self, part: ClusterNode) -> Iterable[Card]:
         return part.snapshot.cards if part.snapshot and part.state == "fresh" else ()

@@ -15,6 +15,7 @@ from podgpu.insight.moments import charted
 from podgpu.model import Card, Moment
 
 HOUR = 3600.0
+LONGEST_STEP = 240.0
 EARLY = 0.9  # of a step: nothing comes quite in time
 PRESENT_STEPS = 3  # for so long, the newest moment is the present
 PARTS_AT_ONCE = 16  # then others get their turn
@@ -27,6 +28,10 @@ Series = Mapping[str, list[tuple[float, float]]]
 
 class Division(Protocol[State, Part]):
     """How a state is divided into parts that change by themselves, and made of them again."""
+
+    @property
+    def has_many(self) -> bool:
+        """Whether there may be hundreds of parts."""
 
     def taken_at(self, state: State) -> float: ...
     def divide(self, state: State) -> tuple[State, Mapping[str, Part]]:
@@ -47,14 +52,21 @@ class Division(Protocol[State, Part]):
 class Kept(Generic[State, Part]):
     """Keeps an hour, or less if that would take more than `most_bytes`: then the oldest goes first.
 
-    A state is kept if it is `step` seconds younger than the one before it. Every `whole_every` changes, a part is kept
-    as a whole.
+    A state is kept if it is `step` seconds younger than the one before it. The step is doubled each time that there is
+    no room, up to the `longest_step`. Every `whole_every` changes, a part is kept as a whole.
     """
 
     def __init__(
-        self, division: Division[State, Part], *, step: float, whole_every: int, most_bytes: int
+        self,
+        division: Division[State, Part],
+        *,
+        step: float,
+        whole_every: int,
+        most_bytes: int,
+        longest_step: float = LONGEST_STEP,
     ) -> None:
         self.step = step
+        self._longest_step = longest_step
         self._division = division
         self._whole_every = whole_every
         self._most_bytes = most_bytes
@@ -101,10 +113,14 @@ class Kept(Generic[State, Part]):
         self._forget(at - HOUR)
 
     def _ring(self, name: str) -> TextRing:
-        return self._rings.setdefault(name, TextRing(self._whole_every))
+        if name not in self._rings:
+            self._rings[name] = TextRing(self._whole_every, is_one_of_many=self._division.has_many)
+        return self._rings[name]
 
     def _forget(self, before: float) -> None:
         self._drop(bisect_right(self._times, before))
+        if self.size > self._most_bytes and self.step < self._longest_step:
+            self.step *= 2
         while self.size > self._most_bytes and len(self._times) > 1:
             self._drop(max(1, len(self._times) // 10))
 

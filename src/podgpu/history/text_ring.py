@@ -13,9 +13,9 @@ from operator import ne
 from typing import NamedTuple
 
 _COMMA = b","
-_LEVEL = 6
+_LEVEL, _FASTEST = 6, 1
 _FAR = 0xFF  # a gap that goes on in the next byte; 0 ends the gaps
-_WINDOW = 1 << 15  # of zlib's dictionary
+_LEAST_REBASED, _REBASED_PART = 4, 8  # frames, and the part of all of them, that are worth a new whole one
 
 Pieces = list[bytes]
 
@@ -31,21 +31,22 @@ class _Frame(NamedTuple):
 class TextRing:
     """Keeps what a text was. Frames are never changed, so a copy can be read while others are added.
 
-    Every so many frames, one is whole: those before it can be forgotten, and those after it must be read in order.
+    Every so many frames, one is whole: from there on, they must be read in order. `is_one_of_many`: the newest text is
+    compressed too. That takes time, but of a thousand nodes it would be more than all the rest.
     """
 
-    def __init__(self, whole_every: int) -> None:
+    def __init__(self, whole_every: int, *, is_one_of_many: bool = False) -> None:
+        self._is_one_of_many = is_one_of_many
         self._whole_every = whole_every
         self._frames: list[_Frame] = []
         self._packed_bytes = 0
-        self._text: bytes | None = None  # the newest
-        self._change = b""  # the newest, before it was compressed
+        self._kept_newest: bytes | None = None
         self._since_whole = 0
 
     @property
     def size(self) -> int:
         """Bytes of the frames and of the newest text."""
-        return self._packed_bytes + len(self._text or b"") + len(self._change)
+        return self._packed_bytes + len(self._kept_newest or b"")
 
     @property
     def is_empty(self) -> bool:
@@ -53,9 +54,10 @@ class TextRing:
 
     def put(self, at: float, text: bytes | None) -> None:
         """Take the text of a moment after all others. None: there is none any more."""
-        before, self._text = self._text, text
+        before = self._newest
         if text == before:
             return
+        self._kept_newest = zlib.compress(text, _FASTEST) if text and self._is_one_of_many else text
         change = None
         if before is not None and text is not None and self._since_whole < self._whole_every:
             change = _change(before.split(_COMMA), text.split(_COMMA))
@@ -65,37 +67,48 @@ class TextRing:
             self._add(_Frame(at, _packed(text), is_whole=True))
             self._since_whole = 0
         else:
-            self._add(_Frame(at, _packed(change, self._change), is_whole=False))
+            self._add(_Frame(at, _packed(change), is_whole=False))
             self._since_whole += 1
-        self._change = change or b""
 
     def forget(self, before: float) -> None:
         """Drop what no moment from then on needs."""
         last = bisect_right(self._frames, before, key=_time) - 1
-        while last > 0 and not self._frames[last].is_whole:
-            last -= 1
-        if last > 0:
-            self._packed_bytes -= sum(map(_size, self._frames[:last]))
-            del self._frames[:last]
+        whole = self._whole_before(last)
+        if last - whole >= max(_LEAST_REBASED, len(self._frames) // _REBASED_PART):
+            text = self.at(before)
+            self._packed_bytes -= _size(self._frames[last])
+            whole, frame = last, _Frame(self._frames[last].at, text and _packed(text), is_whole=True)
+            self._frames[last] = frame
+            self._packed_bytes += _size(frame)
+        if whole > 0:
+            self._packed_bytes -= sum(map(_size, self._frames[:whole]))
+            del self._frames[:whole]
+
+    def _whole_before(self, number: int) -> int:
+        while number > 0 and not self._frames[number].is_whole:
+            number -= 1
+        return max(0, number)
 
     def copy(self) -> "TextRing":
         """Return one to read from, in another thread too."""
         other = TextRing(self._whole_every)
-        other._frames, other._text = list(self._frames), self._text
+        other._frames = list(self._frames)
         return other
 
     def at(self, moment: float) -> bytes | None:
         """Return the text of that moment; None if there was none."""
         number = bisect_right(self._frames, moment, key=_time)
-        begin = number - 1
-        while begin > 0 and not self._frames[begin].is_whole:
-            begin -= 1
-        last = deque(_read(self._frames[max(0, begin) : number]), maxlen=1)
+        last = deque(_read(self._frames[self._whole_before(number - 1) : number]), maxlen=1)
         return _joined(last[0][1]) if last else None
 
     def mentions(self, word: bytes) -> bool:
         """Whether it is in the newest text."""
-        return word in (self._text or b"")
+        return word in (self._newest or b"")
+
+    @property
+    def _newest(self) -> bytes | None:
+        kept = self._kept_newest
+        return zlib.decompress(kept) if kept and self._is_one_of_many else kept
 
     def texts(self) -> Iterator[tuple[float, bytes | None]]:
         """Yield the text after each change, with its time."""
@@ -121,32 +134,19 @@ def _joined(pieces: Pieces | None) -> bytes | None:
 def _read(frames: list[_Frame]) -> Iterator[tuple[float, Pieces | None]]:
     """Yield the pieces after each change: the same list, changed in place."""
     pieces: Pieces = []
-    change = b""
     for at, packed, is_whole in frames:
         if packed is None:
             yield at, None
             continue
         if is_whole:
-            change = b""
-            pieces = zlib.decompress(packed, -zlib.MAX_WBITS).split(_COMMA)
+            pieces = zlib.decompress(packed).split(_COMMA)
         else:
-            unpack = zlib.decompressobj(-zlib.MAX_WBITS, change[-_WINDOW:])
-            change = unpack.decompress(packed) + unpack.flush()
-            _apply(change, pieces)
+            _apply(zlib.decompress(packed), pieces)
         yield at, pieces
 
 
-def _packed(data: bytes, dictionary: bytes = b"") -> bytes:
-    """The same pieces change again and again, so the change before is most of the next one's dictionary."""
-    pack = zlib.compressobj(
-        _LEVEL,
-        zlib.DEFLATED,
-        -zlib.MAX_WBITS,
-        zlib.DEF_MEM_LEVEL,
-        zlib.Z_DEFAULT_STRATEGY,
-        dictionary[-_WINDOW:],
-    )
-    return pack.compress(data) + pack.flush()
+def _packed(data: bytes) -> bytes:
+    return zlib.compress(data, _LEVEL)
 
 
 def _change(before: Pieces, after: Pieces) -> bytes | None:

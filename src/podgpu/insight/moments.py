@@ -7,7 +7,7 @@ from podgpu.insight.sums import memory_used
 from podgpu.insight.tenants import reading
 from podgpu.model import Card, Cluster, Insight, Instance, Moment, Snapshot, XidMark
 
-RECENT_INTERVALS = 3  # an XID is noted in a few moments, so that none is lost
+RECENT_SECONDS = 720.0  # an XID is noted in a few moments, however seldom they are kept, so that none is lost
 # Of a card and of a MIG instance, each by the name of its reading.
 _READINGS = (
     "temperature_celsius",
@@ -24,17 +24,15 @@ _CLOCK = ("sm",)
 
 
 def moment_of(snapshot: Snapshot) -> Moment:
-    recent = RECENT_INTERVALS * snapshot.interval_seconds
-    return _moment(snapshot.taken_at, snapshot.insight, (snapshot,), recent)
+    return _moment(snapshot.taken_at, snapshot.insight, (snapshot,))
 
 
-def moment_of_cluster(cluster: Cluster, step: float) -> Moment:
-    """`step` is the time to the next moment that is kept."""
+def moment_of_cluster(cluster: Cluster) -> Moment:
     snapshots = (node.snapshot for node in cluster.nodes if node.snapshot and node.state == "fresh")
-    return _moment(cluster.taken_at, cluster.insight, snapshots, RECENT_INTERVALS * step)
+    return _moment(cluster.taken_at, cluster.insight, snapshots)
 
 
-def _moment(at: float, insight: Insight | None, snapshots: Iterable[Snapshot], recent: float) -> Moment:
+def _moment(at: float, insight: Insight | None, snapshots: Iterable[Snapshot]) -> Moment:
     if insight is None:
         return Moment(at)
     sums, read = insight.sums, list(snapshots)
@@ -45,7 +43,7 @@ def _moment(at: float, insight: Insight | None, snapshots: Iterable[Snapshot], r
         busy_gpus=sums.busy_gpus,
         namespaces={group.name: group.sums.busy_gpus for group in insight.namespaces if group.sums.busy_gpus},
         throttled_gpus=sum(bool(throttle_causes(card)) for snapshot in read for card in snapshot.cards),
-        xids=tuple(mark for snapshot in read for mark in _xids(snapshot, at - recent)),
+        xids=tuple(mark for snapshot in read for mark in _xids(snapshot, at - RECENT_SECONDS)),
     )
 
 
