@@ -52,7 +52,7 @@ def run() -> list[Figure]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            first_page = _first_full_page(port, began)
+            first = _first_pages(port, began)
             memory, busy = _observe(agent.pid, port)
             pods = _page(port).count(b"podgpu_pod_info{")
         finally:
@@ -62,8 +62,36 @@ def run() -> list[Figure]:
         Figure("pods on the page", f"{pods}", f">= {PODS}", ok=pods >= PODS),
         Figure("memory of all processes (PSS)", f"{memory / MIB:.1f} MiB", "<= 72", ok=memory <= 72 * MIB),
         Figure("processor time a second", f"{busy * 1e3:.1f} ms", "<= 10", ok=busy <= 0.010),
-        Figure("first full page after", f"{first_page:.2f} s", "<= 1", ok=first_page <= 1.0),
+        *_start(first),
     ]
+
+
+def _start(first: dict[str, float]) -> list[Figure]:
+    """Say where the time goes until the first page. The sampler starts while the agent loads its own modules."""
+    loads = {
+        "what opens the source": "podgpu.cli._agent_process",
+        "all of the agent": "podgpu.cli._agent_parts",
+        "the sampler": "podgpu.sources.nvml.child",
+    }
+    cards = first["cards' own numbers"]
+    return [
+        *(
+            Figure(f"start: load {title}", f"{_load_seconds(module):.2f} s")
+            for title, module in loads.items()
+        ),
+        *(Figure(f"start: {title} after", f"{seconds:.2f} s") for title, seconds in first.items()),
+        Figure("first page with the cards' own numbers after", f"{cards:.2f} s", "<= 0.5", ok=cards <= 0.5),
+    ]
+
+
+def _load_seconds(module: str) -> float:
+    """The best of three: a busy moment of the machine does not count."""
+    seconds = []
+    for _ in range(3):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+        seconds.append(time.monotonic() - began)
+    return min(seconds)
 
 
 @contextmanager
@@ -98,10 +126,22 @@ def _listed(number: int) -> bytes:
     return ListResponse(pods=[pod.SerializeToString()]).SerializeToString()
 
 
-def _first_full_page(port: int, began: float) -> float:
+def _first_pages(port: int, began: float) -> dict[str, float]:
+    """Return when each of these was first on the page. Some numbers of a GPU take two samples of its profiler."""
+    signs = {
+        "a page": (b"podgpu_build_info", 1),
+        "cards' own numbers": (b"podgpu_gpu_power_watts{", 8),
+        "profiling counters": (b"podgpu_gpu_sm_active_ratio{", 8),
+        "pods": (b"podgpu_pod_info{", PODS),
+    }
+    found: dict[str, float] = {}
     while time.monotonic() - began < 30:
-        if _page(port).count(b"podgpu_gpu_sm_active_ratio{") == 8:
-            return time.monotonic() - began
+        page = _page(port)
+        for title, (sign, number) in signs.items():
+            if page.count(sign) >= number:
+                found.setdefault(title, time.monotonic() - began)
+        if len(found) == len(signs):
+            return found
         time.sleep(0.01)
     raise TimeoutError("no full page within 30 s")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from weakref import ref
 
+from bench.heart import Heart
 from podgpu.cli._process import (
     FEWER_GC_OBJECTS,
     allow_connections,
@@ -33,30 +34,7 @@ from tests.serve.guard.certificates import Authority
 
 PATHS = ("/api/v1/cluster", "/metrics")
 ROUNDS = 3
-HEARTBEAT = 0.005
 MIB = 1024 * 1024
-
-
-class Heart:
-    """Measures how long the event loop did not come round, and how long it worked meanwhile.
-
-    On a busy machine the process may wait for a processor: that is no work of its own.
-    """
-
-    def __init__(self) -> None:
-        self.longest = 0.0
-        self.work = 0.0
-        self._beating = asyncio.create_task(self._beat())
-
-    async def _beat(self) -> None:
-        while True:
-            began, worked = time.monotonic(), time.thread_time()
-            await asyncio.sleep(HEARTBEAT)
-            self.longest = max(self.longest, time.monotonic() - began - HEARTBEAT)
-            self.work = max(self.work, time.thread_time() - worked)
-
-    def stop(self) -> None:
-        self._beating.cancel()
 
 
 async def main(size: int, *, secured: bool) -> dict[str, float]:

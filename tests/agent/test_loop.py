@@ -1,9 +1,14 @@
 """What is counted as an error: every fault of source, card and part, once a cycle, and no release."""
 
+import asyncio
+from collections import Counter
+
 import pytest
 
+from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
-from podgpu.model import Device, Fault, Gpu, PartStatus, Report
+from podgpu.kube.kubelet.podresources import PodResourceLists
+from podgpu.model import Allocation, Device, Fault, Gpu, PartStatus, Reading, Report
 from tests.tree import SETTINGS
 
 
@@ -54,3 +59,47 @@ async def test_a_fault_counts_in_each_cycle_and_a_release_in_none(what: str) -> 
     found = {(one.source, one.reason): one.count for one in agent.snapshot.errors}
     await agent.close()
     assert found == counts
+
+
+class SlowKubelet:
+    """Answers once it may."""
+
+    name = "podresources"
+
+    def __init__(self) -> None:
+        self.errors: Counter[str] = Counter()
+        self.may_answer = asyncio.Event()
+
+    async def read(self) -> PodResourceLists:
+        await self.may_answer.wait()
+        held = Allocation(
+            namespace="ml", pod="train", container="main", resource="nvidia.com/gpu", device_id="GPU-1"
+        )
+        return PodResourceLists(devices=(held,))
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True, age_seconds=0.0)
+
+
+async def test_the_first_page_has_the_cards_before_the_kubelet_has_answered() -> None:
+    kubelet = SlowKubelet()
+    attribution = Attribution(interval=600.0, allocations=kubelet)
+    report = Report(
+        devices=(Device(gpu=Gpu(uuid="GPU-1", index=0), readings=(Reading("power_watts", 70.0),)),)
+    )
+    agent = Agent(Source(report), node="n", interval=600.0, settings=SETTINGS, attribution=attribution)
+    before = agent.snapshot
+    cycle = asyncio.create_task(agent.cycle())
+    async with asyncio.timeout(60):
+        first = await agent.changed(before)
+        starting = {part.name: part.fault.reason for part in first.parts if part.fault}
+        was_ready = agent.ready
+        kubelet.may_answer.set()
+        await cycle
+    second = agent.snapshot
+    await agent.close()
+    assert starting == {"attribution": "starting"}
+    assert [(card.readings[0].value, card.tenants, card.rest) for card in first.cards] == [(70.0, (), ())]
+    assert [tenant.container.pod for tenant in second.cards[0].tenants] == ["train"]
+    assert (was_ready, agent.ready) == (False, True)
+    assert not [part for part in second.parts if part.fault]

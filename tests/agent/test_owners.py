@@ -19,32 +19,32 @@ def paths(owners: Owners, *pods: Pod) -> list[str]:
     return [one.cgroup for each in pods for one in owners.placed(each).containers]
 
 
-def test_one_process_shows_the_cgroups_of_all_containers(tmp_path: Path) -> None:
+async def test_one_process_shows_the_cgroups_of_all_containers(tmp_path: Path) -> None:
     busy, still = replace(pod(), qos="guaranteed"), replace(pod(OTHER, "still", "b"), qos="besteffort")
     unclear = pod("99999999-2222-3333-4444-666666666666", "unclear", "c")  # nobody says its QoS
     owners = Owners(Procfs(tmp_path), None, books_outsiders=False)
     assert paths(owners, busy, still) == ["", ""]
     write_proc(tmp_path, 40, cgroup(UID, "a"))
-    owners.find([CARD], (busy, still))
+    await owners.find([CARD], (busy, still))
     shown = [f"/kubepods/pod{UID}/{'a' * 64}", f"/kubepods/besteffort/pod{OTHER}/{'b' * 64}", ""]
     assert paths(owners, busy, still, unclear) == shown
-    owners.find([replace(CARD, processes=())], (busy, still))
+    await owners.find([replace(CARD, processes=())], (busy, still))
     assert paths(owners, busy, still, unclear) == shown  # labels stay when the process has ended
 
 
-def test_a_static_pod_is_named_by_its_hash(tmp_path: Path) -> None:
+async def test_a_static_pod_is_named_by_its_hash(tmp_path: Path) -> None:
     static = replace(pod(), qos="burstable", static_hash="f" * 32)
     owners = Owners(Procfs(tmp_path), None, books_outsiders=False)
     write_proc(tmp_path, 40, cgroup("f" * 32, "a"))
-    owners.find([CARD], (static,))
+    await owners.find([CARD], (static,))
     assert paths(owners, static) == [f"/kubepods/burstable/pod{'f' * 32}/{'a' * 64}"]
 
 
-def test_a_cgroup_of_a_pod_that_nobody_lists_shows_nothing(tmp_path: Path) -> None:
+async def test_a_cgroup_of_a_pod_that_nobody_lists_shows_nothing(tmp_path: Path) -> None:
     listed = replace(pod(OTHER, "other", "b"), qos="burstable")
     owners = Owners(Procfs(tmp_path), None, books_outsiders=False)
     write_proc(tmp_path, 40, cgroup(UID, "a"))
-    owners.find([CARD], (listed,))
+    await owners.find([CARD], (listed,))
     assert paths(owners, listed) == [""]
 
 
@@ -62,7 +62,7 @@ def given_out(root: Path, pid: int) -> None:
     (root / "loadavg").write_text(f"0 0 0 1/1 {pid}\n")
 
 
-def test_a_process_that_came_and_went_between_two_readings_is_its_pods(tmp_path: Path) -> None:
+async def test_a_process_that_came_and_went_between_two_readings_is_its_pods(tmp_path: Path) -> None:
     owners, recent = watched(tmp_path)
     given_out(tmp_path, 30)
     recent.look()
@@ -70,20 +70,20 @@ def test_a_process_that_came_and_went_between_two_readings_is_its_pods(tmp_path:
     given_out(tmp_path, 41)
     recent.look()
     shutil.rmtree(tmp_path / "40")
-    container = owners.find([ENDED], (pod(),))[40].container
+    container = (await owners.find([ENDED], (pod(),)))[40].container
     assert container and container.pod_uid == UID
 
 
-def test_one_that_has_ended_is_nobodys_if_its_pid_was_given_out_again(tmp_path: Path) -> None:
+async def test_one_that_has_ended_is_nobodys_if_its_pid_was_given_out_again(tmp_path: Path) -> None:
     """Also if it was there at the reading before: the samples may name the next one with that PID."""
     owners, recent = watched(tmp_path)
     write_proc(tmp_path, 40, cgroup(UID, "a"))
     given_out(tmp_path, 41)
     recent.look()
-    assert owners.find([CARD], (pod(),))[40].container
+    assert (await owners.find([CARD], (pod(),)))[40].container
     shutil.rmtree(tmp_path / "40")
     for newest in (39, 45):  # once around
         given_out(tmp_path, newest)
         recent.look()
-    holder = owners.find([ENDED], (pod(),))[40]
+    holder = (await owners.find([ENDED], (pod(),)))[40]
     assert (holder.container, holder.reason) == (None, "exited")

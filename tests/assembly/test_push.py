@@ -31,6 +31,6 @@ async def test_an_endpoint_in_the_environment_opens_the_push(
 
 def test_an_agent_that_does_not_push_loads_no_client() -> None:
     loaded = "[n for n in ('podgpu.push.loop', 'opentelemetry') if n in sys.modules]"
-    script = f"import sys, podgpu.cli._agent_process; print({loaded})"
+    script = f"import sys, podgpu.cli._agent_parts; print({loaded})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

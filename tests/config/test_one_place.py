@@ -99,7 +99,7 @@ podgpu.sources.__path__.append(sys.argv[1])
 podgpu.views.dialects.__path__.append(sys.argv[2])
 
 from podgpu.assembly.server import open_pages
-from podgpu.assembly.agent import open_source
+from podgpu.assembly.source import open_source
 from podgpu.cli._commands import find_command
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import load

@@ -20,7 +20,7 @@ from podgpu.agent.claims import Disambiguation, NodeClaims, RememberedClaims
 from podgpu.agent.counters import IntervalMeter
 from podgpu.agent.inventory import InventoryCollector
 from podgpu.agent.join import Join
-from podgpu.agent.owners import Owners
+from podgpu.agent.owners import MANY_PROCESSES, Owners
 from podgpu.agent.pods import PodSources, WorkloadNames
 from podgpu.agent.sampling_checks import ProcessorTime
 from podgpu.agent.switch_log import SwitchLogs
@@ -177,13 +177,16 @@ class Attribution:
         inventory = await self._inventory.take(devices, pods, reported, reporter)
         able = self._able(devices)
         answering = [device for device in able if device.fault is None]
-        holders = self._owners.find(answering, pods, self._pods.lists())
+        holders = await self._owners.find(answering, pods, self._pods.lists())
         if not all(map(self._owners.is_listed, holders.values())):
             self._pods.look_again()
         claims = await self._find_claims(inventory, able, holders)
         self._count(claims.unclaimed)
         served = {device.gpu.uuid: servers(device, holders, lambda: claims.pods) for device in answering}
-        self._books.post(self._book(answering, claims, holders, served), time.monotonic(), wall)
+        await asyncio.sleep(0)  # thousands of processes take long: others get their turn
+        booked = await self._book(answering, claims, holders, served)
+        self._books.post(booked, time.monotonic(), wall)
+        await asyncio.sleep(0)
         involved = _involved(pods, claims.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
         started_at = {pod.uid: pod.started_at for pod in involved}
@@ -234,7 +237,7 @@ class Attribution:
             self._errors[sharing.PART, "unknown_id"] += fresh
         self._unknown_ids = set(unclaimed)
 
-    def _book(
+    async def _book(
         self,
         devices: Sequence[Device],
         claims: NodeClaims,
@@ -244,6 +247,7 @@ class Attribution:
         """`served` are the PIDs of MPS servers by card. All devices answer."""
         cycles: list[tuple[CycleBooks, Interval]] = []
         logs = self._switch_logs
+        waiting = 0
         for device in devices:
             uuid = device.gpu.uuid
             interval = self._intervals.interval(device) or Interval(elapsed_us=0)
@@ -265,6 +269,10 @@ class Attribution:
             if logs and evidence and not logs.rules(cycle):
                 cycle = booked()
             cycles.append((cycle, interval))
+            waiting += len(device.processes)
+            if waiting > MANY_PROCESSES:
+                waiting = 0
+                await asyncio.sleep(0)
         if self._processor_time:
             self._processor_time.note(cycle for cycle, _ in cycles)
         if logs:

@@ -64,6 +64,11 @@ def unattributed(device: Device) -> Card:
     """A card on which nothing is booked: the owners of its processes are unknown."""
     processes = [replace(process, mig=device.place(process)) for process in device.processes]
     rest = (Rest(reason="unknown", processes=_largest_first(processes)),) if processes else ()
+    return replace(read(device), rest=rest)
+
+
+def read(device: Device) -> Card:
+    """A card with its own numbers alone."""
     return Card(
         gpu=device.gpu,
         at=device.at,
@@ -73,7 +78,6 @@ def unattributed(device: Device) -> Card:
         refused=device.refused,
         readings=device.readings,
         instances=device.instances,
-        rest=rest,
     )
 
 

@@ -13,15 +13,16 @@ import msgspec
 from podgpu import __version__, log
 from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import MOST_CARDS, Counters, SeenCards
-from podgpu.agent.join import unattributed
+from podgpu.agent.join import read, unattributed
 from podgpu.agent.xid_log import XidLog
 from podgpu.feed import SnapshotFeed
 from podgpu.insight import InsightSettings, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, GuestCard, PartStatus, Report, Snapshot
 from podgpu.sources import Source
-from podgpu.supervise import Supervisor, Work, is_crash
+from podgpu.supervise import Supervisor, Work, brief, is_crash
 
 STALE_INTERVALS = 3  # nothing older is served
+AT_ONCE_SECONDS = 0.1  # the first page waits so long for the attribution
 
 
 class BackgroundPart(Protocol):
@@ -126,7 +127,9 @@ class Agent(SnapshotFeed):
         self._node = report.node or self._node
         if report.fault is None:
             self._last_good = taken
-        attributed = await self._attributed(self._carried(report, taken), report, wall)
+        devices = self._carried(report, taken)
+        attribute = self._attributed if self.ready or report.fault else self._attributed_first
+        attributed = await attribute(devices, report, wall)
         cards = self._xids.noted(report.events, attributed.cards)
         attributed = msgspec.structs.replace(attributed, cards=cards)
         snapshot = self._snapshot(report, attributed, wall)
@@ -171,6 +174,19 @@ class Agent(SnapshotFeed):
             self._errors[self.name, fault.reason] += 1
             parts = (PartStatus(name=self.name, up=False, fault=fault),)
         return Attributed(cards=tuple(map(unattributed, devices)), parts=parts)
+
+    async def _attributed_first(self, devices: list[Device], report: Report, wall: float) -> Attributed:
+        """The first page does not wait long for the kubelet: the cards' own numbers come first."""
+        attributing = brief(self._attributed(devices, report, wall))
+        try:
+            done, _ = await asyncio.wait({attributing}, timeout=AT_ONCE_SECONDS)
+            if not done:
+                awaited = PartStatus(name=self.name, up=False, fault=Fault(reason="starting"))
+                cards = tuple(map(read, devices))
+                self.publish(self._snapshot(report, Attributed(cards=cards, parts=(awaited,)), wall))
+            return await attributing
+        finally:
+            attributing.cancel()
 
     def _snapshot(self, report: Report, attributed: Attributed, wall: float | None = None) -> Snapshot:
         status = PartStatus(

@@ -1,5 +1,6 @@
 """Whose each process on a GPU is: its cgroup's owner, with the names of the pod and the container."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from podgpu.model import ContainerRef, Device, Holder, Owner, PartStatus, Pod
 from podgpu.model.ports import EndedProcessSource, OutsiderNames, ProcessSource
 
 OUTSIDE = ("host", "container")
+MANY_PROCESSES = 2000  # are not worked on without a turn for others
 
 
 class ContainerNames:
@@ -94,7 +96,7 @@ class Owners:
     def are_known(self) -> bool:
         return self._processes is not None and self._processes.fault() is None
 
-    def find(
+    async def find(
         self, devices: Sequence[Device], pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...] = ()
     ) -> Mapping[int, Holder]:
         """Return the holder of each process on the devices, by PID. `others` are lists besides the best."""
@@ -104,21 +106,29 @@ class Owners:
             for process in device.processes:
                 listed[process.pid] = bool(process.kinds) or listed.get(process.pid, False)
                 seen_at[process.pid] = max(device.at + device.seconds, seen_at.get(process.pid, 0.0))
-        found = self._processes.holders(listed, seen_at) if self._processes else {}
+        found = await self._read(listed, seen_at)
         names = self._names_of(pods, others)
-        if self._recent:
-            found = {
-                pid: self._remembered(self._recent, holder, seen_at[pid], is_listed=listed[pid])
-                for pid, holder in found.items()
-            }
-        self._last = {
-            pid: self._titled(self._named(pid, holder, names, is_listed=listed[pid]))
-            for pid, holder in found.items()
-        }
+        owned: dict[int, Holder] = {}
+        recent = self._recent
+        for number, (pid, seen) in enumerate(found.items(), 1):
+            is_listed = listed[pid]
+            holder = self._remembered(recent, seen, seen_at[pid], is_listed=is_listed) if recent else seen
+            owned[pid] = self._titled(self._named(pid, holder, names, is_listed=is_listed))
+            if number % MANY_PROCESSES == 0:
+                await asyncio.sleep(0)
+        self._last = owned
         for device in devices:
             self._look_for_servers(device)
         self._style = self._style or _style(self._last.values())
         return self._last
+
+    async def _read(self, pids: Mapping[int, bool], seen_at: Mapping[int, float]) -> dict[int, Holder]:
+        """Thousands of files are read in a thread: the event loop must not wait for them."""
+        if self._processes is None:
+            return {}
+        if len(pids) <= MANY_PROCESSES:
+            return self._processes.holders(pids, seen_at)
+        return await asyncio.to_thread(self._processes.holders, pids, seen_at)
 
     def is_listed(self, holder: Holder) -> bool:
         """Whether a pod's process is in a container that a list has by its id."""

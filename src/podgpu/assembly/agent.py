@@ -1,5 +1,4 @@
 import time
-from collections.abc import Callable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -12,6 +11,7 @@ from podgpu.agent.sampling_checks import ProcessorTime
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import open_api_server
+from podgpu.assembly.source import EarlySource, source_entry
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.host.owner_names import OwnerNames
@@ -31,17 +31,23 @@ from podgpu.model import Snapshot
 from podgpu.model.ports import NodeSources, PodSource
 from podgpu.push.environment import destination
 from podgpu.sharing.inventory import Host
-from podgpu.sources import FindPods, PageFinder, Site, Source, registry
 from podgpu.sources.switches.watcher import SwitchWatcher
 from podgpu.views.cluster import json
 
 
-def open_agent(config: Config, attribution: Attribution | None = None) -> Agent | Playback:
-    """Open the agent. A caller that runs the attribution itself passes it in. A recording is played instead."""
+def open_agent(
+    config: Config, attribution: Attribution | None = None, early: EarlySource | None = None
+) -> Agent | Playback:
+    """Open the agent. A caller that runs the attribution itself passes it in. A recording is played instead.
+
+    `early` is the source, if it is open already.
+    """
     if playback := open_playback(config):
         return playback
     attribution = attribution or open_attribution(config, spread=SPREAD_SECONDS)
-    source = open_source(config, attribution.watched)
+    early = early or EarlySource(config)
+    early.watched = attribution.watched
+    source = early.source
     return Agent(
         source,
         node=machine.node_name(config),
@@ -55,7 +61,7 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
 
 def open_playback(config: Config) -> Playback | None:
     """Return None unless the chosen source is a recording. Of several nodes, --node-name says which is meant."""
-    play = _source_entry(config).play
+    play = source_entry(config).play
     if play is None:
         return None
 
@@ -81,40 +87,9 @@ def _recorded_node(document: bytes, wanted: str | None, settings: InsightSetting
     )
 
 
-def open_source(config: Config, watched: Callable[[], Mapping[str, bool]] | None = None) -> Source:
-    """Open the source. `watched` names the cards whose log of context switches is read, None if none ever is."""
-    site = Site(
-        node=config.node_name or "",
-        interval=config.interval,
-        find_pods=_pod_finder(config),
-        watched=watched,
-    )
-    return _source_entry(config).open(config.of, site)
-
-
-def _source_entry(config: Config) -> registry.SourceEntry:
-    return registry.entries()[config.source]
-
-
-def _pod_finder(config: Config) -> FindPods:
-    """Look for pods through the API server, if there is one."""
-
-    def find(selector: str, *, namespace: str, port: int, fixed: bool, path: str) -> PageFinder | None:
-        from podgpu.kube.endpoints import Endpoints
-
-        api, node = open_api_server(config), machine.node_name(config)
-        if api is None:
-            return None
-        return Endpoints(
-            api, node=node, selector=selector, namespace=namespace, port=port, fixed=fixed, path=path
-        )
-
-    return find
-
-
 def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
     """Agents of many nodes start at once, so each spreads its requests for owners over `spread` seconds."""
-    node_sources = _source_entry(config).node_sources
+    node_sources = source_entry(config).node_sources
     if node_sources:
         return _attribution_by_source(config, node_sources())
     return _attribution_on_machine(config, spread)
@@ -122,7 +97,7 @@ def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
 
 def misses_kubelet(config: Config) -> bool:
     """Whether only the kubelet could report allocations, and there is none."""
-    source = _source_entry(config)
+    source = source_entry(config)
     return not (source.node_sources or source.names_holders or machine.has_kubelet(config))
 
 
@@ -145,7 +120,7 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
     allocations = PodResources(config.path_kubelet) if has_kubelet else None
     nearest = config.kube_workload_owner == "nearest"
     workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest, spread=spread)
-    sees_processes = _source_entry(config).sees_processes
+    sees_processes = source_entry(config).sees_processes
     # A pod that cannot see the kubelet's folder still runs in a cluster.
     books_outsiders = not has_kubelet and api is None
     return Attribution(

@@ -10,7 +10,7 @@ from podgpu.config import OPTIONS, Config
 from podgpu.config.values import RATIO_FILE, ratio_file
 from podgpu.errors import UserError
 from podgpu.host.interfaces import own_address
-from podgpu.kube.kubelet.pods_api import FOLDER
+from podgpu.kube.kubelet import PODS_API_FOLDER
 
 _TIMEX_BYTES = 512  # more than the size of the kernel's struct timex; all zero means: read, set nothing
 _UNSYNCHRONISED = 5
@@ -44,7 +44,7 @@ def has_kubelet(config: Config) -> bool:
 
 
 def has_pods_api(config: Config) -> bool:
-    return (config.path_kubelet / FOLDER).is_dir()
+    return (config.path_kubelet / PODS_API_FOLDER).is_dir()
 
 
 def has_pod_logs(config: Config) -> bool:

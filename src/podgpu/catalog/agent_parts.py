@@ -117,7 +117,12 @@ SHARING = AgentPart(
     errors=("unknown_id",),
 )
 ATTRIBUTION = AgentPart(
-    name="attribution", purpose="Books the GPUs' use to containers.", errors=("attribution_error",)
+    name="attribution",
+    purpose="Books the GPUs' use to containers.",
+    next_steps={
+        "starting": "Which pod uses which GPU follows, once the kubelet and the other parts have answered."
+    },
+    errors=("attribution_error",),
 )
 SWITCHES = AgentPart(
     name="switches",

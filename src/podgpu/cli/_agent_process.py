@@ -1,103 +1,32 @@
-"""Runs the agent as a process: starts the parts, waits for a signal, stops within five seconds."""
+"""Runs the agent as a process. It loads little itself: the sampler starts while the rest of the agent loads."""
 
 import asyncio
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 
-from podgpu import __version__, log
-from podgpu.agent.loop import Agent
-from podgpu.agent.playback import Playback
-from podgpu.assembly import machine
-from podgpu.assembly.agent import misses_kubelet, open_agent, open_push
-from podgpu.assembly.history import open_node_history
-from podgpu.assembly.server import open_guard, open_pages
-from podgpu.cli._process import (
-    READER_SECONDS,
-    SERVER_SECONDS,
-    Signals,
-    collect_seldom,
-    shrink_tls_buffers,
-    until_stopped,
-    within,
-)
+from podgpu.assembly.source import EarlySource, source_entry
 from podgpu.config import Config
 from podgpu.option.address import Address
-from podgpu.serve.routes import RELEASE_SECONDS
-from podgpu.serve.server import NodeServer
-from podgpu.supervise import Work, brief
-from podgpu.views.dialects._dcgm.counters import unavailable
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 
 Greeting = Callable[[Sequence[Address], str], None]
 
 
 def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
     """Run until SIGTERM or SIGINT. `greet` gets the addresses and their scheme once all are open."""
-    collect_seldom()
-    shrink_tls_buffers()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, greet, at_exit))
 
 
 async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
-    agent = open_agent(config)
-    if isinstance(agent, Agent) and (push := open_push(config, agent)):
-        agent.attach(push)
-    history = open_node_history(config)
-    server = NodeServer(
-        agent,
-        series_limit=config.series_limit,
-        max_requests=config.web_max_requests,
-        max_connections=config.web_max_connections,
-        max_streams=config.web_max_streams,
-        registry=open_pages(config),
-        guard=open_guard(config),
-        history=history,
-        supervisor=agent.supervisor,
-    )
-    signals = Signals(at_exit, release=partial(agent.release, RELEASE_SECONDS))
-    if isinstance(agent, Playback):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, agent.pause)
-    # Serve before the first reading: with a slow driver the agent would look dead.
-    await server.start(config.web_listen_address, config.web_probe_address)
-    works: list[tuple[str, Work]] = [(agent.name, agent.run)]
-    if history:
-        works.append(("history", partial(history.follow, agent.snapshot, agent.changed)))
-    loop = brief(agent.supervisor.run(works))
-    try:
-        _announce(config, server.addresses)
-        greet(server.addresses, server.scheme)
-        return await until_stopped(signals, loop)
-    finally:
-        await _stop(server, agent, loop)
-
-
-def _announce(config: Config, addresses: Sequence[Address]) -> None:
-    places = ",".join(map(str, addresses))
-    node = machine.node_name(config)
-    log.info("listening", version=__version__, node=node, source=config.source, addresses=places)
-    if misses_kubelet(config):
-        _announce_missing_kubelet(config)
-    counters = config.of(DcgmPageOptions).collectors
-    if counters and (missing := unavailable(counters)):
-        fields = ",".join(missing)
-        log.warning("the dcgm pages lack fields of the counters file", path=counters.path, fields=fields)
-
-
-def _announce_missing_kubelet(config: Config) -> None:
-    """A pod may run beside a kubelet whose folder is not mounted into it."""
-    if machine.is_in_pod():
-        message = (
-            "the kubelet's folder is not mounted: it is not known which GPU is allocated to which container"
-        )
+    if source_entry(config).play:
+        early = None
     else:
-        message = "no kubelet here: GPUs are booked by their processes alone"
-    log.info(message, path=str(config.path_kubelet))
+        early = EarlySource(config)
+        await early.begin()
+    try:
+        from podgpu.cli._agent_parts import run_agent
 
-
-async def _stop(server: NodeServer, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:
-    loop.cancel()
-    await within(SERVER_SECONDS, server.stop(), "server")
-    await within(READER_SECONDS, agent.close(), "source")
+        return await run_agent(config, early, greet, at_exit)
+    finally:
+        if early:
+            await early.source.close()

@@ -19,7 +19,7 @@ A folder without HELP cannot be chosen: it adds to a source. Where they apply, t
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -38,6 +38,14 @@ class Source(Protocol):
         """Release the hardware for a while. Return True once the source no longer holds any of it."""
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class SlowSource(Protocol):
+    """A source whose first report takes long."""
+
+    async def begin(self) -> None:
+        """Begin with the first report, before anything awaits it."""
 
 
 class Playing(Protocol):

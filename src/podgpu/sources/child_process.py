@@ -96,18 +96,8 @@ class ChildProcess(Generic[T]):
         None if there is no answer in time, it may not be started now, or it is released meanwhile. Raises OSError,
         EOFError or MsgspecError if it is gone, or its answer makes no sense.
         """
-        if self._is_stopping and self._process and self._process.returncode is not None:
-            self._forget()
-        if self._process is None and self._may_start:
-            await self._start()
-        if self._process is None or self._is_stopping or self._released_seconds:
+        if not await self._begin(request) or self._answer is None:
             return None
-        if self._answer is None:
-            self._send(request())
-            self._asked_at = time.monotonic()
-            self._answer = brief(self._receive(self._process))
-            # Retrieve the exception, even if the answer is not awaited any longer: asyncio would log it.
-            self._answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
         self._hurry = asyncio.get_running_loop().create_future()
         awaited: set[Future[Any]] = {self._answer, self._hurry}
         await asyncio.wait(awaited, timeout=seconds, return_when=FIRST_COMPLETED)
@@ -115,6 +105,22 @@ class ChildProcess(Generic[T]):
             return None
         answer, self._answer = self._answer, None
         return answer.result()
+
+    async def _begin(self, request: Callable[[], Struct]) -> bool:
+        """Start it if necessary, and send the request, unless an answer is due anyway. Return whether one is due."""
+        if self._is_stopping and self._process and self._process.returncode is not None:
+            self._forget()
+        if self._process is None and self._may_start:
+            await self._start()
+        if self._process is None or self._is_stopping or self._released_seconds:
+            return False
+        if self._answer is None:
+            self._send(request())
+            self._asked_at = time.monotonic()
+            self._answer = brief(self._receive(self._process))
+            # Retrieve the exception, even if the answer is not awaited any longer: asyncio would log it.
+            self._answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
+        return True
 
     def _send(self, message: Struct) -> None:
         if self._process and self._process.stdin and self._process.returncode is None:

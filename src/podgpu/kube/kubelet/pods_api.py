@@ -16,7 +16,7 @@ from grpclib.client import Channel
 
 from podgpu.kube._gen.pods_pb2 import EnvVar, PodMessage, Quantity, Time, WatchEvent
 from podgpu.kube.condition import Condition
-from podgpu.kube.kubelet import rpc
+from podgpu.kube.kubelet import PODS_API_FOLDER, rpc
 from podgpu.kube.kubelet.protobuf_fields import FieldReader
 from podgpu.kube.kubelet.rpc import AnswerRejected, KubeletCall
 from podgpu.kube.limits import MOST_LISTED, MOST_PODS, Prefixes, name_crowded_pod
@@ -26,7 +26,6 @@ from podgpu.kube.throttle import Backoff, CpuThrottle
 from podgpu.model import Fault, PartStatus, Pod
 from podgpu.supervise import brief
 
-FOLDER = "pods-api"  # in the kubelet's own
 LIST = "/v1alpha1.Pods/ListPods"
 WATCH = "/v1alpha1.Pods/WatchPods"
 RELIST_SECONDS = 300.0  # by then, a watch that fell silent unnoticed is replaced
@@ -55,7 +54,7 @@ class PodsApi:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._socket = kubelet / FOLDER / "pods-api.sock"
+        self._socket = kubelet / PODS_API_FOLDER / "pods-api.sock"
         self._annotations = annotations
         self._deadline = deadline
         self._clock = clock

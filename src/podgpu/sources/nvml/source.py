@@ -35,6 +35,11 @@ class NvmlSource(ChildProcess[Report]):
         self._exit_fault: Fault | None = None  # of the last report: why the sampler exits, if it does
         self._fault = Fault(reason="starting")
 
+    async def begin(self) -> None:
+        """Start the sampler and ask for the first report."""
+        async with self._turn:
+            await self._begin(self._request)
+
     async def read(self) -> Report:
         if self._released_seconds:  # answer at once, even while the sampler is still stopping
             return self._released()
