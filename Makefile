@@ -127,7 +127,7 @@ build/focus-validator/.ready: $(READY)
 	@touch $@
 
 test-steady: $(READY) ## look at the page for ten minutes while its agent is killed and its network is cut; needs chromium
-	$(BIN)/python -m pytest -q -s -o python_files='check_*.py' tests/browser/check_steady.py
+	$(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 -o python_files='check_*.py' tests/browser/check_steady.py
 
 test-axe: $(READY) axe ## let axe-core judge every view, light and dark, on a phone and on a desktop; needs chromium
 	$(BIN)/python -m pytest -q -o python_files='check_*.py' tests/browser/check_axe.py

@@ -6,18 +6,26 @@ import random
 import sys
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from podgpu.insight.moments import moment_of_cluster
+from podgpu.model import Moment, XidMark
 from tests.browser.chromium import Browser, Page, browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 from tests.browser.test_bill import bill
 
 SAMPLES = 50
+MOMENTS = 240  # of an hour
+UNSEEN = range(90, 97)  # of them, while an agent was away
+NODES = 96
 SETTLE_SECONDS = 0.6
 
 
 async def hour(script: Script, page: Page, first: Document) -> None:
     """Let the page see a while go by."""
     change = random.Random(14)
-    for number in range(1, SAMPLES):
+    samples = SAMPLES if len(first.get("nodes", ())) < NODES else 3
+    for number in range(1, samples):
         newer = copy.deepcopy(first)
         newer["taken_at"] += 10 * number
         nodes = [row["snapshot"] for row in newer.get("nodes", ())]
@@ -30,7 +38,7 @@ async def hour(script: Script, page: Page, first: Document) -> None:
         script.publish(newer)
         await asyncio.sleep(0.03)
         await page.run("new Promise(requestAnimationFrame)")
-    script.publish(first | {"taken_at": first["taken_at"] + 10 * SAMPLES})
+    script.publish(first | {"taken_at": first["taken_at"] + 10 * samples})
     await asyncio.sleep(SETTLE_SECONDS)
     if any("/api/v1/rows" in request for request in page.requests):
         await asyncio.sleep(first["interval_seconds"])  # they are asked for once an interval
@@ -48,11 +56,57 @@ def _scale(card: Document, factor: float) -> None:
                 tenant["booking"][name] *= factor
 
 
+def moments(script: Script) -> list[Moment]:
+    """An hour that ends as the document is: each namespace rises and falls by itself, and an XID is in its midst."""
+    change = random.Random(7)
+    last = moment_of_cluster(script.cluster, 15.0)
+    levels = dict.fromkeys(last.namespaces, 1.0)
+    found = []
+    for number in range(MOMENTS):
+        back = MOMENTS - 1 - number
+        for name, level in levels.items():
+            levels[name] = min(
+                1.25, max(0.2, level + change.uniform(-0.08, 0.08) + 0.2 * (1 - level) / (back + 1))
+            )
+        busy = {name: value * levels[name] for name, value in last.namespaces.items()}
+        if number not in UNSEEN:
+            at = last.at - 15.0 * back
+            hot = int(120 < number < 150)
+            xids = (XidMark(at, 31, "gpu-node-1", 2, "GPU-2"),) if number == 170 else ()
+            found.append(
+                replace(
+                    last, at=at, busy_gpus=sum(busy.values()), namespaces=busy, throttled_gpus=hot, xids=xids
+                )
+            )
+    return found
+
+
+def fleet(demo: Document) -> Document:
+    """Many nodes, no two alike, with what can be wrong."""
+    change = random.Random(27)
+    document = cluster_of(demo | {"demo": False}, NODES)
+    cards = [card for row in document["nodes"] for card in row["snapshot"]["cards"]]
+    for card in cards:
+        _scale(card, change.choice((0.05, 0.4, 0.7, 0.9, 1.0)))
+    for card in change.sample(cards, 4):
+        card |= {"fault": {"reason": "lost", "call": "", "detail": "", "seconds": 240.0}, "readings": []}
+    for card in change.sample(cards, 3):
+        card["readings"] += [{"metric": "xid_last_code", "value": 79.0}]
+    for row in document["nodes"]:
+        for number, pod in enumerate(row["snapshot"]["pods"]):
+            pod["labels"] = {
+                "team": ("research", "search", "speech", "vision")[(number + len(row["name"])) % 4]
+            }
+    document["nodes"][7] |= {"state": "stale", "reason": "timeout", "detail": "Read the agent's log."}
+    return document
+
+
 async def take(
     chromium: Browser, first: Document, path: Path, query: str, width: int, height: int, scheme: str
 ) -> None:
     script = Script(first)
     script.bills = {"team": bill("label_team", "research", "search", "speech")}
+    script.moments = moments(script)
     async with staged(script) as url, chromium.page(width, height) as page:
         await page.scheme(scheme)
         await page.open(url + query)
@@ -65,20 +119,19 @@ async def take(
 async def main(folder: Path) -> None:
     demo = await demo_document()
     cluster = cluster_of(demo | {"demo": False}, 12)
-    cluster["nodes"][3]["snapshot"]["cards"][5] |= {
-        "fault": {"reason": "lost", "call": "", "detail": "", "seconds": 240.0},
-        "readings": [],
-    }
-    cluster["nodes"][7] |= {"state": "stale", "reason": "timeout", "detail": "Read the agent's log."}
+    many = fleet(demo)
+    card = f"?gpu={demo['cards'][4]['gpu']['uuid']}"
     pod = "?pod=search%2Fscore-nightly-28841-kd5vt"
     async with browser() as chromium:
-        await take(chromium, demo, folder / "page-light.png", "", 1280, 1000, "light")
-        await take(chromium, demo, folder / "page-dark.png", "", 1280, 1000, "dark")
-        await take(chromium, cluster, folder / "page-cluster.png", "", 1280, 840, "light")
+        await take(chromium, demo, folder / "page-light.png", "", 1160, 872, "light")
+        await take(chromium, demo, folder / "page-dark.png", "", 1160, 872, "dark")
+        await take(chromium, many, folder / "page-fleet.png", "", 1280, 840, "light")
+        await take(chromium, many, folder / "page-teams.png", "?view=teams&colour=team", 1280, 760, "dark")
         await take(chromium, cluster, folder / "page-workloads.png", "?view=workloads", 1280, 700, "dark")
         bills = cluster | {"has_store": True}
         await take(chromium, bills, folder / "page-bill.png", "?view=bill&by=team", 1280, 860, "light")
         await take(chromium, demo, folder / "page-pod.png", pod, 1280, 840, "light")
+        await take(chromium, demo, folder / "page-gpu.png", card, 1280, 900, "light")
         await take(chromium, demo, folder / "page-phone.png", "", 360, 1200, "light")
         await take(chromium, demo, folder / "page-phone-dark.png", "?view=idle", 360, 900, "dark")
 

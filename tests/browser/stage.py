@@ -14,7 +14,7 @@ from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.history.timeline import timeline
 from podgpu.insight import InsightSettings, conclude, reconclude
-from podgpu.model import Cluster, Statement, of_one
+from podgpu.model import Cluster, Moment, Statement, of_one
 from podgpu.option.address import Address
 from podgpu.serve.cluster.bills import BillRoute
 from podgpu.serve.gzip_parts import BodyPart
@@ -37,6 +37,7 @@ class Script:
 
     are_rows_broken = False
     bills: Mapping[str, Statement] = {}  # by what they are grouped by
+    moments: Sequence[Moment] = ()  # of the last hour
 
     def __init__(self, first: Document, settings: InsightSettings = SETTINGS) -> None:
         self._settings = settings
@@ -130,9 +131,11 @@ class _Tables:
         )
 
     def _timeline(self, _request: Request) -> Response:
-        """Nothing is kept: what a test needs of the past, it keeps itself."""
-        empty = {**timeline((), 0.0, 3600.0, 15.0), "kept": {}, "moment_seconds": 5.0}
-        return Response(200, msgspec.json.encode(empty), "application/json")
+        """Without moments nothing is kept: what a test needs of the past, it keeps itself."""
+        moments = self._script.moments
+        end = moments[-1].at if moments else 3600.0
+        found = {**timeline(moments, end - 3600.0, end, 15.0), "kept": {}, "moment_seconds": 5.0}
+        return Response(200, msgspec.json.encode(found), "application/json")
 
     def _page(self, _request: Request) -> Response:
         before, after = html_parts("podgpu", "<p>table</p>", refresh_seconds=5)

@@ -7,9 +7,10 @@ import { age, celsius, count, integer, percent } from "./numbers.js";
 import { SHADES, labelOf } from "./shades.js";
 
 const LEAST_NODES = 2;
-const FRAME_MS = 5; // of painting
+const FRAME_MS = 4; // of painting
+const SAME_FRAME_MS = 8; // a frame that has drawn the page paints no cells, too
 const OFTEN = 64; // cells between two looks at the clock
-const TALL = [0.4, 110, 420]; // of the window, and at least and at most so many pixels
+const TALL = [0.32, 110, 420]; // of the window, and at least and at most so many pixels
 const INKS = ["card", "track", "accent", "warn", "bad", "badbg", "ink", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "cx"];
 const HELP = "Arrow keys move, Shift and arrow keys choose several, Enter shows them in the list, Escape shows all.";
 
@@ -28,6 +29,7 @@ export class Fleet {
       onpointerdown: (event) => this.press(event),
       onpointermove: (event) => this.point(event),
       onpointerup: (event) => this.release(event),
+      onpointercancel: () => ((this.from = undefined), this.drawMarks()),
       onpointerleave: () => this.tell(-1),
       onkeydown: (event) => this.key(event),
       onfocus: () => this.drawMarks(),
@@ -89,10 +91,17 @@ export class Fleet {
     model.gpus.forEach((gpu, at) => this.painted[at] !== gpu && this.dirty.push(at));
     if (this.dirty.length && !(before && this.frame)) this.frame = requestAnimationFrame(() => this.step());
     this.drawNames();
-    this.drawMarks();
+    const marks = `${this.sign} ${address.cells} ${how.inks.ink} ${this.cursor} ${model.gpus.length}`;
+    if (marks !== this.marked) this.drawMarks();
+    this.marked = marks;
+    this.drawnAt = performance.now();
   }
 
   step() {
+    if (performance.now() - this.drawnAt < SAME_FRAME_MS) {
+      this.frame = requestAnimationFrame(() => this.step());
+      return;
+    }
     const until = performance.now() + FRAME_MS;
     const context = this.canvas.getContext("2d");
     const { size, xs, ys } = this.layout;
@@ -138,16 +147,22 @@ export class Fleet {
     const { xs, ys, size, width, height } = this.layout;
     context.clearRect(0, 0, width + size, height + size);
     context.strokeStyle = this.how.inks.ink;
-    const range = this.brush ?? rangeOf(this.address.cells);
-    if (range) {
-      context.lineWidth = size > 5 ? 2 : 1;
-      context.beginPath();
-      this.model.gpus.forEach((gpu, at) => range.has(gpu) && context.rect(xs[at] - 0.5, ys[at] - 0.5, size + 1, size + 1));
-      context.stroke();
-    }
+    const [first, last] = this.chosen();
+    context.lineWidth = size > 5 ? 2 : 1;
+    context.beginPath();
+    for (let at = first; at <= last; at += 1) context.rect(xs[at] - 0.5, ys[at] - 0.5, size + 1, size + 1);
+    context.stroke();
     if (document.activeElement !== this.canvas || this.cursor >= this.layout.total) return;
     context.lineWidth = 2;
     context.strokeRect(xs[this.cursor] - 2, ys[this.cursor] - 2, size + 4, size + 4);
+  }
+
+  /** The first and the last cell of those that are chosen. */
+  chosen() {
+    if (this.from !== undefined) return [Math.min(this.from, this.cursor), Math.max(this.from, this.cursor)];
+    const range = rangeOf(this.address.cells);
+    const first = range ? this.model.gpus.findIndex(range.has) : -1;
+    return first < 0 ? [0, -1] : [first, this.model.gpus.findLastIndex(range.has)];
   }
 
   at({ offsetX, offsetY }) {
@@ -158,7 +173,7 @@ export class Fleet {
     if (event.button) return;
     this.canvas.setPointerCapture(event.pointerId);
     this.from = this.cursor = this.at(event);
-    this.choose();
+    this.drawMarks();
   }
 
   point(event) {
@@ -166,17 +181,11 @@ export class Fleet {
     this.tell(at);
     if (this.from === undefined || at === this.cursor) return;
     this.cursor = at;
-    this.choose();
+    this.drawMarks();
   }
 
   release() {
     if (this.from !== undefined) this.show();
-  }
-
-  /** Mark the cells from where it began to the cursor. */
-  choose() {
-    this.brush = rangeOf(this.cells());
-    this.drawMarks();
   }
 
   cells() {
@@ -187,7 +196,7 @@ export class Fleet {
   /** Filter the list by them; once more shows all again. */
   show() {
     const cells = this.cells();
-    [this.from, this.brush] = [undefined, undefined];
+    this.from = undefined;
     this.address.go({ cells: cells === this.address.cells ? "" : cells, view: this.address.view === "bill" ? "gpus" : this.address.view });
   }
 
@@ -198,14 +207,12 @@ export class Fleet {
     event.preventDefault();
     event.stopPropagation();
     if (step) {
-      if (!event.shiftKey) [this.from, this.brush] = [undefined, undefined];
-      else this.from ??= this.cursor;
+      this.from = event.shiftKey ? (this.from ?? this.cursor) : undefined;
       this.cursor = Math.min(this.layout.total - 1, Math.max(0, step()));
-      if (event.shiftKey) this.choose();
-      else this.drawMarks();
+      this.drawMarks();
       this.tell(this.cursor);
     } else if (event.key === "Escape") {
-      [this.from, this.brush] = [undefined, undefined];
+      this.from = undefined;
       if (this.address.cells) this.address.go({ cells: "" });
       else this.drawMarks();
     } else this.show();

@@ -63,12 +63,13 @@ export class Timeline {
       write(this.said, this.missing ?? "");
       return;
     }
-    if (this.drawn !== this.data) this.#draw();
+    // Colours are given when the first document comes, which may be later.
+    if (this.drawn !== this.data || this.given !== this.colours.given.size) this.#draw();
     this.#pause();
   }
 
   #draw() {
-    this.drawn = this.data;
+    [this.drawn, this.given] = [this.data, this.colours.given.size];
     const { steps, namespaces } = this.data;
     const top = Math.max(1, ...steps.map((step) => step.gpus ?? 0));
     const lower = steps.map(() => 0);
