@@ -59,7 +59,7 @@ def _scale(card: Document, factor: float) -> None:
 def moments(script: Script) -> list[Moment]:
     """An hour that ends as the document is: each namespace rises and falls by itself, and an XID is in its midst."""
     change = random.Random(7)
-    last = moment_of_cluster(script.cluster, 15.0)
+    last = moment_of_cluster(script.cluster)
     levels = dict.fromkeys(last.namespaces, 1.0)
     found = []
     for number in range(MOMENTS):
