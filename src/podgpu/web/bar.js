@@ -1,6 +1,6 @@
 // Bars whose segments add up to the pixel.
 
-import { arrange, h, write } from "./dom.js";
+import { arrange, cssPart, h, write } from "./dom.js";
 
 /** Divide whole pixels in proportion to the weights: each gets its floor, the largest remainders one more. */
 function divide(weights, pixels) {
@@ -118,8 +118,8 @@ export class Bar {
     const marks = children(this.whiskers, whiskers.length, () => h("b"));
     whiskers.forEach(({ from, to }, place) => {
       const left = Math.min(from, 1);
-      marks[place].style.left = `${left * 100}%`;
-      marks[place].style.width = `${(Math.min(to, 1) - left) * 100}%`;
+      marks[place].style.left = cssPart(left);
+      marks[place].style.width = cssPart(Math.min(to, 1) - left);
     });
   }
 }

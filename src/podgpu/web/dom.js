@@ -95,3 +95,6 @@ export function fill(select, options, value) {
   }
   if (select.value !== value) select.value = value;
 }
+
+/** A length for CSS: a part of the whole. */
+export const cssPart = (part) => 100 * part + "%";

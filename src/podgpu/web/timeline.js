@@ -1,6 +1,6 @@
 // The last hour: busy GPUs by namespace, XIDs, throttling, and when nothing was seen. A moment chosen here is what the page shows.
 
-import { h, svg, write } from "./dom.js";
+import { cssPart, h, svg, write } from "./dom.js";
 import { count, gpuNumber, integer, moment, partOf, second } from "./numbers.js";
 
 const LEAST_REFRESH_MS = 5000;
@@ -104,7 +104,7 @@ export class Timeline {
   #mark(xid) {
     const name = `XID ${xid.code} on ${xid.node} GPU ${xid.gpu} at ${second(xid.at)}`;
     const mark = h("button", { type: "button", class: "mark", title: name, "aria-label": name, onclick: () => this.onXid(xid) });
-    mark.style.left = `${this.#part(xid.at) * 100}%`;
+    mark.style.left = cssPart(this.#part(xid.at));
     return mark;
   }
 
@@ -120,7 +120,7 @@ export class Timeline {
       const part = this.#part(at);
       if (part * width < LABEL_PX / 4 || (1 - part) * width < LABEL_PX / 4) continue; // it would be cut off
       const label = h("span", {}, moment(at));
-      label.style.left = `${part * 100}%`;
+      label.style.left = cssPart(part);
       labels.push(label);
     }
     this.axis.replaceChildren(...labels);
@@ -130,7 +130,7 @@ export class Timeline {
     const { from, to, kept } = this.data;
     const at = this.shown || kept.to || to;
     this.cursor.hidden = !this.shown;
-    this.cursor.style.left = `${this.#part(at) * 100}%`;
+    this.cursor.style.left = cssPart(this.#part(at));
     const { slider } = this;
     const values = { "aria-valuemin": Math.round(from), "aria-valuemax": Math.round(to), "aria-valuenow": Math.round(at), "aria-valuetext": this.shown ? this.#words(at) : "live" };
     for (const [name, value] of Object.entries(values)) if (slider.getAttribute(name) !== String(value)) slider.setAttribute(name, value);
