@@ -6,8 +6,10 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from podgpu.history.divisions import NodesOfCluster
+from podgpu.history.kept import Kept
 from podgpu.insight.tenants import cards_of, placements
-from podgpu.model import Cluster
+from podgpu.model import Cluster, ClusterNode
 from tests.agreement import surfaces
 from tests.agreement.cases import held_still, names
 from tests.agreement.compare import lines_of
@@ -36,6 +38,21 @@ async def test_all_surfaces_agree(chromium: Browser, name: str) -> None:
     lines = await lines_of(await still(name), chromium)
     assert [str(line) for line in lines if line.differs] == []
     assert max(len(line.said) for line in lines) >= 8
+
+
+@pytest.mark.parametrize("name", names())
+async def test_every_surface_says_of_a_past_moment_what_it_said_then(name: str) -> None:
+    cluster = await still(name)
+    history: Kept[Cluster, ClusterNode] = Kept(
+        NodesOfCluster(), step=30.0, whole_every=30, most_bytes=64 << 20
+    )
+    for ago in (120.0, 60.0, 0.0):
+        await history.keep(replace(cluster, taken_at=cluster.taken_at - ago, name=f"{ago} s ago"))
+    past = await history.at(cluster.taken_at - 60.0)
+    assert past is not None and past.name == "60.0 s ago"
+    assert surfaces.all_of(replace(past, taken_at=cluster.taken_at, name=cluster.name)) == surfaces.all_of(
+        cluster
+    )
 
 
 async def test_a_surface_that_lies_is_found() -> None:

@@ -52,5 +52,9 @@ class Playback(SnapshotFeed):
         self.player.pause()
         log.info("paused" if self.player.is_paused else "going on")
 
+    def moment(self, number: int) -> Snapshot:
+        """Return one of the recorded moments. Raises UserError."""
+        return self._take(self.player.document(number))
+
     def _snapshot(self) -> Snapshot:
-        return self._take(self.player.document(self._shown))
+        return self.moment(self._shown)

@@ -1,8 +1,10 @@
 """Opens what keeps the last hour of a node or of a cluster."""
 
+from podgpu.agent.playback import Playback
 from podgpu.config import Config
 from podgpu.history.divisions import CardsOfNode, NodesOfCluster
 from podgpu.history.kept import Kept
+from podgpu.history.recorded import RecordedHistory
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
 
 NODE_BYTES, CLUSTER_BYTES = 4 << 20, 64 << 20
@@ -15,6 +17,11 @@ NODE_WHOLE, CLUSTER_WHOLE = 120, 30
 def open_node_history(config: Config) -> Kept[Snapshot, Card] | None:
     most = NODE_BYTES if config.history_size is None else config.history_size
     return Kept(CardsOfNode(), step=NODE_STEP, whole_every=NODE_WHOLE, most_bytes=most) if most else None
+
+
+def open_recorded_history(playback: Playback) -> RecordedHistory:
+    """All of a recording is its past, also what is to be played yet."""
+    return RecordedHistory(playback.player.times, playback.moment)
 
 
 def open_cluster_history(config: Config) -> Kept[Cluster, ClusterNode] | None:

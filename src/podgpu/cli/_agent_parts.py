@@ -11,7 +11,7 @@ from podgpu.agent.loop import Agent
 from podgpu.agent.playback import Playback
 from podgpu.assembly import machine
 from podgpu.assembly.agent import misses_kubelet, open_agent, open_push
-from podgpu.assembly.history import open_node_history
+from podgpu.assembly.history import open_node_history, open_recorded_history
 from podgpu.assembly.server import open_guard, open_pages
 from podgpu.assembly.source import EarlySource
 from podgpu.cli._agent_process import Greeting
@@ -41,6 +41,7 @@ async def run_agent(config: Config, early: EarlySource | None, greet: Greeting, 
     if isinstance(agent, Agent) and (push := open_push(config, agent)):
         agent.attach(push)
     history = open_node_history(config)
+    past = open_recorded_history(agent) if isinstance(agent, Playback) else history
     server = NodeServer(
         agent,
         series_limit=config.series_limit,
@@ -49,7 +50,7 @@ async def run_agent(config: Config, early: EarlySource | None, greet: Greeting, 
         max_streams=config.web_max_streams,
         registry=open_pages(config),
         guard=open_guard(config),
-        history=history,
+        history=past,
         supervisor=agent.supervisor,
     )
     signals = Signals(at_exit, release=partial(agent.release, RELEASE_SECONDS))
@@ -58,7 +59,7 @@ async def run_agent(config: Config, early: EarlySource | None, greet: Greeting, 
     # Serve before the first reading: with a slow driver the agent would look dead.
     await server.start(config.web_listen_address, config.web_probe_address)
     works: list[tuple[str, Work]] = [(agent.name, agent.run)]
-    if history:
+    if history and not isinstance(agent, Playback):
         works.append(("history", partial(history.follow, agent.snapshot, agent.changed)))
     loop = brief(agent.supervisor.run(works))
     try:

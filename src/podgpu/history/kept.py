@@ -84,6 +84,11 @@ class Kept(Generic[State, Part]):
             await self.keep(newest)
 
     @property
+    def shown_seconds(self) -> float:
+        """How long a timeline is, unless other times are asked for."""
+        return HOUR
+
+    @property
     def span(self) -> tuple[float, float] | None:
         """From when to when there are moments."""
         return (self._times[0], self._times[-1]) if self._times else None

@@ -13,6 +13,8 @@ from operator import ne
 from typing import NamedTuple
 
 _COMMA = b","
+_ALL = b"\x01"
+_RAW = -zlib.MAX_WBITS  # deflate without a head and a checksum
 _LEVEL, _FASTEST = 6, 1
 _FAR = 0xFF  # a gap that goes on in the next byte; 0 ends the gaps
 _LEAST_REBASED, _REBASED_PART = 4, 8  # frames, and the part of all of them, that are worth a new whole one
@@ -139,14 +141,14 @@ def _read(frames: list[_Frame]) -> Iterator[tuple[float, Pieces | None]]:
             yield at, None
             continue
         if is_whole:
-            pieces = zlib.decompress(packed).split(_COMMA)
+            pieces = zlib.decompress(packed, _RAW).split(_COMMA)
         else:
-            _apply(zlib.decompress(packed), pieces)
+            _apply(zlib.decompress(packed, _RAW), pieces)
         yield at, pieces
 
 
 def _packed(data: bytes) -> bytes:
-    return zlib.compress(data, _LEVEL)
+    return zlib.compress(data, _LEVEL, _RAW)
 
 
 def _change(before: Pieces, after: Pieces) -> bytes | None:
@@ -160,7 +162,20 @@ def _change(before: Pieces, after: Pieces) -> bytes | None:
         far, near = divmod(number - last, _FAR - 1)
         gaps += b"\xff" * far
         gaps.append(near + 1)
-    return bytes(gaps) + b"\0" + _COMMA.join([after[number] for number in changed])
+    return bytes(gaps) + b"\0" + _COMMA.join([_value(before[number], after[number]) for number in changed])
+
+
+def _value(old: bytes, new: bytes) -> bytes:
+    """Return what follows the key, if that is the same; else the whole piece, after a sign that no JSON has."""
+    key, colon, value = new.rpartition(b":")
+    return value if old.rpartition(b":")[:2] == (key, colon) else _ALL + new
+
+
+def _piece(old: bytes, value: bytes) -> bytes:
+    if value.startswith(_ALL):
+        return value[1:]
+    key, colon, _ = old.rpartition(b":")
+    return key + colon + value
 
 
 def _apply(change: bytes, pieces: Pieces) -> None:
@@ -172,4 +187,4 @@ def _apply(change: bytes, pieces: Pieces) -> None:
             number += _FAR - 1
         else:
             number += gap - 1
-            pieces[number] = next(values)
+            pieces[number] = _piece(pieces[number], next(values))

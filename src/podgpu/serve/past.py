@@ -16,7 +16,6 @@ from podgpu.serve.pages import RenderedPage, compressed
 from podgpu.serve.request_handler import Route
 from podgpu.serve.routes import page_response, rows_kind, wants_gzip
 
-HOUR = 3600.0
 MOST_STEPS = 1000
 USUAL_STEPS = 240
 SCHEMA = 1
@@ -37,6 +36,10 @@ class History(Protocol[State_co]):
     @property
     def step(self) -> float:
         """Seconds between two moments."""
+
+    @property
+    def shown_seconds(self) -> float:
+        """How long a timeline is, unless other times are asked for."""
 
     async def at(self, moment: float) -> State_co | None:
         """Return what was the newest then; None if nothing is kept of it."""
@@ -118,7 +121,7 @@ class PastRoutes(Generic[State]):
             return text_response(404, _OFF)
         try:
             end = _moment(query["to"]) if "to" in query else (history.span or (0.0, time.time()))[1]
-            start = _moment(query["from"]) if "from" in query else end - HOUR
+            start = _moment(query["from"]) if "from" in query else end - history.shown_seconds
             step = _step(query["step"]) if "step" in query else _usual_step(end - start, history.step)
         except UserError as error:
             return text_response(400, str(error))

@@ -18,7 +18,7 @@ A folder without HELP cannot be chosen: it adds to a source. Where they apply, t
     node_sources()      the node's pods and processes, if the source brings its own
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -53,6 +53,10 @@ class Playing(Protocol):
 
     speed: float
     is_paused: bool
+
+    @property
+    def times(self) -> Sequence[float]:
+        """When its moments were, in order."""
 
     @property
     def number(self) -> int:

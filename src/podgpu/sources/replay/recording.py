@@ -112,6 +112,10 @@ class Player:
         self._passed = 0.0  # of the recording, at the anchor
 
     @property
+    def times(self) -> list[float]:
+        return self.recording.times
+
+    @property
     def number(self) -> int:
         """Which frame is due."""
         times = self.recording.times

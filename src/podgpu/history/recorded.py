@@ -1,0 +1,64 @@
+"""A recording as history: every frame is a moment."""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from podgpu.errors import UserError
+from podgpu.history.kept import Series
+from podgpu.history.timeline import Object, timeline
+from podgpu.insight.moments import charted, moment_of
+from podgpu.model import Moment, Snapshot
+
+MOST_READ = 240  # frames, for a timeline or a chart: each takes milliseconds
+
+
+class RecordedHistory:
+    """`times` are those of the frames, in order; `read` returns a frame, or raises UserError if it has no such node."""
+
+    def __init__(self, times: Sequence[float], read: Callable[[int], Snapshot]) -> None:
+        self._times = times
+        self._read = read
+        self._moments: list[Moment] | None = None
+        gaps = sorted(after - before for before, after in pairwise(times) if after > before)
+        self.step = gaps[len(gaps) // 2] if gaps else 5.0
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return self._times[0], self._times[-1]
+
+    @property
+    def shown_seconds(self) -> float:
+        return max(60.0, self._times[-1] - self._times[0])
+
+    async def at(self, moment: float) -> Snapshot | None:
+        number = bisect_right(self._times, moment) - 1
+        return await asyncio.to_thread(self._read, number) if number >= 0 else None
+
+    async def timeline(self, start: float, end: float, step: float) -> Object:
+        if self._moments is None:
+            self._moments = await asyncio.to_thread(lambda: [moment_of(found) for found in self._some()])
+        return timeline(self._moments, start, end, step)
+
+    async def series(self, uuid: str) -> Series | None:
+        return await asyncio.to_thread(self._series, uuid)
+
+    def _series(self, uuid: str) -> Series | None:
+        found: dict[str, list[tuple[float, float]]] = {}
+        for snapshot in self._some():
+            for name, value in charted(snapshot.cards, uuid).items():
+                if value is not None:
+                    found.setdefault(name, []).append((snapshot.taken_at, value))
+        return found or None
+
+    def _some(self) -> list[Snapshot]:
+        """Read frames from beginning to end, not all of a long recording."""
+        stride = -(-len(self._times) // MOST_READ)
+        found = []
+        for number in range(0, len(self._times), stride):
+            try:
+                found.append(self._read(number))
+            except UserError:
+                continue  # the node is not in this frame, or the file is damaged
+        return found
