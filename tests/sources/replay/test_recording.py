@@ -77,6 +77,19 @@ def test_a_pause_and_another_speed_go_on_from_where_it_is(tmp_path: Path, clock:
     assert player.speed == 0.1
 
 
+def test_a_step_pauses_and_stays_within_the_recording(tmp_path: Path, clock: Clock) -> None:
+    player = Player(recorded(tmp_path, *FRAMES), clock=clock)
+    player.step(1)
+    assert (player.number, player.is_paused) == (1, True)
+    clock.now += 60
+    player.step(-1)
+    assert player.number == 0
+    player.step(-1)
+    assert player.number == 0
+    player.step(100)
+    assert player.number == len(FRAMES) - 1
+
+
 def test_a_loop_begins_again(tmp_path: Path, clock: Clock) -> None:
     player = Player(recorded(tmp_path, *FRAMES), is_loop=True, clock=clock)
     clock.now += 25 + 6
