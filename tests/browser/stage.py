@@ -124,6 +124,14 @@ class _Tables:
         )
 
     def _history(self, request: Request) -> Response:
+        if "gpu" in request.query:
+            points = [(self._script.state["taken_at"] - 60.0 + number, 0.5) for number in range(60)]
+            found = {
+                "schema": 1,
+                "gpu": request.query["gpu"],
+                "series": {"busy_ratio": points, "power_watts": points},
+            }
+            return Response(200, msgspec.json.encode(found), "application/json")
         step = int(request.query["hours"]) * 36
         points = [(1_700_000_000.0 + step * number, 0.5) for number in range(100)]
         return Response(

@@ -41,7 +41,7 @@ async def test_a_card_opens_its_page_which_says_what_the_document_does(chromium:
         await page.expect_texts(".gpupage .bars .number", ["4"])
         await page.expect("new URLSearchParams(location.search).get('gpu')", card["gpu"]["uuid"])
         shown = await page.run(TOPICS)
-        assert shown.pop("The card")[0] == ["UUID", card["gpu"]["uuid"], ""]
+        assert shown.pop("The card")[0] == ["UUID", card["gpu"]["uuid"], "Copy"]
         assert shown == written(cards_of(document)[4])
         assert set(await page.run(TENANTS)) == pods_on(card)
         await page.run("document.querySelector('.gpupage .box h3 a').click()")

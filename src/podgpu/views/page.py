@@ -82,7 +82,7 @@ POLICY = "; ".join(
         "default-src 'none'",
         f"script-src 'self' {_hash(BOOT)}",
         "style-src 'self'",
-        "img-src 'self'",
+        "img-src 'self' data:",  # the icon counts problems
         "connect-src 'self'",
         "worker-src 'self'",
         "base-uri 'none'",

@@ -9,11 +9,12 @@ import { copyOnClick } from "./copy.js";
 import { h, morph, write } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Fleet } from "./fleet.js";
-import { gpuPage } from "./gpu.js";
+import { CardHour, gpuPage } from "./gpu.js";
 import * as byGpu from "./gpus.js";
 import { byNamespace, byNode, byTeam } from "./groups.js";
 import { History } from "./history.js";
 import * as byIdle from "./idle.js";
+import { Badge, KeyHelp, Legend, moveCard } from "./legend.js";
 import { List } from "./list.js";
 import { Model } from "./model.js";
 import { duration, moment, second } from "./numbers.js";
@@ -22,6 +23,7 @@ import { Rows } from "./rows.js";
 import { labelOf } from "./shades.js";
 import { Timeline } from "./timeline.js";
 import { Header, Loading, Tiles } from "./top.js";
+import { Tooltip } from "./tooltip.js";
 import { Waste } from "./waste.js";
 import * as byWorkload from "./workloads.js";
 
@@ -45,6 +47,7 @@ class App {
     this.rows = new Rows(() => this.draw());
     this.evidence = new Evidence(() => this.draw());
     this.past = new Past(() => this.draw());
+    this.hour = new CardHour(() => this.draw());
     this.address = new Address((left) => this.go(left));
     this.header = new Header();
     this.tiles = new Tiles();
@@ -53,6 +56,8 @@ class App {
     this.controls = new Controls(this.address);
     this.fleet = new Fleet(this.address);
     this.waste = new Waste();
+    this.legend = new Legend();
+    this.badge = new Badge();
     this.bill = new Bill(this.address, () => this.draw());
     this.banners = h("section", { class: "banners", "aria-label": "Where the numbers come from" });
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
@@ -76,7 +81,7 @@ class App {
       NAMES.gpus,
     );
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
-    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.bill.element);
+    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.legend.element, this.bill.element);
     this.foot = h("footer", { class: "dim" });
     this.loading = new Loading();
     this.timeline = new Timeline({
@@ -88,6 +93,8 @@ class App {
     this.overview.hidden = true;
     root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, this.timeline.element, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.foot);
     copyOnClick(root);
+    new Tooltip(root);
+    this.help = new KeyHelp(root);
     addEventListener("click", (event) => this.follow(event));
     addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.resize()).observe(root);
@@ -119,7 +126,9 @@ class App {
       event.preventDefault();
       if (this.detail || this.address.view === "bill") this.address.go({ pod: "", gpu: "", view: this.address.view === "bill" ? "gpus" : this.address.view });
       this.controls.focus();
-    } else if (view) this.address.go({ view, pod: "", gpu: "", sort: "" });
+    } else if (event.key === "?") this.help.toggle();
+    else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && moveCard(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
+    else if (view) this.address.go({ view, pod: "", gpu: "", sort: "" });
     else if (event.key === "Escape" && this.detail) this.address.go({ pod: "", gpu: "" });
     else if (["ArrowLeft", "ArrowRight", " "].includes(event.key) && !event.target.closest("a, button, canvas, [role], [tabindex='0']")) this.timeline.key(event);
   }
@@ -222,7 +231,7 @@ class App {
     this.tick();
     this.drawBanners();
     this.timeline.draw(this.isPast ? model.takenAt : 0, address.link({ at: "" }));
-    document.title = `${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${this.detail || model.name}`;
+    document.title = `${this.badge.draw(model.insight.problems)}${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${this.detail || model.name}`;
     this.overview.hidden = Boolean(this.detail);
     this.pod.hidden = !this.detail;
     this.shown = this.detail;
@@ -234,7 +243,8 @@ class App {
   drawOverview() {
     const { address, model } = this;
     const isBill = address.view === "bill";
-    this.sheet.hidden = isBill;
+    this.sheet.hidden = this.legend.element.hidden = isBill;
+    this.legend.draw(this.colours);
     if (isBill) this.waste.draw();
     this.bill.element.hidden = !isBill;
     this.overview.dataset.view = address.view;
@@ -302,10 +312,10 @@ class App {
   }
 
   gpuPage() {
-    const { address, model, history } = this;
+    const { address, model, hour, isPast } = this;
     const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars", "data-own": "" }));
     size(this.pod, byGpu.measure(this.pod.clientWidth - 2));
-    return gpuPage(address.gpu, { model, history, bars, back: this.back, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
+    return gpuPage(address.gpu, { model, hour, isPast, bars, back: this.back, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
   }
 
   get back() {
@@ -324,7 +334,7 @@ class App {
   drawFoot() {
     const { document: doc, isCluster, hasStore } = this.model;
     const text = `podgpu ${doc.version}`;
-    const keys = `Keys: / search, space pause, ← → a step, g GPUs, w workloads, i idle${hasStore ? ", b bill" : ""}`;
+    const keys = `Keys: ? all, / search, space pause, ← → a step, g GPUs, w workloads, i idle${hasStore ? ", b bill" : ""}`;
     if (this.foot.dataset.sign === text + keys) return;
     this.foot.dataset.sign = text + keys;
     const links = [["metrics", "Metrics"], [isCluster ? "api/v1/cluster" : "api/v1/snapshot", "JSON"], ["-/ready", "Ready"]];

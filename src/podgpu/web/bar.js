@@ -47,16 +47,16 @@ function paint(element, segment, width) {
   write(element, segment.name && width >= LEAST_NAMED ? segment.name : "");
   // What cannot be seen cannot be meant: such a tenant is reached by the other views.
   const link = segment.link && width >= LEAST_LINKED ? segment.link : "";
+  const tip = segment.tip ?? segment.spoken ?? "";
+  if (element.dataset.tip !== tip) element.dataset.tip = tip;
   if ((element.getAttribute("href") ?? "") === link && element.dataset.spoken === segment.spoken) return;
   if (link) element.setAttribute("href", link);
   else element.removeAttribute("href");
   element.dataset.spoken = segment.spoken;
   if (link) {
     element.setAttribute("aria-label", segment.spoken);
-    element.title = segment.spoken;
   } else {
     element.removeAttribute("aria-label");
-    element.title = "";
   }
 }
 

@@ -58,11 +58,19 @@ export function chart(title, points, { top, write, gap = 60, look = "c0" }) {
     drawing.append(svg("path", { d: `${line}L${round(((run.at(-1)[0] - span[0]) / (span[1] - span[0] || 1)) * WIDTH)} ${HEIGHT}L${line.slice(1).split(" ")[0]} ${HEIGHT}Z`, class: "area" }));
     drawing.append(svg("path", { d: line, class: "line" }));
   }
+  const value = h("b", {}, write(values.at(-1)));
+  // Where the pointer is, the number is of that time.
+  const pointed = ({ currentTarget, offsetX }) => {
+    const at = span[0] + (offsetX / (currentTarget.clientWidth || 1)) * (span[1] - span[0]);
+    const [time, number] = seen.reduce((best, one) => (Math.abs(one[0] - at) < Math.abs(best[0] - at) ? one : best));
+    currentTarget.previousElementSibling.lastElementChild.textContent = `${write(number)} at ${moment(time)}`;
+  };
+  const left = ({ currentTarget }) => (currentTarget.previousElementSibling.lastElementChild.textContent = write(values.at(-1)));
   return h(
     "figure",
     { class: "chart" },
-    h("figcaption", {}, title, h("b", {}, write(values.at(-1)))),
-    h("div", { class: "plot" }, drawing),
+    h("figcaption", {}, title, value),
+    h("div", { class: "plot", onpointermove: pointed, onpointerleave: left }, drawing),
     h("div", { class: "span dim" }, h("span", {}, moment(span[0])), h("span", {}, `0 to ${write(most)}`), h("span", {}, moment(span[1]))),
   );
 }

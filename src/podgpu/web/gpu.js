@@ -1,6 +1,7 @@
 // A GPU's own page, or a MIG instance's: who is on it, what it reports about itself, and its last hour.
 
 import { chart } from "./chart.js";
+import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { factsOf, indexOf } from "./facts.js";
 import { lostText } from "./gpus.js";
@@ -12,13 +13,38 @@ import { words } from "./words.js";
 const rate = (value) => written("rate", value);
 const frequency = (value) => written("frequency", value);
 
-// [title, the reading, how it is written, and the reading of the most there can be, or that number]
+const LEAST_MS = 5000; // between two questions
+
+/** What the server keeps of the last hour of the card that is looked at. */
+export class CardHour {
+  constructor(onNews) {
+    this.onNews = onNews;
+  }
+
+  /** The series by name; null while they are on their way; or why there are none. */
+  of(uuid, interval) {
+    if (this.uuid !== uuid || Date.now() - this.at > Math.max(LEAST_MS, interval * 1000)) this.#ask(uuid);
+    return this.found;
+  }
+
+  async #ask(uuid) {
+    if (this.uuid !== uuid) this.found = null;
+    [this.uuid, this.at] = [uuid, Date.now()];
+    const answer = await fetch(`api/v1/history?gpu=${encodeURIComponent(uuid)}`).catch(() => null);
+    const found = answer?.ok ? (await answer.json()).series : { error: answer ? (await answer.text()).trim() : "the server does not answer" };
+    if (this.uuid !== uuid) return;
+    this.found = found;
+    this.onNews();
+  }
+}
+
+// [title, the series, how it is written, and the reading of the most there can be, or that number]
 const CHARTS = [
-  ["Busy", "", percent, 1],
+  ["Busy", "busy_ratio", percent, 1],
   ["Memory in use", "memory_used_bytes", memory, "memory_total_bytes"],
   ["Power", "power_watts", watts, "power_limit_watts"],
-  ["Temperature", "temperature_celsius gpu", celsius, 0],
-  ["SM clock", "clock_hertz sm", frequency, "clock_max_hertz sm"],
+  ["Temperature", "temperature_celsius", celsius, 0],
+  ["SM clock", "clock_hertz", frequency, "clock_max_hertz sm"],
   ["SMs active", "sm_active_ratio", percent, 1],
   ["Tensor cores", "tensor_active_ratio", percent, 1],
   ["Memory bandwidth", "dram_active_ratio", percent, 1],
@@ -44,11 +70,14 @@ function readingsOf({ gpu, slice }, full) {
   return slice ? card.instances.find((one) => one.mig.uuid === slice.uuid)?.readings ?? [] : card.readings ?? [];
 }
 
-function charts(found, index, at, history) {
-  const { gpu, slice } = found;
-  const values = CHARTS.map(([, key]) => (key ? index.get(key) : slice ? slice.active : gpu.busy));
-  const ring = history.noteCard(slice?.uuid ?? gpu.uuid, at, values);
-  const drawn = CHARTS.flatMap(([title, , write, top], column) => (known(values[column]) ? [chart(title, ring.series(column), { top: typeof top === "string" ? index.get(top) : top, write })] : []));
+/** Up to the moment that is looked at, if that is in the past. */
+function charts(hour, index, until) {
+  if (hour === null) return h("p", { class: "box pad" }, "The server is being asked.");
+  if (hour.error) return h("p", { class: "box pad" }, `There are no charts: ${hour.error}.`);
+  const drawn = CHARTS.flatMap(([title, name, write, top]) => {
+    const points = (hour[name] ?? []).filter(([at]) => at <= until);
+    return points.length ? [chart(title, points, { top: typeof top === "string" ? index.get(top) : top, write })] : [];
+  });
   return h("div", { class: "charts" }, ...drawn);
 }
 
@@ -76,7 +105,7 @@ function xidsOf({ xids }, link) {
 function aboutOf({ gpu, slice }) {
   const { pci_bus_id: bus, architecture, vbios, multiprocessors } = gpu.source.gpu;
   const lines = [
-    ["UUID", h("code", {}, slice?.uuid ?? gpu.uuid), ""],
+    ["UUID", h("code", {}, slice?.uuid ?? gpu.uuid), copyButton(slice?.uuid ?? gpu.uuid, "the UUID")],
     ["Node", gpu.node.name, gpu.node.driver && `Driver ${gpu.node.driver}.`],
     ["Model", gpu.model, [architecture, known(multiprocessors) && `${multiprocessors} multiprocessors`].filter(Boolean).join(", ")],
     ["PCI address", bus, ""],
@@ -93,7 +122,7 @@ function titleOf({ gpu, slice }, link) {
 }
 
 /** Fill the page of the GPU or MIG instance of that UUID. `bars` is the row of the list for it. */
-export function gpuPage(uuid, { model, history, link, back, bars, more }) {
+export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more }) {
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   const found = find(model.gpus, uuid);
   if (!found) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, uuid), h("p", { class: "empty" }, "There is no such GPU now. It may have been removed, or its node cannot be read."));
@@ -110,8 +139,8 @@ export function gpuPage(uuid, { model, history, link, back, bars, more }) {
     gpu.isUp ? bars(gpu) : h("p", { class: "box pad lost" }, h("span", { class: "notice" }, lostText(gpu))),
     slicesOf(found, link),
     xidsOf(gpu, link),
-    h("h3", {}, "The last hour, as this page saw it"),
-    charts(found, indexOf(readings), gpu.node.takenAt, history),
+    h("h3", {}, "The last hour"),
+    charts(hour.of(uuid, model.interval), indexOf(readings), isPast ? gpu.node.takenAt : Number.POSITIVE_INFINITY),
     h("h3", {}, "Who is on it, and how that is known"),
     ...(tenants.length ? tenants.map((tenant) => evidence({ gpu, tenant }, heading(tenant), more?.of({ gpu, tenant }))) : [h("p", { class: "box pad" }, "No pod holds it, and none has a process on it.")]),
     slice ? null : restOf(gpu),

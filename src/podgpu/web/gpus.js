@@ -89,6 +89,7 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
       element,
       update({ gpu, isAlone }) {
         open.href = linkGpu(gpu.uuid);
+        open.dataset.tip = [`GPU ${gpu.index} of ${gpu.node.name}`, shortModel(gpu.model), ...gpu.tenants.map(tenantTip)].join("\n");
         writeWhole(title, isAlone ? `${gpu.node.name} · ${gpu.index}` : String(gpu.index));
         drawTags(tags, gpu);
         write(heat, known(gpu.celsius) ? celsius(gpu.celsius) : "");
@@ -131,7 +132,15 @@ function drawTags(tags, gpu) {
   tags.replaceChildren(...found.map(([look, word]) => h("span", { class: `tag ${look}` }, word)));
 }
 
-const restOf = (gpu, name) => gpu.rest.filter((one) => one[name] > 0).map((one) => ({ look: "rest", value: one[name], reason: one.reason }));
+const restOf = (gpu, name) => gpu.rest.filter((one) => one[name] > 0).map((one) => ({ look: "rest", value: one[name], reason: one.reason, tip: restTip(one) }));
+
+/** All that is known of a tenant on its card, whichever of its segments is pointed at. */
+export function tenantTip(one) {
+  const parts = [known(one.memory) && memory(one.memory), known(one.busy) && `busy ${use(one.busy, one.least, one.most)}`, known(one.watts) && watts(one.watts), known(one.share) && `given ${percent(one.share)}`];
+  return [one.id, ...parts, one.isIdle && `idle ${age(one.idleFor)}`].filter(Boolean).join(" · ");
+}
+
+const restTip = (one) => [words.reasons[one.reason] ?? one.reason, one.memory > 0 && memory(one.memory), one.busy > 0 && `busy ${percent(one.busy)}`, one.watts > 0 && watts(one.watts), words.meanings[one.reason]].filter(Boolean).join(" · ");
 
 /** Slices in their place, or the whole card as one. */
 function slicesOf(gpu, part) {
@@ -152,7 +161,7 @@ function memoryBar(gpu, look, link) {
   const limits = gpu.tenants.filter((one) => one.holding && known(one.memoryLimit));
   return {
     slices: drawn,
-    rail: limits.map((one) => ({ look: look(one), value: one.memoryLimit / total })),
+    rail: limits.map((one) => ({ look: look(one), value: one.memoryLimit / total, tip: `${one.id} may have ${memory(one.memoryLimit)}` })),
     label: memoryLabel(gpu),
     spoken: `Memory: ${spoken(gpu, (one) => known(one.memory) && memory(one.memory), rest, memory)}${partOf("memory", gpu.memoryUsed, gpu.memoryTotal)} in use`,
   };
@@ -170,6 +179,7 @@ function filled(size, total, tenants, rest, look, link) {
     value: unseen.includes(one) ? (room * (one.share || 1)) / asked : one.memory,
     name: one.pod,
     link: link(one.id),
+    tip: tenantTip(one),
     spoken: `${one.id}, ${known(one.memory) ? memory(one.memory) : "memory not known"}${one.isIdle ? ", idle" : ""}`,
   }));
   return { size, total, segments: [...segments, ...rest] };
@@ -188,7 +198,7 @@ function memoryLabel(gpu) {
 function busyBar(gpu, look) {
   const rest = restOf(gpu, "busy");
   const slices = slicesOf(gpu, "timePart");
-  const segment = (one) => ({ key: keyOf(one), look: look(one), value: one.busy });
+  const segment = (one) => ({ key: keyOf(one), look: look(one), value: one.busy, tip: tenantTip(one) });
   const drawn = slices
     ? slices.map(({ size, tenants }) => ({ size, total: size, segments: tenants.map(segment) }))
     : [{ size: 1, total: 1, segments: [...gpu.tenants.map(segment), ...rest] }];
@@ -196,7 +206,7 @@ function busyBar(gpu, look) {
   return {
     slices: drawn,
     whiskers: slices ? [] : whiskersOf(gpu.tenants),
-    rail: slices ? [] : shared.map((one) => ({ look: look(one), value: one.coreLimit ?? one.share })),
+    rail: slices ? [] : shared.map((one) => ({ look: look(one), value: one.coreLimit ?? one.share, tip: `${one.id} was given ${percent(one.coreLimit ?? one.share)}` })),
     label: busyLabel(gpu, rest),
     about: PERIODS[gpu.period],
     spoken: `Busy ${PERIODS[gpu.period] ?? ""}: ${spoken(gpu, (one) => known(one.busy) && use(one.busy, one.least, one.most), rest, percent)}${percent(gpu.busy)} in all`,
@@ -230,7 +240,7 @@ function busyLabel(gpu, rest) {
 
 function powerBar(gpu, look) {
   const rest = restOf(gpu, "watts");
-  const segments = gpu.tenants.map((one) => ({ key: keyOf(one), look: look(one).replace(" idle", ""), value: one.watts }));
+  const segments = gpu.tenants.map((one) => ({ key: keyOf(one), look: look(one).replace(" idle", ""), value: one.watts, tip: tenantTip(one) }));
   const booked = [...segments, ...rest].reduce((sum, one) => sum + (one.value ?? 0), 0);
   // Before anything is booked, the card's own power is unattributed.
   const loose = booked > 0 || !gpu.watts ? [] : [{ look: "rest", value: gpu.watts }];

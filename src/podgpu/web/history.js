@@ -4,7 +4,6 @@ const SECONDS = 3600;
 const STEP = 10;
 const SIZE = SECONDS / STEP;
 const MOST_GPUS = 1024; // of more than that, only the pod that is looked at is kept
-const MOST_CARDS = 16; // that were looked at
 
 class Ring {
   constructor(width) {
@@ -38,19 +37,7 @@ export class History {
   constructor() {
     this.totals = new Ring(4);
     this.pods = new Map();
-    this.cards = new Map();
     this.at = 0;
-  }
-
-  /** Take a sample of a card that is looked at. `values` has a number for each of its charts. */
-  noteCard(uuid, at, values) {
-    let ring = this.cards.get(uuid);
-    if (!ring) {
-      if (this.cards.size >= MOST_CARDS) this.cards.delete(this.cards.keys().next().value);
-      this.cards.set(uuid, (ring = new Ring(values.length)));
-    }
-    if (!ring.count || at - ring.times[(ring.count - 1) % SIZE] >= STEP - 1) ring.put(at, values);
-    return ring;
   }
 
   /** Take a sample, at most one every ten seconds. Who is gone for an hour is forgotten. */

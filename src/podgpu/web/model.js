@@ -126,6 +126,8 @@ function statesOf(gpu) {
   if (holders.length > 1 || holders.some((one) => one.share < 1)) found.add("shared");
   if (gpu.isMig) found.add("mig");
   if (gpu.node.state !== "fresh") found.add("stale");
+  // Every kind of problem: of XIDs, any code.
+  for (const title of gpu.problems) found.add(title.toLowerCase().replace(/ \d+$/, ""));
   return found;
 }
 

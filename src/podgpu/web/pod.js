@@ -2,6 +2,7 @@
 
 import { PERIODS } from "./address.js";
 import { chart } from "./chart.js";
+import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { COLUMNS } from "./history.js";
 import { age, duration, energy, gpus as gpuCount, memory, moment, percent, use, watts } from "./numbers.js";
@@ -134,6 +135,8 @@ export function evidence(one, heading, full) {
   );
 }
 
+const command = (text) => [h("code", {}, text), copyButton(text, "the command")];
+
 /** A store cannot hold what an agent sees, so nothing is said about it. */
 const elsewhere = ({ gpu, tenant }) =>
   h("p", { class: "dim pad" }, "These numbers come from a store, which holds no processes, no claims and no evidence. Ask the node's agent: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : tenant.id} --url http://${gpu.node.name}:19400`));
@@ -148,7 +151,7 @@ function processes(list) {
       h("td", {}, (one.kinds ?? []).join(" ") || "has just ended"),
       h("td", { class: "value" }, memory(one.memory_bytes)),
       h("td", { class: "value" }, percent(one.sm_ratio)),
-      h("td", { class: "how" }, one.holder?.cgroup || one.holder?.reason || one.holder?.title || ""),
+      h("td", { class: "how" }, one.holder?.cgroup || one.holder?.reason || one.holder?.title || "", one.holder?.cgroup ? copyButton(one.holder.cgroup, `the cgroup of process ${one.pid}`) : null),
     ),
   );
   return h(
@@ -203,6 +206,6 @@ export function podPage(id, { model, history, past, period, colours, back, linkG
     charts(history.pods.get(id), period && linkPeriod ? past.of(id, period) : undefined, topsOf(places), look),
     h("h3", {}, "Its numbers, and how they are known"),
     ...places.map((one) => evidence(one, h("a", { href: linkGpu(one.tenant.mig || one.gpu.uuid) }, place(one)), one.gpu.node.origin === "store" ? undefined : more?.of(one))),
-    places.every(({ gpu }) => gpu.node.origin === "store") ? null : h("p", { class: "dim" }, "The whole chain of evidence: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
+    places.every(({ gpu }) => gpu.node.origin === "store") ? null : h("p", { class: "dim" }, "The whole chain of evidence: ", ...command(`podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
   );
 }

@@ -1,0 +1,80 @@
+// What the colours and signs of the bars mean, and which keys there are.
+
+import { h } from "./dom.js";
+
+const SIGNS = [
+  ["idle", "held, and not used for the time of --idle.after"],
+  ["rest", "belongs to no pod: host processes, the driver, power of what nobody holds"],
+  ["sign rail", "below a bar: what each was given"],
+  ["sign whisker", "bounds of an estimate: at least and at most"],
+];
+
+/** Namespaces in their colours, and the signs. Below the list, so that it moves nothing. */
+export class Legend {
+  constructor() {
+    this.list = h("ul", {});
+    this.element = h("details", { class: "legend" }, h("summary", {}, "Colours and signs"), this.list);
+  }
+
+  draw({ given }) {
+    const sign = [...given.keys()].join("\n");
+    if (sign === this.sign) return;
+    this.sign = sign;
+    const item = (look, name) => h("li", {}, h("i", { class: `swatch seg ${look}`, "aria-hidden": "true" }), name);
+    this.list.replaceChildren(...[...given].map(([name, look]) => item(look, name)), item("cx", "outside Kubernetes"), ...SIGNS.map(([look, name]) => item(look, name)));
+  }
+}
+
+const KEYS = [
+  ["/", "search"],
+  ["g  w  i", "GPUs, workloads, idle"],
+  ["b", "the bill, where there is a store"],
+  ["↑  ↓", "the card before, the next card"],
+  ["Enter", "open what has the focus"],
+  ["←  →  Space", "the last hour: back, on, live"],
+  ["Esc", "leave a field, a pod or a GPU"],
+  ["?", "these keys"],
+];
+
+/** A dialog with all keys. */
+export class KeyHelp {
+  constructor(root) {
+    const rows = KEYS.map(([key, does]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, does)));
+    this.element = h("dialog", { class: "help", "aria-label": "Keys" }, h("h2", {}, "Keys"), h("table", {}, h("tbody", {}, rows)), h("button", { type: "button", onclick: () => this.element.close() }, "Close"));
+    root.append(this.element);
+  }
+
+  toggle() {
+    if (this.element.open) this.element.close();
+    else this.element.showModal();
+  }
+}
+
+/** Move the focus from one card of the list to its neighbour. False if none has it. */
+export function moveCard(step) {
+  const held = document.activeElement?.closest(".list .gpu");
+  if (!held) return false;
+  const links = [...held.parentElement.querySelectorAll(".gpu .number")];
+  const next = links[links.indexOf(held.querySelector(".number")) + step];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+/** Say in the title and in the icon how many problems there are. */
+export class Badge {
+  constructor() {
+    this.icon = document.querySelector("link[rel=icon]");
+    this.plain = this.icon?.getAttribute("href");
+  }
+
+  draw(problems) {
+    const number = problems.reduce((sum, one) => sum + 1 + (one.more ?? 0), 0);
+    const isBad = problems.some((one) => one.severity === "critical");
+    const text = number > 99 ? "99" : String(number);
+    const drawing = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="${isBad ? "#b3201b" : "#825400"}"/><text x="16" y="23" font-family="sans-serif" font-size="20" font-weight="700" text-anchor="middle" fill="#fff">${text}</text></svg>`;
+    const href = number ? `data:image/svg+xml,${encodeURIComponent(drawing)}` : this.plain;
+    if (this.icon && this.icon.getAttribute("href") !== href) this.icon.setAttribute("href", href);
+    return number ? `(${text}) ` : "";
+  }
+}

@@ -1,0 +1,40 @@
+// One name for whatever is pointed at: by a mouse, a finger or the keyboard. It lies over the page and moves nothing.
+
+import { h, write } from "./dom.js";
+
+const GAP = 8; // pixels to what it names, and to the edge
+
+/** Elements that have a name carry it as `data-tip`. */
+export class Tooltip {
+  constructor(root) {
+    this.element = h("div", { class: "tip", role: "tooltip", hidden: true });
+    root.append(this.element);
+    root.addEventListener("pointerover", ({ target }) => this.#point(target));
+    root.addEventListener("focusin", ({ target }) => target.matches(":focus-visible") && this.#point(target));
+    root.addEventListener("focusout", () => this.hide());
+    root.addEventListener("pointerleave", () => this.hide());
+    addEventListener("keydown", ({ key }) => key === "Escape" && this.hide());
+    addEventListener("scroll", () => this.hide(), { passive: true });
+  }
+
+  #point(target) {
+    const named = target instanceof Element ? target.closest("[data-tip]") : null;
+    if (named?.dataset.tip) this.show(named);
+    else this.hide();
+  }
+
+  hide() {
+    this.element.hidden = true;
+  }
+
+  show(named) {
+    write(this.element, named.dataset.tip);
+    this.element.hidden = false;
+    const at = named.getBoundingClientRect();
+    const own = this.element.getBoundingClientRect();
+    const left = Math.max(GAP, Math.min(at.left + at.width / 2 - own.width / 2, document.documentElement.clientWidth - own.width - GAP));
+    const top = at.bottom + GAP + own.height > innerHeight ? at.top - own.height - GAP : at.bottom + GAP;
+    this.element.style.left = `${Math.round(left)}px`;
+    this.element.style.top = `${Math.round(Math.max(GAP, top))}px`;
+  }
+}

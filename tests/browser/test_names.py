@@ -1,0 +1,73 @@
+"""Everything has a name when it is pointed at, and keys reach it."""
+
+import pytest
+
+from tests.browser.chromium import Browser
+from tests.browser.stage import Script, demo_document, staged
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+TIP = "document.querySelector('.tip:not([hidden])')?.textContent ?? ''"
+FOCUSED = "document.activeElement.closest('.gpu')?.querySelector('.number').textContent"
+# Segments that can be seen.
+SEGMENTS = """[...document.querySelectorAll('.list .gpu .seg:not(.free)')]
+    .filter(one => one.getBoundingClientRect().width >= 1).map(one => one.dataset.tip ?? '')"""
+
+
+def point_at(selector: str) -> str:
+    return f"document.querySelector('{selector}').dispatchEvent(new PointerEvent('pointerover', {{bubbles: true}}))"
+
+
+async def test_every_segment_has_a_name_for_the_mouse_and_the_keyboard(chromium: Browser) -> None:
+    async with staged(Script(await demo_document())) as url, chromium.page(1280, 2000) as page:
+        await page.open(url)
+        tips = await page.run(SEGMENTS)
+        assert len(tips) > 20
+        assert [tip for tip in tips if not tip] == []
+        for bar in ("memory", "busy", "power"):
+            await page.run(point_at(f".list .{bar} .seg"))
+            await page.expect(TIP, await page.run(f"document.querySelector('.list .{bar} .seg').dataset.tip"))
+        await page.press("Escape", code=27)
+        await page.expect(TIP, "")
+        await page.run("document.querySelector('.list .number').focus({focusVisible: true})")
+        await page.until(f"({TIP}).includes('GPU 0 of')")
+        assert page.complaints == []
+
+
+async def test_arrows_move_between_cards_and_a_question_mark_lists_the_keys(chromium: Browser) -> None:
+    async with staged(Script(await demo_document())) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelector('.list .number').focus()")
+        for key, number in (("ArrowDown", "1"), ("ArrowDown", "2"), ("ArrowUp", "1")):
+            await page.press(key, code=40 if key == "ArrowDown" else 38)
+            await page.expect(FOCUSED, number)
+        await page.press("?", text="?", code=191)
+        await page.until("document.querySelector('dialog.help').open")
+        await page.press("Escape", code=27)
+        await page.until("!document.querySelector('dialog.help').open")
+        assert page.complaints == []
+
+
+async def test_problems_are_counted_in_the_title_and_the_icon_and_can_be_filtered(chromium: Browser) -> None:
+    document = await demo_document()
+    card = document["cards"][2]
+    card["readings"] += [{"metric": "xid_last_code", "value": 79.0}]
+    script = Script(document)
+    number = sum(1 + problem["more"] for problem in script.state["insight"]["problems"])
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url)
+        await page.until(f"document.title.startsWith('({number}) ')")
+        await page.until("document.querySelector('link[rel=icon]').href.startsWith('data:image/svg+xml')")
+        await page.open(f"{url}?state=xid")
+        await page.expect_texts(".list .gpu .number", ["2"])
+        assert page.complaints == []
+
+
+async def test_the_legend_names_every_namespace(chromium: Browser) -> None:
+    document = await demo_document()
+    names = {tenant["container"]["namespace"] for card in document["cards"] for tenant in card["tenants"]} - {
+        ""
+    }
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        assert names <= set(await page.texts(".legend li"))
