@@ -11,7 +11,7 @@ from tests.browser.stage import Script, demo_document, staged
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 PRICED = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*": 3.5}))
-COPIED = "[...document.querySelectorAll('#app > .spoken[role=status]')].map(one => one.textContent).join('')"
+COPIED = "[...document.querySelectorAll('#app > .spoken[aria-live]')].map(one => one.textContent).join('')"
 
 
 async def test_the_idle_view_names_who_wastes_what_and_copies_a_message(chromium: Browser) -> None:

@@ -30,7 +30,7 @@ async function copied(text) {
 
 /** One listener for all such buttons: their rows are made anew while a page is open. */
 export function copyOnClick(root) {
-  const voice = h("p", { class: "spoken", role: "status" });
+  const voice = h("p", { class: "spoken", "aria-live": "polite" });
   root.append(voice);
   root.addEventListener("click", async ({ target }) => {
     const button = target instanceof Element ? target.closest("button[data-copy]") : null;

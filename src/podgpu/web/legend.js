@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 const SIGNS = [
   ["idle", "held, and not used for the time of --idle.after"],
   ["rest", "belongs to no pod: host processes, the driver, power of what nobody holds"],
-  ["sign rail", "below a bar: what each was given"],
+  ["sign below", "below a bar: what each was given"],
   ["sign whisker", "bounds of an estimate: at least and at most"],
 ];
 
