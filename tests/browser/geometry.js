@@ -1,4 +1,4 @@
-// Texts are measured where they are drawn, less what their boxes cut off. A text that is cut must be in a title.
+// Texts are measured where they are drawn, less what their boxes cut off. A text that is cut must be in a title, or in the name that pointing at it shows.
 (() => {
   const found = [], seen = [], name = e => `${e.tagName}.${e.className} "${e.textContent.trim().slice(0, 40)}"`;
   const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1.5 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2.5;
@@ -27,7 +27,7 @@
         if (!isScrolled && (whole.right > room.right + 1 || whole.bottom > room.bottom + 3)) isCut = true;
         box = clip(box, room);
       }
-      if (isCut && !e.closest('[title]:not([title=""])')) found.push(`${name(e)} is cut without a title`);
+      if (isCut && !e.closest('[title]:not([title=""]), [data-tip]:not([data-tip=""])')) found.push(`${name(e)} is cut without a title`);
       const item = e.closest('.item');
       if (item && box.bottom > item.getBoundingClientRect().bottom + 1) found.push(`${name(e)} leaves its row`);
       if (box.right > box.left && box.bottom > box.top) {

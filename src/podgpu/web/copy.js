@@ -5,7 +5,7 @@ import { h, write } from "./dom.js";
 const DONE_MS = 1500;
 
 /** `name` says what is copied, to whoever cannot see what stands beside the button. */
-export const copyButton = (text, name, label = "Copy") => h("button", { type: "button", class: "copy", "data-copy": text, "aria-label": `Copy ${name}` }, label);
+export const copyButton = (text, name, label = "Copy") => h("button", { type: "button", class: "copy", "data-copy": text, "aria-label": `${label} ${name}` }, label);
 
 /** Only pages from a safe address may use the clipboard's own interface; others select the text and copy that. */
 async function copied(text) {

@@ -14,6 +14,6 @@ export class Waste {
     this.element.hidden = !rows.length;
     if (sign === this.sign) return;
     this.sign = sign;
-    this.element.replaceChildren(...rows.map((one) => h("li", {}, h("span", {}, one.text), copyButton(one.message, `message to ${one.name}`, "Copy message"))));
+    this.element.replaceChildren(...rows.map((one) => h("li", {}, h("span", {}, one.text), copyButton(one.message, `to ${one.name}`, "Copy message"))));
   }
 }
