@@ -8,6 +8,7 @@ import pytest
 from podgpu.model import Card, Instance
 from podgpu.views import json
 from podgpu.views.card_facts import facts_of
+from tests.browser.axe import serious
 from tests.browser.chromium import Browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 
@@ -93,3 +94,15 @@ async def test_a_card_of_a_cluster_and_one_that_is_not_there(chromium: Browser) 
         await page.open(f"{url}?gpu=GPU-0001-99")
         await page.expect_text(".podpage .empty", "no such GPU")
         assert page.complaints == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
+async def test_axe_finds_nothing_serious_on_the_page_of_a_gpu(
+    chromium: Browser, scheme: str, width: int
+) -> None:
+    document = await demo_document()
+    async with staged(Script(document)) as url, chromium.page(width, 900) as page:
+        await page.scheme(scheme)
+        await page.open(f"{url}?gpu={document['cards'][4]['gpu']['uuid']}")
+        await page.until("document.querySelector('.topics .facts') !== null")
+        assert await serious(page) == []
