@@ -24,7 +24,7 @@ from tests.browser.stage import Script, staged
 
 _TILE = """[...document.querySelectorAll('.tile')].map((one) =>
   [...one.querySelectorAll('dt, dd.big, dd.dim')].map((part) => part.textContent))"""
-_ALERTS = """[...document.querySelectorAll('.alert:not(.gone) .what')].map((one) => {
+_ALERTS = """[...document.querySelectorAll('.alert:not(.gone, .none) .what')].map((one) => {
   const next = one.querySelector('.next')?.textContent ?? '';
   const where = one.querySelector('.where') ? `${one.querySelector('.where').textContent}: ` : '';
   return [one.textContent.slice(where.length, one.textContent.length - next.length), next.trim()];
@@ -41,7 +41,8 @@ async def said(chromium: Browser, cluster: Cluster) -> dict[str, Facts]:
         await page.until("document.querySelector('.tile .big')?.textContent")
         await page.run("document.querySelector('.more:not([hidden])')?.click()")
         await page.expect(
-            "document.querySelectorAll('.alert:not(.gone)').length", len(script.state["insight"]["problems"])
+            "document.querySelectorAll('.alert:not(.gone, .none)').length",
+            len(script.state["insight"]["problems"]),
         )
         tiles = {name: (value, about) for name, value, about in await page.run(_TILE)}
         problems = await page.run(_ALERTS)

@@ -321,6 +321,10 @@ def of_rows(cluster: Cluster, by: str) -> Facts:
         waste = _joined("\n".join(row["text"] for row in written["waste"]))
         wasted = gpus(sum(row.get("held_gpus", 0.0) for row in found))
         return {UNUSED_PODS: str(len(found)), UNUSED: wasted, WASTE: waste}
+    if by == "labels":  # the rows of each label are about all pods
+        found = [row for row in found if row["kind"] == found[0]["kind"]]
+        if not found:
+            return {}
     held = sum(row.get("held_gpus") or 0.0 for row in found)
     unused = sum(row.get("unused_gpus", 0.0) for row in found)
     return {HELD: gpus(held), UNUSED: gpus(unused)}
