@@ -28,6 +28,7 @@ ELSEWHERE: Mapping[str, str] = {
     r"podgpu inspect": "tests/cli/test_inspect.py",
     r"(source <\()?podgpu completion": "tests/cli/test_completion.py",
     r"podgpu report ": "tests/e2e/test_report.py",
+    r"podgpu snapshot --url ": "tests/docs/test_figures.py",
     r"podgpu idle\b": "tests/e2e/test_store.py",
     r"podgpu cluster\b": "tests/cli/serving/test_cluster.py",
 }
@@ -49,7 +50,6 @@ CANNOT: Mapping[str, str] = {
 RUNS: Mapping[str, int] = {
     "podgpu snapshot": 1,
     "podgpu doctor": 1,
-    "podgpu snapshot --source simulator --node-name gpu-node-1": 0,
     "podgpu agent --intervall=1s": 2,
     "podgpu agent --interval=1d": 2,
     "export REGISTRY=registry.example.com/gpu": 0,

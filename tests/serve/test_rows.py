@@ -39,4 +39,4 @@ async def test_an_unknown_kind_of_rows_says_which_there_are() -> None:
     async with serving(StubNode()) as server:
         answer = await fetch(server, "/api/v1/rows?by=teams")
     assert answer.status == 400
-    assert "pods, workloads, namespaces, gpus, nodes, idle" in answer.text
+    assert "pods, workloads, namespaces, labels, gpus, nodes, idle" in answer.text
