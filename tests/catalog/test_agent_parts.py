@@ -25,7 +25,8 @@ HOMES = {
     ),
     "simulator": ("sources/simulator",),
     "podresources": ("kube/kubelet/podresources.py",),
-    "pods-api": ("kube/kubelet/pods_api.py",),
+    # Its folder is looked for before its client is imported.
+    "pods-api": ("kube/kubelet/__init__.py", "kube/kubelet/pods_api.py"),
     "apiserver": ("kube/pod_watch.py",),
     "log-dirs": ("kube/log_dirs.py",),
     "resource-claims": ("kube/resource_claims.py",),
