@@ -27,6 +27,9 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         from podgpu.cli._agent_parts import run_agent
 
         return await run_agent(config, early, greet, at_exit)
-    finally:
+    except BaseException:  # an agent that runs closes its source itself
         if early:
-            await early.source.close()
+            from podgpu.cli._process import READER_SECONDS, within
+
+            await within(READER_SECONDS, early.source.close(), "source")
+        raise
