@@ -11,12 +11,12 @@ import time
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
+from bench.stress.served import Hanging
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.server import open_cluster_pages
 from podgpu.config.precedence import load
-from podgpu.feed import Feed
 from podgpu.insight import conclude_cluster, conclude_node
-from podgpu.model import Cluster, ClusterNode, Snapshot
+from podgpu.model import Cluster, ClusterNode
 from podgpu.model.document import decode
 from podgpu.option.address import Address
 from podgpu.serve.cluster.server import ClusterServer
@@ -28,19 +28,6 @@ from tests.tree import SETTINGS
 
 PLAYED = "--play"
 SERIES = 10_000
-
-
-class PlayedCluster(Feed[Cluster]):
-    ready = True
-    interval = 15.0
-    seconds_behind = 0.0
-
-    @property
-    def cluster(self) -> Cluster:
-        return self.newest
-
-    async def full(self, name: str) -> Snapshot:
-        raise NotImplementedError(name)
 
 
 async def play(nodes: int) -> None:
@@ -64,7 +51,7 @@ async def play(nodes: int) -> None:
         ]
         return conclude_cluster(Cluster(taken_at=time.time(), version="1.0", nodes=tuple(found)), SETTINGS)
 
-    feed = PlayedCluster(made(0))
+    feed = Hanging(made(0))
     server = ClusterServer(
         feed, open_cluster_pages(load({}, {})), max_requests=40, max_connections=100, max_streams=10
     )
