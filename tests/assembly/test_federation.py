@@ -119,6 +119,15 @@ async def test_what_changes_there_changes_here_and_the_rest_is_not_made_again() 
         assert after["east/gpu-a"] is before["east/gpu-a"]
 
 
+async def test_a_round_without_news_publishes_nothing() -> None:
+    """So that whoever reads this one is told that nothing has changed."""
+    async with federated(StubFeed(EAST), StubFeed(WEST)) as opened:
+        before = opened.loop.cluster
+        assert isinstance(opened.loop, federation.Federation)
+        await opened.loop.round()
+        assert opened.loop.cluster is before
+
+
 async def test_a_node_can_be_fetched_with_everything_in_it() -> None:
     async with federated(StubFeed(EAST), StubFeed(WEST)) as opened:
         assert (await opened.loop.full("west/gpu-a")).node == "west/gpu-a"

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podgpu import __version__, log
 from podgpu.cluster.agent_reader import AgentClient
+from podgpu.cluster.loop import part_state, same_nodes
 from podgpu.cluster.node_state import FORGET_SECONDS, REASONS, STALE_INTERVALS, ReadFault, with_reason
 from podgpu.errors import UserError
 from podgpu.feed import Feed
@@ -198,18 +199,25 @@ class Federation:
         self._checked_at = time.monotonic()
         known = {name: read for name, read in self._read.items() if read.cluster is not None}
         clusters = {name: read.cluster for name, read in known.items() if read.cluster is not None}
-        nodes = [node for name, cluster in clusters.items() for node in self._nodes(name, cluster)]
+        found = [node for name, cluster in clusters.items() for node in self._nodes(name, cluster)]
+        nodes = tuple(sorted(found, key=lambda node: node.name))
+        pending = tuple(
+            replace(pod, cluster=name) for name, cluster in clusters.items() for pod in cluster.pending
+        )
+        parts = self.supervisor.shown(tuple(self._parts()))
+        last = self.cluster
+        is_same = same_nodes(nodes, last.nodes) and pending == last.pending
+        if is_same and list(map(part_state, parts)) == list(map(part_state, last.parts)):
+            return
         cluster = Cluster(
             taken_at=time.time(),
             version=__version__,
             interval_seconds=self.interval,
             name=self._name,
             demo=any(cluster.demo for cluster in clusters.values()),
-            nodes=tuple(sorted(nodes, key=lambda node: node.name)),
-            pending=tuple(
-                replace(pod, cluster=name) for name, cluster in clusters.items() for pod in cluster.pending
-            ),
-            parts=self.supervisor.shown(tuple(self._parts())),
+            nodes=nodes,
+            pending=pending,
+            parts=parts,
             errors=tuple(
                 ErrorCount(source=source, reason=reason, count=count)
                 for (source, reason), count in sorted(self.supervisor.errors.items())

@@ -188,8 +188,8 @@ class ClusterLoop:
             ErrorCount(source=source, reason=reason, count=count)
             for (source, reason), count in sorted(self.supervisor.errors.items())
         )
-        is_same = _same(nodes, last.nodes) and (allocated.pending, errors) == (last.pending, last.errors)
-        if self.ready and is_same and list(map(_state, parts)) == list(map(_state, last.parts)):
+        is_same = same_nodes(nodes, last.nodes) and (allocated.pending, errors) == (last.pending, last.errors)
+        if self.ready and is_same and list(map(part_state, parts)) == list(map(part_state, last.parts)):
             return
         self._replaced.add(last.nodes, nodes)
         cluster = Cluster(
@@ -239,12 +239,12 @@ class ClusterLoop:
         return before if before is not None and before.snapshot is now.snapshot and before == now else now
 
 
-def _state(part: PartStatus) -> tuple[str, bool, str]:
+def part_state(part: PartStatus) -> tuple[str, bool, str]:
     """What is worth publishing about a part: its age alone is not."""
     return part.name, part.up, part.fault.reason if part.fault else ""
 
 
-def _same(nodes: tuple[ClusterNode, ...], others: tuple[ClusterNode, ...]) -> bool:
+def same_nodes(nodes: tuple[ClusterNode, ...], others: tuple[ClusterNode, ...]) -> bool:
     return len(nodes) == len(others) and all(a is b for a, b in zip(nodes, others, strict=True))
 
 
