@@ -6,6 +6,7 @@ A limit is only met by what would never come, so it is far beyond what a slow an
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 PATIENCE = 120.0  # seconds
 _LOOK_SECONDS = 0.005
@@ -24,3 +25,11 @@ def wait_until(true: Callable[[], object], look_seconds: float = _LOOK_SECONDS) 
     while not true():
         assert time.monotonic() < ends, f"not within {PATIENCE} s"
         time.sleep(look_seconds)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone. One that nobody has waited for yet is gone, too."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True

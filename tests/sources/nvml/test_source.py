@@ -18,7 +18,7 @@ from podgpu.sources import child_process
 from podgpu.sources.nvml import source
 from podgpu.sources.nvml.source import NvmlSource
 from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200, make_processes
-from tests.patience import PATIENCE, until
+from tests.patience import PATIENCE, has_ended, until
 from tests.tree import SETTINGS
 
 MISMATCH = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
@@ -164,7 +164,7 @@ async def test_a_death_between_two_readings_is_counted(start: OpenSampler, numbe
     assert sampler.pid
     pid = sampler.pid
     os.kill(pid, number)
-    await until(lambda: not _lives(pid))
+    await until(lambda: has_ended(pid))
     report = await sampler.read()
     assert reasons(report) == ["", ""]
     assert report.errors["sampler_exited"] == 1
@@ -286,11 +286,4 @@ async def test_a_sampler_dies_with_its_agent(start: OpenSampler) -> None:
     pid = int(await agent.stdout.readline())
     agent.kill()
     await agent.wait()
-    await until(lambda: not _lives(pid))
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
+    await until(lambda: has_ended(pid))
