@@ -1,0 +1,132 @@
+"""How workloads used what they hold of the GPUs over days, and what would fit: `podgpu fit`."""
+
+from array import array
+from typing import TypeAlias
+
+from msgspec import Struct
+
+# What to do about a workload, those that save something first.
+RELEASE, SHRINK, SHARE, LEAVE, ENLARGE, UNJUDGED = "release", "smaller", "share", "leave", "larger", "unknown"
+ADVICE_KINDS = (RELEASE, SHRINK, SHARE, LEAVE, ENLARGE, UNJUDGED)
+# How sure an advice is.
+CERTAINTIES = ("high", "medium", "low")
+# What a container holds of each of its cards.
+WHOLE, INSTANCE, PORTION, TIME_SLICE = "card", "instance", "portion", "time-slice"
+
+UNSEEN = -1  # in a series: nothing is known of this minute
+
+ByteSeries: TypeAlias = "array[int]"  # of type code q
+RatioSeries: TypeAlias = "array[float]"  # of type code f
+
+
+class UseSeries(Struct, frozen=True, kw_only=True):
+    """What a container used of one card, minute by minute; the most that any of its cards and replicas had.
+
+    All series of a statement begin at the same time and have the same length. UNSEEN stands for a minute of which
+    nothing is known. Busy time is a part of the whole card's time, on MIG too.
+    """
+
+    memory: ByteSeries  # bytes: the peak within the minute
+    most: RatioSeries  # 0 to 1: busy at most, of the busiest of its cards
+    least: RatioSeries  # 0 to 1: busy at least, of the least busy of its cards
+
+
+class CardType(Struct, frozen=True, kw_only=True):
+    """The kind of card that a workload is on."""
+
+    model: str  # such as `NVIDIA H200`
+    memory_bytes: int | None = None  # of the whole card; absent if not known
+
+
+class HeldPart(Struct, frozen=True, kw_only=True):
+    """What each replica of a workload holds."""
+
+    kind: str  # WHOLE, INSTANCE, PORTION or TIME_SLICE
+    devices: int = 1  # cards or instances of each replica
+    ratio: float | None = None  # of each card, from 0 to 1; absent if not known
+    profile: str = ""  # of an instance, such as `1g.18gb`
+    memory_limit_bytes: int | None = None  # of each; absent without a limit
+    core_limit_ratio: float | None = None  # of the multiprocessors; absent without a limit
+    system: str = ""  # the sharing system; empty if not known
+    resource: str = ""  # such as `nvidia.com/gpu`; empty if not known
+
+
+class WorkloadName(Struct, frozen=True, order=True):
+    """A container of a workload. On two models of cards it is two workloads."""
+
+    namespace: str
+    kind: str  # such as `Deployment`; `Pod` for a pod of its own
+    name: str
+    container: str
+    cluster: str = ""  # empty where the store has one cluster
+    model: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class WorkloadUse(Struct, frozen=True, kw_only=True):
+    """The evidence of one container of a workload."""
+
+    workload: WorkloadName
+    card: CardType
+    held: HeldPart
+    series: UseSeries
+    replicas: int = 1  # pods at the end of the period
+    watched_seconds: float  # for how long it held anything within the period
+    seen_ratio: float  # how much of that was seen, from 0 to 1
+    price_per_gpu_hour: float | None = None  # absent without a price
+    dram_ratio: float | None = (
+        None  # the card's memory bandwidth in use at the 99th percentile; absent if unknown
+    )
+    tensor_ratio: float | None = None  # the same of its tensor cores
+    energy_joules: float | None = None  # of all its replicas within the period; absent if not measured
+    restarts: tuple[int, ...] = ()  # minutes of the series at which one of its pods or containers began anew
+    nodes: tuple[str, ...] = ()  # where it ran last
+
+    @property
+    def gpus(self) -> float | None:
+        """How many whole cards all replicas hold together."""
+        return None if self.held.ratio is None else self.held.ratio * self.held.devices * self.replicas
+
+
+class FitAdvice(Struct, frozen=True, kw_only=True):
+    """What to do about a container of a workload, and why."""
+
+    workload: WorkloadName
+    kind: str  # one of ADVICE_KINDS
+    to: str = ""  # what it should hold instead, such as `1g.18gb`; empty if nothing is to change
+    together: tuple[WorkloadName, ...] = ()  # the others on the same card, if it is to be shared
+    why: tuple[str, ...] = ()  # sentences of evidence
+    certainty: str = CERTAINTIES[-1]
+    gpus: float | None = None  # that it holds now
+    saved_gpus: float | None = None  # below 0 if it needs more; absent if not known
+    saved_per_hour: float | None = None  # in the currency; absent without a price
+    change: str = ""  # lines of YAML
+
+
+class FitTerms(Struct, frozen=True, kw_only=True):
+    """What the user asks for."""
+
+    headroom: float = 0.2  # memory beyond the peak, as a part of the peak
+    percentile: float = 0.99  # of the minutes whose busy time must fit
+    release_seconds: float = 7 * 86_400.0  # not used for so long: release
+
+
+class FitStatement(Struct, frozen=True, kw_only=True):
+    """The advice about all workloads of a period."""
+
+    start: float  # seconds since 1970
+    end: float  # seconds since 1970
+    terms: FitTerms = FitTerms()
+    rows: tuple[FitAdvice, ...] = ()  # those that save most first
+    step_seconds: int = 60  # of the series
+    coverage: float | None = None  # how much of the time that workloads held GPUs was seen
+    gpus: float | None = None  # held by all of them
+    saved_gpus: float | None = None  # by all advice together
+    saved_per_hour: float | None = None
+    currency: str = ""  # empty without prices
+    prices: dict[str, float] = {}  # of an hour, by model
+    unpriced: tuple[str, ...] = ()  # models without a price
+    demo: bool = False
+    notices: tuple[str, ...] = ()
