@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bench.attribution import cgroup, container_id, uid
 from bench.figure import Figure
+from bench.start import load_figures
 from podgpu.kube._gen.pods_pb2 import ContainerStatus, ListResponse, Metadata, PodMessage, PodStatus
 from tests.agent.stage import write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
@@ -62,36 +63,18 @@ def run() -> list[Figure]:
         Figure("pods on the page", f"{pods}", f">= {PODS}", ok=pods >= PODS),
         Figure("memory of all processes (PSS)", f"{memory / MIB:.1f} MiB", "<= 72", ok=memory <= 72 * MIB),
         Figure("processor time a second", f"{busy * 1e3:.1f} ms", "<= 10", ok=busy <= 0.010),
-        *_start(first),
+        *_start(first, fake),
     ]
 
 
-def _start(first: dict[str, float]) -> list[Figure]:
+def _start(first: dict[str, float], library: dict[str, str]) -> list[Figure]:
     """Say where the time goes until the first page. The sampler starts while the agent loads its own modules."""
-    loads = {
-        "what opens the source": "podgpu.cli._agent_process",
-        "all of the agent": "podgpu.cli._agent_parts",
-        "the sampler": "podgpu.sources.nvml.child",
-    }
     cards = first["cards' own numbers"]
     return [
-        *(
-            Figure(f"start: load {title}", f"{_load_seconds(module):.2f} s")
-            for title, module in loads.items()
-        ),
+        *load_figures(library),
         *(Figure(f"start: {title} after", f"{seconds:.2f} s") for title, seconds in first.items()),
         Figure("first page with the cards' own numbers after", f"{cards:.2f} s", "<= 0.5", ok=cards <= 0.5),
     ]
-
-
-def _load_seconds(module: str) -> float:
-    """The best of three: a busy moment of the machine does not count."""
-    seconds = []
-    for _ in range(3):
-        began = time.monotonic()
-        subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
-        seconds.append(time.monotonic() - began)
-    return min(seconds)
 
 
 @contextmanager

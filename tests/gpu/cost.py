@@ -3,6 +3,7 @@
 Two pods work on the card, in the cgroups of made-up pods (needs root and cgroup v2), and a kubelet's socket lists them.
 Beside them stands Python with the driver's library loaded, making the bare calls of a cycle. Each program runs by
 itself, so that none profits from what the driver has just looked up for another. Prints each round, then the medians.
+A program that fails is reported with what it wrote to stderr, and the others go on.
 """
 
 import asyncio
@@ -15,8 +16,9 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
+from math import inf
 from pathlib import Path
 from statistics import median
 
@@ -24,12 +26,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
 
+from bench.start import load_figures  # noqa: E402 - the path is set above
 from tests.gpu.pods import MadeUpPod  # noqa: E402 - the path is set above
 
 SECONDS = float(os.environ.get("SECONDS_EACH", "15"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 WARM_UP = 8.0
 SCRAPES = 100
+STDERR_LINES = 20
 LOAD = ROOT / "tests" / "gpu" / "load.py"
 DUTIES = (1.0, 0.3)
 
@@ -88,6 +92,10 @@ class Cost:
         return f"{figures}  {scrapes}" if self.series else figures
 
 
+class ProgramFailed(Exception):
+    """Its arguments are why, and the last lines that the program wrote to stderr."""
+
+
 @dataclass(frozen=True)
 class Program:
     """`page` is what its page has once it is worth reading."""
@@ -117,7 +125,7 @@ def programs(kubelet: Path, logs: Path) -> list[Program]:
             "nvitop-exporter",
             [sys.executable, "-m", "nvitop_exporter", "--port", "19498"],
             19498,
-            b"gpu_power_usage{",
+            b"gpu_power_usage_W{",
         ),
     ]
     if "DCGM_EXPORTER" in os.environ:
@@ -130,10 +138,12 @@ def main() -> int:
     if sys.argv[1:2] == ["--kubelet"]:
         asyncio.run(_kubelet(Path(sys.argv[2]), sys.argv[3]))
         return 0
-    costs = measured()
+    costs, failures = measured()
     print(f"{'':<22} first page  CPU alone, scraped     memory   scrape median, p99, series")
     for name, cost in costs.items():
         print(f"{name:<22} {cost}")
+    for name, reason in failures.items():
+        print(f"{name:<22} failed: {reason}")
     checks = verdicts(costs)
     for name, figure, passed in checks:
         print(f"{name:<44}  {figure:<24}  {'ok' if passed else 'MISSED'}")
@@ -143,7 +153,11 @@ def main() -> int:
 
 
 def verdicts(costs: dict[str, Cost]) -> list[tuple[str, str, bool]]:
-    own, logged, other = costs["podgpu"], costs["podgpu with the log"], costs["nvitop-exporter"]
+    """Judge what was measured. What a program that failed would be judged by is missed."""
+    unknown = Cost(inf, inf, inf, inf, inf, inf)
+    own, logged, other = (
+        costs.get(name, unknown) for name in ("podgpu", "podgpu with the log", "nvitop-exporter")
+    )
     more_cpu, more_memory = logged.cpu - own.cpu, logged.memory - own.memory
     return [
         ("first page, <= 0.5 s", f"{own.first_page:.2f} s", own.first_page <= 0.5),
@@ -154,17 +168,23 @@ def verdicts(costs: dict[str, Cost]) -> list[tuple[str, str, bool]]:
         (
             "p99 of scrapes, below nvitop-exporter's",
             f"{own.scrape_p99:.2f} / {other.scrape_p99:.2f} ms",
-            own.scrape_p99 < other.scrape_p99,
+            own.scrape_p99 < other.scrape_p99 < inf,
         ),
     ]
 
 
-def measured() -> dict[str, Cost]:
-    """Medians of rounds, in each of which every program runs once, so that a slow minute of the machine is shared."""
+def measured() -> tuple[dict[str, Cost], dict[str, str]]:
+    """Medians of rounds, in each of which every program runs once, so that a slow minute of the machine is shared.
+
+    The second result says of programs that failed why they did, the last time.
+    """
     # As an installed package is: a module that is compiled on import leaves its traces in memory.
     for path in os.environ["PYTHONPATH"].split(os.pathsep):
         compileall.compile_dir(path, quiet=2)
     rounds: dict[str, list[Cost]] = {}
+    failures: dict[str, str] = {}
+    for figure in load_figures():
+        print(f"{figure.name:<44}  {figure.value}")
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         for duty in DUTIES:
@@ -176,13 +196,17 @@ def measured() -> dict[str, Cost]:
         for number in range(ROUNDS):
             with _started([sys.executable, "-c", FLOOR]) as floor:
                 time.sleep(WARM_UP)
-                rounds.setdefault("bare calls", []).append(
-                    Cost(0.0, _busy(floor.pid, lambda: None), 0.0, _pss(floor.pid))
-                )
+                bare = sum(_busy(floor.pid, lambda: None).values())
+                rounds.setdefault("bare calls", []).append(Cost(0.0, bare, 0.0, _pss(floor.pid)))
             for program in programs(kubelet, folder):
-                rounds.setdefault(program.name, []).append(found := _observe(program))
-                print(f"round {number + 1}  {program.name:<22} {found}", flush=True)
-    return {name: _medians(costs) for name, costs in rounds.items()}
+                print(f"round {number + 1}  {program.name:<22} ", end="", flush=True)
+                try:
+                    rounds.setdefault(program.name, []).append(found := _observe(program))
+                    print(found, flush=True)
+                except ProgramFailed as error:
+                    failures[program.name], written = error.args
+                    print(f"failed: {failures[program.name]}\n{written}", flush=True)
+    return {name: _medians(costs) for name, costs in rounds.items() if costs}, failures
 
 
 def _medians(costs: list[Cost]) -> Cost:
@@ -220,8 +244,8 @@ async def _kubelet(root: Path, uuid: str) -> None:
 
 
 @contextmanager
-def _started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _started(command: list[str], errors: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
     try:
         yield process
     finally:
@@ -230,31 +254,54 @@ def _started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _observe(program: Program) -> Cost:
-    """Watch a program for a while: left alone, scraped once a second, and then scraped often."""
     began = time.monotonic()
-    with _started(program.command) as process:
-        first_page = _first_page(program, began)
-        time.sleep(WARM_UP)
-        if program.page.startswith(b"podgpu"):
-            booked = _page(program.port).count(b"podgpu_container_memory_used_bytes{")
-            assert booked == len(DUTIES), f"{booked} of {len(DUTIES)} pods are on the page"
-        alone = _busy(process.pid, lambda: None)
-        scraped = _busy(process.pid, lambda: _page(program.port))
-        latencies = sorted(_latency(program.port) for _ in range(SCRAPES))
-        series = sum(not line.startswith(b"#") for line in _page(program.port).splitlines())
-        middle, late = latencies[SCRAPES // 2], latencies[SCRAPES * 99 // 100]
-        return Cost(first_page, alone, scraped, _pss(process.pid), middle, late, series)
-
-
-def _first_page(program: Program, began: float) -> float:
-    while time.monotonic() - began < 60:
+    with tempfile.TemporaryFile() as errors, _started(program.command, errors.fileno()) as process:
         try:
+            return _watched(program, process, began)
+        except (OSError, TimeoutError) as error:
+            ended = process.poll()
+            reason = str(error) if ended is None else f"it ended with exit code {ended}"
+            errors.seek(0)
+            written = errors.read().decode(errors="replace").splitlines()[-STDERR_LINES:]
+            raise ProgramFailed(reason, "\n".join(written)) from error
+
+
+def _watched(program: Program, process: subprocess.Popen[bytes], began: float) -> Cost:
+    """Watch a program for a while: left alone, scraped once a second, and then scraped often."""
+    first_page = _first_page(program, process, began)
+    time.sleep(WARM_UP)
+    if program.page.startswith(b"podgpu"):
+        booked = _page(program.port).count(b"podgpu_container_memory_used_bytes{")
+        if booked != len(DUTIES):
+            msg = f"{booked} of {len(DUTIES)} pods are on the page"
+            raise OSError(msg)
+    alone = _busy(process.pid, lambda: None)
+    scraped = _busy(process.pid, lambda: _page(program.port))
+    latencies = sorted(_latency(program.port) for _ in range(SCRAPES))
+    series = sum(not line.startswith(b"#") for line in _page(program.port).splitlines())
+    middle, late = latencies[SCRAPES // 2], latencies[SCRAPES * 99 // 100]
+    cost = Cost(
+        first_page, sum(alone.values()), sum(scraped.values()), _pss(process.pid), middle, late, series
+    )
+    if len(alone) > 1:
+        print()
+        for member, cpu in alone.items():
+            print(
+                f"  {_title(member):<28} {cpu:7.2f} {scraped.get(member, 0.0):7.2f} ms/s {_own_pss(member):6.1f} MiB"
+            )
+    return cost
+
+
+def _first_page(program: Program, process: subprocess.Popen[bytes], began: float) -> float:
+    while time.monotonic() - began < 60:
+        with suppress(OSError):
             if program.page in _page(program.port):
                 return time.monotonic() - began
-        except OSError:
-            pass
+        if process.poll() is not None:
+            break
         time.sleep(0.01)
-    raise RuntimeError(f"{program.name} has no page")
+    msg = f"no page with {program.page.decode()}"
+    raise TimeoutError(msg)
 
 
 def _latency(port: int) -> float:
@@ -265,13 +312,14 @@ def _latency(port: int) -> float:
     return 1e3 * (time.perf_counter() - began)
 
 
-def _busy(pid: int, once_a_second: Callable[[], object]) -> float:
-    """Milliseconds of CPU time that a process and its descendants take a second."""
+def _busy(pid: int, once_a_second: Callable[[], object]) -> dict[int, float]:
+    """Milliseconds of CPU time that a process and each of its descendants take a second."""
     before, began = _cpu_seconds(pid), time.monotonic()
     while time.monotonic() - began < SECONDS:
         once_a_second()
         time.sleep(1)
-    return (_cpu_seconds(pid) - before) * 1e3 / (time.monotonic() - began)
+    after, elapsed = _cpu_seconds(pid), time.monotonic() - began
+    return {member: (after[member] - before.get(member, 0.0)) * 1e3 / elapsed for member in after}
 
 
 def _page(port: int) -> bytes:
@@ -286,18 +334,30 @@ def _family(pid: int) -> list[int]:
     return [pid, *(member for child in children for member in _family(int(child)))]
 
 
-def _cpu_seconds(pid: int) -> float:
+def _cpu_seconds(pid: int) -> dict[int, float]:
     """Seconds of CPU time so far, by the scheduler's own count: the clock ticks of stat are too coarse."""
-    tasks = [task for member in _family(pid) for task in Path(f"/proc/{member}/task").iterdir()]
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    return {
+        member: sum(map(_task_seconds, Path(f"/proc/{member}/task").iterdir())) for member in _family(pid)
+    }
+
+
+def _task_seconds(task: Path) -> float:
+    return int((task / "schedstat").read_text().split()[0]) / 1e9
 
 
 def _pss(pid: int) -> float:
-    found = 0.0
-    for member in _family(pid):
-        lines = Path(f"/proc/{member}/smaps_rollup").read_text().splitlines()
-        found += next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
-    return found
+    return sum(map(_own_pss, _family(pid)))
+
+
+def _own_pss(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+
+
+def _title(pid: int) -> str:
+    """The module that a process runs."""
+    arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    return arguments[arguments.index("-m") + 1] if "-m" in arguments else arguments[0]
 
 
 def _uuid() -> str:
