@@ -55,7 +55,7 @@ def ratios(band: Band) -> tuple[float, float, float]:
 def test_on_a_busy_card_the_band_is_narrow() -> None:
     found = bands(*[cycle({A: 0.85, B: 0.15}, 0.95)] * 60)
     least, booked, most = ratios(found[A])
-    assert (round(booked, 3), most - least < 0.1) == (0.807, True)
+    assert (round(booked, 3), most - least < 0.12) == (0.807, True)
     assert least <= 0.85 - 0.05 <= 0.85 <= most
 
 

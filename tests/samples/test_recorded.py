@@ -20,5 +20,5 @@ def test_what_tenants_did_is_inside_the_band(name: str, cycle: float) -> None:
 
 def test_the_band_is_narrow_on_the_card_that_is_always_busy() -> None:
     busy, bursty = verdicts("A+B", RECORDED["A+B"], 5.0)
-    assert busy.most - busy.least < 0.2
+    assert busy.most - busy.least < 0.23
     assert bursty.most < busy.least

@@ -27,6 +27,8 @@ from podgpu.model import Band
 PERIOD_US = 60_000_000  # long enough for 300 samples
 SAMPLE_US = 200_000  # between two samples of the driver
 DEVIATIONS = 2  # of chance on each side: 95 % of periods
+NEVER_NAMED = 3  # samples: who is named in none of n has a share below 3 / n in 95 % of periods
+SCATTER = 1.4  # samples of real tenants scatter this much more than independent ones, see docs/attribution.md
 EXACT = frozenset({"exclusive", "instance"})
 LEAST_CPU = 0.02  # of a core; a party that uses less waits for work
 SUSPICIOUS = 0.25  # named for less than this part of what its CPU time suggests
@@ -77,8 +79,8 @@ class SampleEvidence(Struct, kw_only=True):
         """Return for which share of the elapsed time the party was busy, at least and at most."""
         if not self.taken or not self.elapsed_us:
             return 0.0, 0.0
-        named, error = self._named()
-        return max(0.0, named - error + self.busy - 1), min(named + error, self.busy)
+        least, most = self._named()
+        return max(0.0, least + self.busy - 1), min(most, self.busy)
 
     def hides(self, all_cpu: float) -> bool:
         """Whether it may time its work by the samples: they name it far less often than its CPU time suggests."""
@@ -86,17 +88,22 @@ class SampleEvidence(Struct, kw_only=True):
             return True
         if self.is_honest or not self.holds or not self.taken or self.cpu < LEAST_CPU:
             return False
-        return sum(self._named()) < SUSPICIOUS * self.cpu / all_cpu
+        return self._named()[1] < SUSPICIOUS * self.cpu / all_cpu
 
     def active(self, share: float) -> int:
         """The active energy that goes with a share of the elapsed time."""
         return round(self.active_mj * min(share * self.elapsed_us / self.busy_us, 1.0)) if self.busy_us else 0
 
     def _named(self) -> tuple[float, float]:
-        """Return the share of samples that name it, and the sampling error of that."""
+        """Return which share of the time it was the one that ran last, at least and at most, by Wilson's score."""
         named = min(self.named / self.taken, 1.0)
-        # Never to be named in n samples still leaves room for about one of them.
-        return named, DEVIATIONS * sqrt(max(named * (1 - named), 1 / self.taken) / self.taken)
+        if not named:
+            return 0.0, min(NEVER_NAMED / self.taken, 1.0)
+        spread = SCATTER * DEVIATIONS
+        weight = spread * spread / self.taken
+        middle = named + weight / 2
+        error = spread * sqrt((named * (1 - named) + weight / 4) / self.taken)
+        return (middle - error) / (1 + weight), (middle + error) / (1 + weight)
 
 
 class PartyEvidence(Struct, kw_only=True):
