@@ -1,0 +1,287 @@
+"""Places what workloads need on as few cards as it can, and says how many cards no plan can do without.
+
+Both are known problems. Demands are placed one after the other, the largest first. The lower bounds are by weights of
+which no card can hold more than 1, so they hold for every plan, whoever makes it.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import islice
+from math import ceil
+
+from msgspec import Struct
+
+from podgpu.catalog.mig_profiles import MEDIA, MigCard, MigProfile
+from podgpu.insight.simplex import largest
+
+FIRST_FIT = "first fit, the largest first"
+# For sizes above 1/2, 1/3 ... of a card: more of them do not gain anything.
+_PARTS = range(1, 21)
+
+Counts = tuple[int, ...]  # of each profile of a card
+
+
+class Place(Struct, frozen=True):
+    """Where a demand is placed. `start` is the first memory slice of an instance."""
+
+    card: int
+    start: int | None = None
+
+
+class Packing(Struct, frozen=True, kw_only=True):
+    """Places of all demands, in their order."""
+
+    places: tuple[Place, ...]
+    cards: int
+    least_cards: int  # no plan needs fewer
+    solver: str = FIRST_FIT
+
+    @property
+    def above_least(self) -> float:
+        """How many more cards than the lower bound, as a part of it."""
+        return self.cards / self.least_cards - 1 if self.least_cards else 0.0
+
+
+class Cutting(Struct, frozen=True):
+    """What is taken of a card that is divided into instances: memory slices as bits, and the media engines."""
+
+    slices: int = 0
+    media: bool = False
+
+    def with_instance(self, profile: MigProfile, start: int) -> "Cutting | None":
+        """Add an instance. None if it overlaps with another."""
+        bits, media = (1 << profile.memory_slices) - 1 << start, profile.name.endswith(MEDIA)
+        if self.slices & bits or (self.media and media):
+            return None
+        return Cutting(self.slices | bits, self.media or media)
+
+
+def pack_slices(demands: Sequence[MigProfile], card: MigCard) -> Packing:
+    """Divide whole cards as it would be best if cards could be split, and place the rest one after the other."""
+    wanted = counted(demands, card)
+    bound, ways = _by_divisions(wanted, card)
+    waiting = {
+        profile.name: [number for number, demand in enumerate(demands) if demand.name == profile.name]
+        for profile in card.profiles
+    }
+    work = _Slices(card)
+    for way, cards in ways.items():
+        for _ in range(cards):
+            work.divide(way, waiting)
+    for number in sorted(
+        (number for own in waiting.values() for number in own), key=lambda at: (-_bulk(demands[at]), at)
+    ):
+        work.place(number, demands[number])
+    return Packing(
+        places=tuple(work.places[number] for number in range(len(demands))),
+        cards=len(work.cuttings),
+        least_cards=ceil(bound),
+    )
+
+
+class _Slices:
+    """Cards in the course of being divided."""
+
+    def __init__(self, card: MigCard) -> None:
+        self._card = card
+        self.cuttings: list[Cutting] = []  # what is taken of each card
+        self.places: dict[int, Place] = {}  # of each demand
+        self._cards: dict[Cutting, list[int]] = defaultdict(list)  # by what is taken of them
+
+    def divide(self, way: Counts, waiting: Mapping[str, list[int]]) -> None:
+        """Divide a new card in a given way, for demands that wait, as far as there are any."""
+        at, taken = len(self.cuttings), Cutting()
+        for profile, start in _layouts(self._card)[way]:
+            if waiting[profile.name]:
+                self.places[waiting[profile.name].pop()] = Place(at, start)
+                taken = taken.with_instance(profile, start) or taken
+        self.cuttings.append(taken)
+        self._cards[taken].append(at)
+
+    def place(self, number: int, profile: MigProfile) -> None:
+        """Place a demand where those that are still to come lose least room, on a new card only if it must."""
+        known = [taken for taken, cards in self._cards.items() if cards]
+        options = list(self._options(profile, known)) or list(self._options(profile, [Cutting()]))
+        _, _, _, start, taken, after = min(options, key=lambda option: option[:3])
+        if self._cards[taken]:
+            at = self._cards[taken].pop()
+        else:
+            at = len(self.cuttings)
+            self.cuttings.append(taken)
+        self.cuttings[at] = after
+        self._cards[after].append(at)
+        self.places[number] = Place(at, start)
+
+    def _options(
+        self, profile: MigProfile, cuttings: Iterable[Cutting]
+    ) -> Iterator[tuple[float, int, int, int, Cutting, Cutting]]:
+        for taken in cuttings:
+            for start, after in _options(profile, taken):
+                yield _lost(self._card, taken, after), -start, taken.slices, start, taken, after
+
+
+def _bulk(profile: MigProfile) -> int:
+    return 16 * profile.memory_slices + profile.compute_slices
+
+
+def _options(profile: MigProfile, taken: Cutting) -> Iterator[tuple[int, Cutting]]:
+    for start in profile.starts:
+        after = taken.with_instance(profile, start)
+        if after:
+            yield start, after
+
+
+@cache
+def room_left(card: MigCard, taken: Cutting) -> Counts:
+    """Return how many instances of each profile still fit, were there no others."""
+    return tuple(_most(profile, taken) for profile in card.profiles)
+
+
+def _most(profile: MigProfile, taken: Cutting) -> int:
+    number = 0
+    for start in profile.starts:
+        after = taken.with_instance(profile, start)
+        if after:
+            number, taken = number + 1, after
+    return number
+
+
+@cache
+def _lost(card: MigCard, before: Cutting, after: Cutting) -> float:
+    """Return how much room a placement costs all profiles, each in parts of a card."""
+    return sum(
+        (had - has) / profile.instances
+        for profile, had, has in zip(
+            card.profiles, room_left(card, before), room_left(card, after), strict=True
+        )
+    )
+
+
+@cache
+def _layouts(card: MigCard) -> Mapping[Counts, tuple[tuple[MigProfile, int], ...]]:
+    """List what instances a card can have side by side, as many as fit, and where each of them begins."""
+    found: dict[Counts, tuple[tuple[MigProfile, int], ...]] = {}
+    seen: set[tuple[Cutting, Counts]] = set()
+    to_do: list[tuple[Cutting, Counts, tuple[tuple[MigProfile, int], ...]]]
+    to_do = [(Cutting(), (0,) * len(card.profiles), ())]
+    while to_do:
+        taken, counts, layout = to_do.pop()
+        options = [
+            (number, profile, start, after)
+            for number, profile in enumerate(card.profiles)
+            for start, after in _options(profile, taken)
+        ]
+        if not options:
+            found.setdefault(counts, layout)
+        for number, profile, start, after in options:
+            more = (*counts[:number], counts[number] + 1, *counts[number + 1 :])
+            if (after, more) not in seen:
+                seen.add((after, more))
+                to_do.append((after, more, (*layout, (profile, start))))
+    return found
+
+
+def fit_together(profiles: Iterable[MigProfile], card: MigCard) -> bool:
+    """Say whether one card can have all these instances at once."""
+    wanted = counted(profiles, card)
+    return any(_covers(counts, wanted) for counts in _layouts(card))
+
+
+def counted(profiles: Iterable[MigProfile], card: MigCard) -> Counts:
+    """Count the demands for each profile of a card."""
+    numbers = Counter(profile.name for profile in profiles)
+    return tuple(numbers[profile.name] for profile in card.profiles)
+
+
+def _by_divisions(wanted: Counts, card: MigCard) -> tuple[Fraction, dict[Counts, int]]:
+    """Return how many cards are needed if cards could be split, and how many whole ones of each division that takes."""
+    asked = [number for number, count in enumerate(wanted) if count]
+    ways: dict[Counts, Counts] = {}  # by what they have of the profiles that are asked for
+    for way in sorted(_layouts(card)):
+        ways.setdefault(tuple(way[number] for number in asked), way)
+    best = [way for way in ways if not any(other != way and _covers(other, way) for other in ways)]
+    bound, uses = largest([wanted[number] for number in asked], best)
+    return bound, {ways[way]: int(use) for way, use in zip(best, uses, strict=True) if use >= 1}
+
+
+def _covers(counts: Counts, wanted: Counts) -> bool:
+    return all(has >= want for has, want in zip(counts, wanted, strict=True))
+
+
+def pack_shares(demands: Sequence[Counts], capacity: Counts) -> Packing:
+    """Place demands of several measures, such as bytes and parts of the busy time, none above a card's capacity."""
+    numbers = range(len(demands))
+    parts = [_parts(demand, capacity) for demand in demands]
+    orders = (
+        sorted(numbers, key=lambda number: (-max(parts[number]), number)),
+        sorted(numbers, key=lambda number: (-sum(parts[number]), number)),
+    )
+    cards_of = min(
+        (_first_fit(order, demands, capacity) for order in orders), key=lambda cards: max(cards, default=0)
+    )
+    return Packing(
+        places=tuple(Place(card) for card in cards_of),
+        cards=max(cards_of, default=-1) + 1,
+        least_cards=least_cards_of_shares(demands, capacity),
+    )
+
+
+def _parts(demand: Counts, capacity: Counts) -> tuple[float, ...]:
+    return tuple(size / most for size, most in zip(demand, capacity, strict=True))
+
+
+def _first_fit(order: Sequence[int], demands: Sequence[Counts], capacity: Counts) -> list[int]:
+    """Return the card of each demand. A card that has no room for the smallest is not looked at again."""
+    cards_of, free = [0] * len(demands), list[list[int]]()
+    smallest = [min((demand[measure] for demand in demands), default=0) for measure in range(len(capacity))]
+    open_cards: list[int] = []
+    last_card: dict[
+        Counts, int
+    ] = {}  # of an equal demand: the cards before it had no room, and have none now
+    for number in order:
+        demand = demands[number]
+        first = bisect_left(open_cards, last_card.get(demand, 0))
+        at = next((card for card in islice(open_cards, first, None) if _has_room(free[card], demand)), None)
+        if at is None:
+            at = len(free)
+            free.append(list(capacity))
+            open_cards.append(at)
+        cards_of[number] = last_card[demand] = at
+        free[at] = [left - size for left, size in zip(free[at], demand, strict=True)]
+        if not _has_room(free[at], smallest):
+            open_cards.remove(at)
+    return cards_of
+
+
+def _has_room(free: Sequence[int], demand: Sequence[int]) -> bool:
+    return all(left >= size for left, size in zip(free, demand, strict=True))
+
+
+def least_cards_of_shares(demands: Sequence[Counts], capacity: Counts) -> int:
+    """Bound each measure by its sum, and by how many sizes above a half, a third and so on fit on a card."""
+    return max(
+        (
+            _least_cards([demand[measure] for demand in demands], most)
+            for measure, most in enumerate(capacity)
+        ),
+        default=0,
+    )
+
+
+def _least_cards(sizes: Sequence[int], most: int) -> int:
+    """Of k + 1 parts of a card, a size takes as many k-ths as it fills parts (Fekete and Schepers, 2001)."""
+    bound = -(-sum(sizes) // most)
+    for parts in _PARTS:
+        filled = whole = 0
+        for size in sizes:
+            number, rest = divmod((parts + 1) * size, most)
+            if rest:
+                filled += number
+            else:
+                whole += size
+        # filled / parts + whole / most, rounded up
+        bound = max(bound, -(-(filled * most + whole * parts) // (parts * most)))
+    return bound
