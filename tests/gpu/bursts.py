@@ -65,4 +65,5 @@ def main() -> None:
                 time.sleep(pause * chance.uniform(1 - jitter, 1 + jitter))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -59,7 +59,7 @@ class SimulatedProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class MigProfile:
+class SimulatedProfile:
     name: str
     multiprocessors: int
     memory_bytes: int
@@ -71,7 +71,7 @@ class SimulatedInstance:
     """A MIG device: one GPU instance with one compute instance over all of it."""
 
     gpu_instance_id: int
-    profile: MigProfile
+    profile: SimulatedProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +134,8 @@ BURSTS = LoadPattern(0.7, every=4, duty=0.3, spread=0.9)
 NOTHING = LoadPattern(0.0, spread=0.0)
 
 # As `nvidia-smi mig -lgip` names them on this card.
-ONE = MigProfile("1g.18gb", 16, 16 * GIB, decoders=1)
-THREE = MigProfile("3g.71gb", 60, 69 * GIB + 256 * MIB, decoders=3)
+ONE = SimulatedProfile("1g.18gb", 16, 16 * GIB, decoders=1)
+THREE = SimulatedProfile("3g.71gb", 60, 69 * GIB + 256 * MIB, decoders=3)
 
 CHAT_SERVER = "assist/chat-6f9c8d7b5-x2klm/server"
 SCORER = "search/score-nightly-28841-kd5vt/scorer"

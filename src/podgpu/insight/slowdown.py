@@ -1,0 +1,64 @@
+"""How much slower workloads become that share a card by time-slicing: at least, and at most.
+
+Known is which part of the time each was busy while it was alone. Not known is when in the minute, and in how large
+pieces, so the range is wide. What holds whatever they do:
+
+* The card does no more than a card's work in a time. What others certainly get done is not left for a workload.
+* A workload waits only while others run or contexts are switched. Others do not run for longer than they did alone.
+* The driver lets each run in turn. A turn of a neighbour is longer than an own one by a limited factor.
+
+A slowdown is of work done over time: 2 means that the same work takes twice as long. It says nothing about the latency
+of a single request.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+
+class Need(Struct, frozen=True):
+    """Which part of the time a workload is busy when it is alone, from 0 to 1."""
+
+    least: float
+    most: float
+
+
+class Slowdown(Struct, frozen=True):
+    """How many times as long the same work takes. 1 is no loss."""
+
+    least: float = 1.0
+    most: float = 1.0
+
+
+class TurnTaking(Struct, frozen=True):
+    """How contexts take turns on a card. The defaults are the worst that was measured on an H200: see docs/fit.md."""
+
+    switching: float = 0.35  # the part of a contended card's time that goes to switching
+    turn: float = 3.0  # how many times as long as an own turn a neighbour's is
+
+
+WORST_TURNS = TurnTaking()
+
+
+def slowdowns(needs: Sequence[Need], turns: TurnTaking = WORST_TURNS) -> tuple[Slowdown, ...]:
+    """Return the slowdown of each of those that share a card."""
+    most = [_most(number, needs, turns) for number in range(len(needs))]
+    done = [need.least / slowest for need, slowest in zip(needs, most, strict=True)]
+    return tuple(
+        Slowdown(_least(need, sum(done) - own, slowest), slowest)
+        for need, own, slowest in zip(needs, done, most, strict=True)
+    )
+
+
+def _most(number: int, needs: Sequence[Need], turns: TurnTaking) -> float:
+    need, others = needs[number], [*needs[:number], *needs[number + 1 :]]
+    per_run = turns.switching / (1 - turns.switching)  # switching, for each second in which one of them runs
+    waits = sum(other.most for other in others) * (1 + per_run * (1 + turns.turn))
+    in_turns = (1 + len(others) * turns.turn) * (1 + per_run)
+    by_turns = 1 - need.most + need.most * in_turns
+    return min(1 / (1 - waits), by_turns) if waits < 1 else by_turns
+
+
+def _least(need: Need, done_by_others: float, most: float) -> float:
+    left = 1 - done_by_others
+    return min(max(1.0, need.least / left), most) if left > 0 else most
