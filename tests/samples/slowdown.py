@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podgpu.insight.slowdown import Need, Slowdown, slowdowns
+from podgpu.insight.slowdown import BusyNeed, Slowdown, slowdowns
 
 CLOCKS = (
     0.03  # a card's clocks differ by so much from one run to the next, and so does what is done in a time
@@ -31,7 +31,7 @@ def losses(recorded: dict[str, Any]) -> Iterator[Loss]:
     alone = recorded["alone"]
     for together in recorded["together"]:
         names = together["tenants"]
-        predicted = slowdowns([Need(alone[name]["busy"], alone[name]["busy"]) for name in names])
+        predicted = slowdowns([BusyNeed(alone[name]["busy"], alone[name]["busy"]) for name in names])
         for number, name in enumerate(names):
             beside = " and ".join([*names[:number], *names[number + 1 :]])
             yield Loss(name, beside, alone[name]["rate"] / together["rates"][number], predicted[number])
@@ -53,7 +53,7 @@ def losses_in_bursts(recorded: dict[str, Any], solo: dict[str, Any]) -> Iterator
         seconds - sum(end - begin for begin, end, _ in log["bursts"]) + own
         for log, own in zip(logs, work, strict=True)
     ]
-    needs = [Need(own / time, own / time) for own, time in zip(work, alone, strict=True)]
+    needs = [BusyNeed(own / time, own / time) for own, time in zip(work, alone, strict=True)]
     for number, predicted in enumerate(slowdowns(needs)):
         beside = " and ".join([*kinds[:number], *kinds[number + 1 :]])
         yield Loss(kinds[number], beside, seconds / alone[number], predicted)

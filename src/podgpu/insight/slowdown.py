@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 
-class Need(Struct, frozen=True):
+class BusyNeed(Struct, frozen=True):
     """Which part of the time a workload is busy when it is alone, from 0 to 1."""
 
     least: float
@@ -40,7 +40,7 @@ class TurnTaking(Struct, frozen=True):
 WORST_TURNS = TurnTaking()
 
 
-def slowdowns(needs: Sequence[Need], turns: TurnTaking = WORST_TURNS) -> tuple[Slowdown, ...]:
+def slowdowns(needs: Sequence[BusyNeed], turns: TurnTaking = WORST_TURNS) -> tuple[Slowdown, ...]:
     """Return the slowdown of each of those that share a card."""
     most = [_most(number, needs, turns) for number in range(len(needs))]
     done = [need.least / slowest for need, slowest in zip(needs, most, strict=True)]
@@ -50,7 +50,7 @@ def slowdowns(needs: Sequence[Need], turns: TurnTaking = WORST_TURNS) -> tuple[S
     )
 
 
-def _most(number: int, needs: Sequence[Need], turns: TurnTaking) -> float:
+def _most(number: int, needs: Sequence[BusyNeed], turns: TurnTaking) -> float:
     need, others = needs[number], [*needs[:number], *needs[number + 1 :]]
     per_run = turns.switching / (1 - turns.switching)  # switching, for each second in which one of them runs
     waits = sum(other.most for other in others) * (1 + per_run * (1 + turns.turn))
@@ -59,6 +59,6 @@ def _most(number: int, needs: Sequence[Need], turns: TurnTaking) -> float:
     return min(1 / (1 - waits), by_turns) if waits < 1 else by_turns
 
 
-def _least(need: Need, done_by_others: float, most: float) -> float:
+def _least(need: BusyNeed, done_by_others: float, most: float) -> float:
     left = 1 - done_by_others
     return min(max(1.0, need.least / left), most) if left > 0 else most
