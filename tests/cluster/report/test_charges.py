@@ -50,6 +50,13 @@ def test_no_more_than_the_whole_card_is_paid_for() -> None:
     assert found == {("group", ("a",)): HOUR * 2 // 3, ("group", ("b",)): HOUR // 3, ("free", ()): 0}
 
 
+def test_the_order_of_a_stores_answer_does_not_matter() -> None:
+    pods = {"a": (HOUR, 0), "b": (HOUR, 0), "c": (HOUR, 0)}
+    found = charges(counts(HOUR + 1, 0, **pods), Basis.HELD)
+    assert found == charges(counts(HOUR + 1, 0, **dict(reversed(pods.items()))), Basis.HELD)
+    assert found["group", ("a",)] == HOUR // 3 + 1
+
+
 TIMES = st.integers(0, 2 * HOUR)
 
 

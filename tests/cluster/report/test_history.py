@@ -1,7 +1,7 @@
 """How a period is divided into windows that a store is asked about."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from podgpu.cluster.report.history import CounterHistory
 from podgpu.cluster.store.response import Point, Series
 
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86_400.0
 K = TypeVar("K")
 
 
@@ -75,3 +75,64 @@ async def test_the_only_card_is_looked_at_closely_when_it_was_scraped_too_seldom
     async for _ in history.read(0.0, 24 * HOUR):
         pass
     assert store.fetched == {6 * HOUR, 18 * HOUR}  # in the first window it is new
+
+
+class SeveralDays(Questions):
+    """A card whose counters grow by 1 in an hour. A pod is there until noon of the second day."""
+
+    labels: ClassVar[dict[str, str]] = {"node": "alpha", "uuid": "GPU-1"}
+
+    async def points(self, query: str, at: float) -> list[Point]:
+        self.ends[at] = None
+        if query.startswith("count_over_time"):
+            return [Point(self.labels, 100_000)]
+        is_before = at == DAY and any(name in query for name in ("gpu_info", "gpu_booked_busy"))
+        return [Point(self.labels, at / HOUR)] if is_before else []
+
+    async def series(self, query: str, at: float) -> list[Series]:
+        self.ends[at] = None
+        days = [day * DAY for day in range(1, 5)]
+        if query.startswith("timestamp"):
+            return [Series(self.labels, [(day, day - 10) for day in days])]  # also of the start
+        if "podgpu_gpu_booked_busy" in query:
+            return [Series(self.labels, [(day, day / HOUR) for day in days])]
+        if "podgpu_container_allocated" in query:
+            labels = {**self.labels, "namespace": "ml", "pod": "train"}
+            return [Series(labels, [(2 * DAY, 12.0)] if " unless " in query else [])]
+        return []
+
+
+async def test_many_days_are_one_question_and_a_part_for_each() -> None:
+    store = SeveralDays()
+    history = CounterHistory(store)
+    await history.before(DAY)
+    store.ends.clear()
+    parts = [part async for part in history.read(DAY, 4 * DAY, DAY)]
+    assert list(store.ends) == [4 * DAY]
+    assert [part.until for part in parts] == [2 * DAY, 3 * DAY, 4 * DAY]
+    found = [{counter.measure: own for counter, own in part.samples.items()} for part in parts]
+    day = 24 * 1_000_000
+    assert found == [
+        {"busy": ((2 * DAY - 10, 2 * day),), "held": ((2 * DAY - 10, day // 2),)},
+        {"busy": ((3 * DAY - 10, 3 * day),)},
+        {"busy": ((4 * DAY - 10, 4 * day),)},
+    ]
+    assert [[counter.measure for counter in part.ended] for part in parts] == [["held"], [], []]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "edges"),
+    [
+        (0.0, 3.0, [0.0, 3.0]),
+        (0.5, 3.25, [0.5, 1.0, 3.0, 3.25]),
+        (0.5, 1.5, [0.5, 1.0, 1.5]),
+        (0.5, 0.75, [0.5, 0.75]),
+        (1.0, 1.5, [1.0, 1.5]),
+        (0.0, 62.0, [0.0, 31.0, 62.0]),
+    ],
+)
+async def test_a_part_of_a_day_is_asked_about_by_itself(start: float, end: float, edges: list[float]) -> None:
+    store = Questions()
+    async for _ in CounterHistory(store, longest=90 * DAY).read(start * DAY, end * DAY, DAY):
+        pass
+    assert list(store.ends) == [edge * DAY for edge in edges[1:]]

@@ -37,7 +37,7 @@ def made(prices: Prices, basis: Basis = Basis.HELD) -> Statement:
             {counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6)
         )
         sums.add(HistoryPart(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: growth})
-        sums.close_slot(slot)
+    sums.close()
     return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 
 

@@ -1,5 +1,6 @@
 """Plays random months in real stores and compares what `podgpu report` says of them with what was true."""
 
+import csv
 import json
 import sys
 import time
@@ -7,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,6 +104,7 @@ class MonthCheck:
         self._findings.months += 1
         self._check_rows(bill)
         self._check_coverage(status, bill)
+        self._check_days(bill)
         for basis in BASES:
             for share in SHARES:
                 self._check_sums(self._bill(whole, basis, share)[1], bill, f"{basis}/{share}")
@@ -112,26 +116,48 @@ class MonthCheck:
             self._check_sums(self._bill(part, "greater", share)[1], held, f"greater/{share}")
 
     def _bill(self, period: tuple[float, float], basis: str, share: str) -> tuple[int, dict[str, Any]]:
+        status, page = self._report(period, "-o", "json", f"--basis={basis}", f"--share={share}")
+        return status, json.loads(page)
+
+    def _report(self, period: tuple[float, float], *more: str) -> tuple[int, str]:
         times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in period]
-        line = [
-            "report",
-            f"--prometheus.url={self._url}",
-            f'--prometheus.selector=cluster="{self._month.name}"',
-        ]
-        line += [
-            f"--from={times[0]}",
-            f"--to={times[1]}",
-            f"--price={self._prices}",
-            "--by=pod",
-            "-o",
-            "json",
-        ]
+        store = [f"--prometheus.url={self._url}", f'--prometheus.selector=cluster="{self._month.name}"']
+        what = [f"--from={times[0]}", f"--to={times[1]}", f"--price={self._prices}", "--by=pod", *more]
         out, errors = StringIO(), StringIO()
         with redirect_stdout(out), redirect_stderr(errors):
-            status = podgpu([*line, f"--basis={basis}", f"--share={share}"])
+            status = podgpu(["report", *store, *what])
         assert out.getvalue(), errors.getvalue()
         self._findings.bills += 1
-        return status, json.loads(out.getvalue())
+        return status, out.getvalue()
+
+    def _check_days(self, bill: dict[str, Any]) -> None:
+        """Each day of each pod is what it held then, and its days cost what the bill says."""
+        month = self._month
+        _, page = self._report((month.start, month.end), "-o", "focus", "--charge-period=day")
+        rows = [row for row in csv.DictReader(StringIO(page)) if row["x_Row"] == "group"]
+        found: dict[tuple[str, float], float] = defaultdict(float)
+        costs: dict[str, Decimal] = defaultdict(Decimal)
+        for row in rows:
+            at = datetime.fromisoformat(row["ChargePeriodStart"]).timestamp()
+            found[row["ResourceId"], at] += float(row["x_HeldHours"] or 0) * HOUR
+            costs[row["ResourceId"]] += Decimal(row["BilledCost"])
+        for row in bill["rows"]:
+            if row["row"] == "group":
+                name = f"{row['namespace']}/{row['pod']}"
+                whole = Decimal(str(row["cost"]))
+                self._findings.expect(
+                    costs[name] == whole, f"{month.name} {name}: days {costs[name]}, {whole}"
+                )
+        truth: dict[tuple[str, float], list[float]] = defaultdict(lambda: [0.0, 0.002])
+        for tenant in month.tenants:
+            for day in month.days():
+                sums = truth[f"{tenant.namespace}/{tenant.pod}", day[0]]
+                sums[0] += tenant.share * sum(end - begin for begin, end in month.held(tenant, day))
+                edges = month.edges(tenant, day) * month.interval
+                sums[1] += tenant.share * (edges + month.late(day))
+        for key in truth.keys() | found.keys():
+            where = f"{month.name} {key[0]} on {time.strftime('%F', time.gmtime(key[1]))}"
+            self._findings.compare("rows", where, found[key], *truth[key])
 
     def _check_rows(self, bill: dict[str, Any]) -> None:
         month, period = self._month, (self._month.start, self._month.end)

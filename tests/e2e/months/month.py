@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -185,6 +186,21 @@ class Month:
         # What it had right before the period may be scraped within it.
         pieces = len(self.held(tenant, period)) or int(0 <= period[0] - tenant.ends <= self.interval)
         return 2 * pieces + sum(2 + length([blind]) / self.interval for blind in near)
+
+    def days(self) -> list[Stretch]:
+        """The days of the month, in UTC. The first and the last may be parts of one."""
+        midnights = range(int(self.start // DAY + 1) * DAY, int(-(-self.end // DAY)) * DAY, DAY)
+        return list(pairwise([self.start, *map(float, midnights), self.end]))
+
+    def late(self, day: Stretch) -> float:
+        """How many seconds may count as of the day before or after: what the store learnt late, or at a wrong time."""
+        found = [(*stretch, length([stretch])) for stretch in self.blind]
+        found += [(*node.jump[:2], abs(node.jump[2])) for node in self.nodes]
+        return sum(
+            seconds
+            for begins, ends, seconds in found
+            if any(begins - seconds - self.interval <= at <= ends + seconds + self.interval for at in day)
+        )
 
     def coverage(self) -> dict[tuple[str, str], Truth]:
         period = self.start, self.end

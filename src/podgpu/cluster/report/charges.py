@@ -32,12 +32,12 @@ class CardCounts(Struct):
     """
 
     seen_us: int = 0
-    containers: dict[tuple[CounterKey, Group | None], dict[Measure, int]] = field(default_factory=dict)
+    containers: dict[tuple[Group, Group | None], dict[Measure, int]] = field(default_factory=dict)
     others: dict[tuple[CounterScope, Measure], int] = field(default_factory=dict)
 
     def add(self, counter: CounterKey, group: Group | None, amount: int) -> None:
         if counter.scope is CounterScope.CONTAINER:
-            own = self.containers.setdefault((counter._replace(measure=Measure.HELD), group), {})
+            own = self.containers.setdefault((counter.container_key, group), {})
             own[counter.measure] = own.get(counter.measure, 0) + amount
         else:
             key = counter.scope, counter.measure
@@ -59,7 +59,9 @@ def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
     if basis is Basis.ENERGY:
         return _energy(use)
     unattributed = use.others.get((CounterScope.UNATTRIBUTED, Measure.BUSY), 0) if basis is Basis.USED else 0
-    wanted = {container: _wanted(own, basis) for container, own in use.containers.items()}
+    # In one order always: a microsecond that cannot be divided goes to the same container each time a bill is made.
+    in_order = sorted(use.containers, key=lambda each: (each[0], each[1] or ()))
+    wanted = {container: _wanted(use.containers[container], basis) for container in in_order}
     paid = _fitting([*wanted.values(), unattributed], use.seen_us)
     rows: dict[RowKey, int] = {}
     for (_, group), amount in zip(wanted, paid, strict=False):

@@ -93,6 +93,11 @@ class CounterKey(NamedTuple):
         return self.card.node
 
     @property
+    def container_key(self) -> tuple[str, ...]:
+        """A container on its card."""
+        return self.mig, self.namespace, self.pod, self.container
+
+    @property
     def pod_key(self) -> PodKey:
         return PodKey(self.card.cluster, self.card.node, self.namespace, self.pod)
 

@@ -1,7 +1,7 @@
 """By what a report is grouped."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -54,18 +54,24 @@ class Grouping(Struct, frozen=True):
             return None
         if self.by not in _KNOWN:
             return (_only(pods, self.label),)
-        known = {
-            "namespace": counter.namespace,
-            "pod": counter.pod or counter.container,
-            "node": counter.card.node,
-            "model": model,
-            "cluster": counter.card.cluster,
-            "workload_kind": _only(pods, "workload_kind") or ("Pod" if counter.pod else ""),
-            "workload_name": _only(pods, "workload_name") or counter.pod or counter.container,
-        }
-        return tuple(known[name] for name in self.columns)
+        return tuple(_VALUES[name](counter, model, pods) for name in self.columns)
 
 
 def _only(pods: Sequence[dict[str, str]], name: str) -> str:
     """Pods of one name may differ within a short time: then all values are shown, and nobody gets another's part."""
     return ", ".join(sorted({found for pod in pods if (found := pod.get(name, ""))}))
+
+
+_VALUES: dict[str, Callable[[CounterKey, str, Sequence[dict[str, str]]], str]] = {
+    "namespace": lambda counter, _model, _pods: counter.namespace,
+    "pod": lambda counter, _model, _pods: counter.pod or counter.container,
+    "node": lambda counter, _model, _pods: counter.card.node,
+    "model": lambda _counter, model, _pods: model,
+    "cluster": lambda counter, _model, _pods: counter.card.cluster,
+    "workload_kind": lambda counter, _model, pods: (
+        _only(pods, "workload_kind") or ("Pod" if counter.pod else "")
+    ),
+    "workload_name": lambda counter, _model, pods: (
+        _only(pods, "workload_name") or counter.pod or counter.container
+    ),
+}

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import ceil, floor
 from statistics import median
 from typing import NamedTuple
 
@@ -42,6 +43,8 @@ RECENT_SECONDS = 600.0
 DAY_SECONDS, FINE_SECONDS = 86_400.0, 1800.0
 # A window has at most so many scrapes of a card, or is a day long. It is divided into smaller ones of these lengths.
 SCRAPES_OF_A_WINDOW = 10_000
+# So many values of each counter are asked for at once.
+SLOTS_OF_A_WINDOW = 31
 SMALLER_SECONDS = (7 * DAY_SECONDS, DAY_SECONDS, 6 * 3600.0, FINE_SECONDS)
 # A question must not grow too long, nor an answer too large.
 NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
@@ -67,13 +70,20 @@ class HistoryPart(Struct, frozen=True):
     ended: Collection[CounterKey] = ()
 
 
-class _WindowSummary(NamedTuple):
-    """A window as the store sums it up: last values, who was there at its end, and who is not plain."""
+class _SlotSummary(NamedTuple):
+    """A slot of a window as the store sums it up: last values, and who was there at its end."""
 
+    end: float
     last: Mapping[CounterKey, int]
     ended: Collection[CounterKey]  # those of `last` that were not there at the end
     alive: Mapping[CardKey, float]  # when each was scraped last
-    device_counters: Mapping[CardKey, set[CounterKey]]  # those that each of them had as a card
+
+
+class _WindowSummary(NamedTuple):
+    """A window by its slots, and who is not plain in it."""
+
+    slots: Sequence[_SlotSummary]
+    device_counters: Mapping[CardKey, set[CounterKey]]  # those that each card had as a card at the end
     intervals: Mapping[CardKey, float]
     models: Mapping[CardKey, str]
     pods: PodFacts
@@ -106,21 +116,21 @@ class CounterHistory:
 
     async def before(self, start: float) -> dict[CounterKey, int]:
         """Return the counters' last values at the start of the period."""
-        within = range_of(LOOKBACK_SECONDS)
+        within, moment = range_of(LOOKBACK_SECONDS), TimeWindow(start, start)
         info = self._store.select(_INFO)
         found, recent, models = await asyncio.gather(
-            self._queries.values(lambda metric: f"last_over_time({metric}{within})", start),
-            self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", start),
+            self._queries.values(lambda metric: f"last_over_time({metric}{within})", moment),
+            self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", moment),
             self._store.points(info, start),
         )
-        self._alive = _device_counters(_models(models), recent)
+        there = recent.by_end[start]
+        self._alive = _device_counters(_models(models), there)
         await self._find_interval(start)
-        last = dict(found)
+        last = found.by_end[start]
         # Which of two series of one counter is the newer one, only their samples show.
-        for some in _batches(sorted(_divided(counter for counter, _ in found)), NODES_WITH_SAMPLES):
+        for some in _batches(sorted(found.divided), NODES_WITH_SAMPLES):
             samples = await self._queries.samples(TimeWindow(start - LOOKBACK_SECONDS, start), some)
             last |= {counter: own_samples[-1][1] for counter, own_samples in samples.items() if own_samples}
-        there = {counter for counter, _ in recent}
         return {
             counter: value
             for counter, value in last.items()
@@ -138,9 +148,10 @@ class CounterHistory:
                     self._take_interval(card, [at for at, _ in series.samples])
             self._usual_interval = min(self._intervals.values(), default=USUAL_INTERVAL)
 
-    async def read(self, start: float, end: float) -> AsyncIterator[HistoryPart]:
+    async def read(self, start: float, end: float, step: float | None = None) -> AsyncIterator[HistoryPart]:
+        """With a step, no part goes beyond a multiple of it."""
         longest = self._longest or max(DAY_SECONDS, SCRAPES_OF_A_WINDOW * self._usual_interval)
-        for window in TimeWindow(start, end).parts(longest):
+        for window in _windows(start, end, step, longest):
             async for part in self._window(window, ()):
                 yield part
 
@@ -153,14 +164,15 @@ class CounterHistory:
             async for part in self._parts(window, nodes):
                 yield part
             return
-        samples = {
-            counter: ((summary.alive[counter.card], value),)
-            for counter, value in summary.last.items()
-            if counter.card.node not in summary.unsteady
-        }
-        self._update_alive(summary, {card.node for card in summary.alive} - summary.unsteady)
-        ended = [counter for counter in summary.ended if counter in samples]
-        yield HistoryPart(window.end, samples, summary.models, summary.pods, summary.intervals, ended)
+        for slot in summary.slots:
+            samples = {
+                counter: ((slot.alive[counter.card], value),)
+                for counter, value in slot.last.items()
+                if counter.card.node not in summary.unsteady
+            }
+            ended = [counter for counter in slot.ended if counter in samples]
+            yield HistoryPart(slot.end, samples, summary.models, summary.pods, summary.intervals, ended)
+        self._update_alive(summary, {card.node for card in summary.device_counters} - summary.unsteady)
         async for part in self._unsteady(window, summary):
             yield part
 
@@ -180,10 +192,13 @@ class CounterHistory:
         at_once = min(max(int(SCRAPES_TO_FETCH / scrapes), 1), NODES_WITH_SAMPLES)
         for some in _batches(sorted(summary.unsteady - by_parts), at_once):
             try:
-                yield await self._sampled(window, some, summary)
+                samples = await self._queries.samples(window, some)
             except StoreFault as fault:
                 self._give_up(fault, window)
                 async for part in self._parts(window, some):
+                    yield part
+            else:
+                for part in self._sampled(samples, some, summary):
                     yield part
 
     def _give_up(self, fault: StoreFault, window: TimeWindow) -> None:
@@ -197,57 +212,89 @@ class CounterHistory:
             async for part in self._window(smaller, nodes):
                 yield part
 
-    async def _sampled(
-        self, window: TimeWindow, nodes: Sequence[str], summary: _WindowSummary
-    ) -> HistoryPart:
-        samples = await self._queries.samples(window, nodes)
+    def _sampled(
+        self, samples: Samples, nodes: Sequence[str], summary: _WindowSummary
+    ) -> Iterator[HistoryPart]:
         for counter, own_samples in samples.items():
             if counter.scope is CounterScope.BOOKED:
                 self._take_interval(counter.card, [at for at, _ in own_samples])
         self._update_alive(summary, nodes)
-        ended = [counter for counter in summary.ended if counter.card.node in nodes]
-        return HistoryPart(window.end, samples, summary.models, summary.pods, {}, ended)
+        begin = 0.0
+        for slot in summary.slots:
+            within = {
+                counter: [sample for sample in own_samples if begin < sample[0] <= slot.end]
+                for counter, own_samples in samples.items()
+            }
+            ended = [counter for counter in slot.ended if counter.card.node in nodes]
+            yield HistoryPart(slot.end, within, summary.models, summary.pods, {}, ended)
+            begin = slot.end
 
     async def _summary(self, window: TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
         chosen = (any_of("node", nodes),) if nodes else ()
         info = self._store.select(_INFO, *chosen)
         longer = TimeWindow(window.start - RECENT_SECONDS, window.end)
-        end, within = window.end, longer.range
+        slots = len(window.ends)
+        of_a_slot = range_of(window.seconds / slots + RECENT_SECONDS)
         recent, ended, fallen, there, seen, pods = await asyncio.gather(
-            self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", end, chosen),
+            self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", window, chosen),
             self._queries.values(
-                lambda metric: f"last_over_time({metric}{within}) unless last_over_time({metric}{_RECENT})",
-                end,
+                lambda metric: (
+                    f"last_over_time({metric}{of_a_slot}) unless last_over_time({metric}{_RECENT})"
+                ),
+                window,
                 chosen,
                 _of_containers,
             ),
             self._queries.values(
-                lambda metric: f"resets({metric}{within}) > 0", end, chosen, _restarts_by_itself
+                lambda metric: f"resets({metric}{longer.range}) > 0",
+                TimeWindow(window.start, window.end),
+                chosen,
+                _restarts_by_itself,
             ),
-            self._store.points(f"timestamp({info})", end),
-            self._store.points(f"count_over_time({info}{within})", end),
+            self._last_scrapes(info, window),
+            self._store.points(f"count_over_time({info}{longer.range})", window.end),
             self._queries.pods(window, chosen),
         )
-        alive = {card: point.value for card, point in _by_card(there)}
         counts = Counter[CardKey]()
         for card, point in _by_card(seen):
             counts[card] += int(point.value)
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
-        sparse = {card.node for card, count in counts.items() if self._is_sparse(card, count, longer.seconds)}
-        unsteady = {counter.card.node for counter, _ in fallen} | sparse | mixed
-        unsteady |= _divided(counter for counter, _ in (*recent, *ended)) | _divided(
-            card for card, _ in _by_card(seen)
-        )
-        unsteady |= {counter.card.node for counter, _ in (*recent, *ended) if counter.card not in alive}
+        unsteady = {
+            card.node for card, count in counts.items() if self._is_sparse(card, count, longer.seconds)
+        }
+        unsteady |= {counter.node for counter in fallen.by_end[window.end]} | mixed
+        unsteady |= recent.divided | ended.divided | _divided(card for card, _ in _by_card(seen))
         before = {card: own for card, own in self._alive.items() if not nodes or card.node in nodes}
-        now = _device_counters(alive, recent)
-        unsteady |= {card.node for card in before.keys() | now.keys() if before.get(card) != now.get(card)}
+        found = []
+        for end in window.ends:
+            alive, last, gone = there[end], recent.by_end[end], ended.by_end[end]
+            unsteady |= {counter.node for counter in (*last, *gone) if counter.card not in alive}
+            unsteady |= {counter.node for counter in gone if counter in last}
+            now = _device_counters(alive, last)
+            unsteady |= {
+                card.node for card in before.keys() | now.keys() if before.get(card) != now.get(card)
+            }
+            before = now
+            # Of a card that is away it is not known whether a container has ended.
+            left = [counter for counter in gone if counter not in last and counter.card in alive]
+            found.append(_SlotSummary(end, gone | last, left, alive))
         intervals = {card: longer.seconds / count for card, count in counts.items() if count}
-        values = dict(recent)
-        last = dict(ended) | values
-        # Of a card that is away it is not known whether a container has ended.
-        gone = [counter for counter, _ in ended if counter not in values and counter.card in alive]
-        return _WindowSummary(last, gone, alive, now, intervals, _models(seen), pods, unsteady, mixed)
+        return _WindowSummary(found, before, intervals, _models(seen), pods, unsteady, mixed)
+
+    async def _last_scrapes(self, info: str, window: TimeWindow) -> dict[float, dict[CardKey, float]]:
+        """Say for each slot which cards were there at its end, and when they were scraped last."""
+        question = f"timestamp({info})"
+        if len(window.ends) == 1:
+            points = await self._store.points(question, window.end)
+            return {window.end: {card: point.value for card, point in _by_card(points)}}
+        found: dict[float, dict[CardKey, float]] = {end: {} for end in window.ends}
+        for series in await self._store.series(f"{question}{window.by_step}", window.end):
+            if card := card_of(series.labels):
+                for end, at in series.samples:
+                    # Some stores look back by a whole step.
+                    if end in found and end - at <= RECENT_SECONDS:
+                        found[end][card] = at
+        return found
 
     def _take_interval(self, card: CardKey, scrapes: Sequence[float]) -> None:
         """Only the times of samples show the interval itself: a card that came late has few in its window."""
@@ -283,25 +330,36 @@ def _models(points: Iterable[Point]) -> dict[CardKey, str]:
 
 
 def _device_counters(
-    alive: Iterable[CardKey], values: Iterable[tuple[CounterKey, int]]
+    alive: Iterable[CardKey], values: Iterable[CounterKey]
 ) -> dict[CardKey, set[CounterKey]]:
     """Return the counters that each card has as a card, whatever runs on it."""
     found: dict[CardKey, set[CounterKey]] = {card: set() for card in alive}
-    for counter, _ in values:
+    for counter in values:
         if counter.scope is not CounterScope.CONTAINER and counter.card in found:
             found[counter.card].add(counter)
     return found
 
 
-def _divided(found: Iterable[CounterKey] | Iterable[CardKey]) -> set[str]:
-    """Return nodes with a counter or a card in two series: its agent moved, or two Prometheus servers scrape it."""
-    seen: set[CounterKey | CardKey] = set()
-    nodes = set()
-    for key in found:
-        if key in seen:
-            nodes.add(key.node)
-        seen.add(key)
-    return nodes
+def _divided(cards: Iterable[CardKey]) -> set[str]:
+    """Return nodes with a card in two series: its agent moved, or two Prometheus servers scrape it."""
+    return {card.node for card, count in Counter(cards).items() if count > 1}
+
+
+def _windows(start: float, end: float, step: float | None, longest: float) -> Iterator[TimeWindow]:
+    """With a step, a window that goes beyond a multiple of it begins and ends at one."""
+    if not step:
+        yield from TimeWindow(start, end).parts(longest)
+        return
+    first, last = ceil(start / step) * step, floor(end / step) * step
+    if first >= last:
+        edges = sorted({start, end, *(at for at in (first, last) if start < at < end)})
+        yield from (TimeWindow(*pair) for pair in pairwise(edges))
+        return
+    if start < first:
+        yield TimeWindow(start, first)
+    yield from TimeWindow(first, last, step).parts(min(max(longest // step, 1), SLOTS_OF_A_WINDOW) * step)
+    if last < end:
+        yield TimeWindow(last, end)
 
 
 def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:

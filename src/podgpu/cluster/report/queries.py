@@ -36,8 +36,14 @@ class CounterStore(StoreQueries, Protocol):
 
 
 class TimeWindow(NamedTuple):
+    """A time that is asked about at once. `step` is the length of the slots in it, if it may have several.
+
+    Then it begins and ends at a multiple of the step, or is within one slot.
+    """
+
     start: float
     end: float
+    step: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -47,19 +53,44 @@ class TimeWindow(NamedTuple):
     def range(self) -> str:
         return range_of(self.seconds)
 
+    @property
+    def ends(self) -> Sequence[float]:
+        """Return where each slot ends."""
+        count = round(self.seconds / self.step) if self.step else 1
+        return [self.end - self.step * left for left in reversed(range(max(count, 1)))]
+
+    @property
+    def by_step(self) -> str:
+        """Make a question about its end one about the end of each slot."""
+        return f"[{round(self.seconds)}s:{round(self.step)}s]"
+
     def is_at_most(self, seconds: float) -> bool:
         return self.seconds <= seconds * LAST_PART
 
     def parts(self, seconds: float) -> Iterator["TimeWindow"]:
         start = self.start
         while self.end - start > seconds * LAST_PART:
-            yield TimeWindow(start, start + seconds)
+            yield TimeWindow(start, start + seconds, self.step)
             start += seconds
-        yield TimeWindow(start, self.end)
+        yield TimeWindow(start, self.end, self.step)
 
 
 def range_of(seconds: float) -> str:
     return f"[{round(seconds * 1000)}ms]"
+
+
+class CounterValues(NamedTuple):
+    """Values of counters at the end of each slot, and the nodes where one of them was in two series."""
+
+    by_end: Mapping[float, dict[CounterKey, int]]
+    divided: set[str]
+
+    def add(self, end: float, counter: CounterKey, value: int) -> None:
+        values = self.by_end.get(end)
+        if values is not None:  # a store may also answer about the start
+            if counter in values:
+                self.divided.add(counter.node)
+            values[counter] = value
 
 
 class _KnownLabels:
@@ -91,23 +122,32 @@ class CounterQueries:
     async def values(
         self,
         question: Callable[[str], str],
-        at: float,
+        window: TimeWindow,
         chosen: Sequence[str] = (),
         wanted: Callable[[CounterFamily], bool] = lambda _: True,
-    ) -> list[tuple[CounterKey, int]]:
-        """Ask the same of every family that is wanted."""
+    ) -> CounterValues:
+        """Ask the same of every family that is wanted, about the end of each slot of the window."""
         families = [family for family in self._families if wanted(family)]
-        answers = await asyncio.gather(
+        found = CounterValues({end: {} for end in window.ends}, set())
+        await asyncio.gather(
             *(
-                self._store.values(question(self._select(family, *chosen)), at, self._known[family])
+                self._find(found, family, question(self._select(family, *chosen)), window)
                 for family in families
             )
         )
-        return [
-            (counter, round(value * family.unit))
-            for family, answer in zip(families, answers, strict=True)
-            for counter, value in answer
-        ]
+        return found
+
+    async def _find(
+        self, found: CounterValues, family: CounterFamily, question: str, window: TimeWindow
+    ) -> None:
+        if len(found.by_end) == 1:
+            for key, value in await self._store.values(question, window.end, self._known[family]):
+                found.add(window.end, key, round(value * family.unit))
+            return
+        for series in await self._store.series(f"({question}){window.by_step}", window.end):
+            if counter := counter_of(family, series.labels):
+                for at, value in series.samples:
+                    found.add(at, counter, round(value * family.unit))
 
     async def samples(
         self, window: TimeWindow, nodes: Sequence[str]

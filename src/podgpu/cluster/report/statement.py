@@ -43,12 +43,12 @@ async def statement(
     totals = CounterTotals(start)
     totals.begin(await history.before(start))
     sums = PeriodSums(period, grouping, terms)
-    for slot in sums.slots:
-        async for part in history.read(*slot):
+    for stretch in sums.stretches:
+        async for part in history.read(*stretch, sums.step):
             sums.add(part, totals.grow(part.samples, part.intervals))
             totals.forget(part.ended)
             progress((part.until - start) / (end - start))
-        sums.close_slot(slot)
+    sums.close()
     found = await evidence.gather(store, period, now, totals.presence)
     return statement_of(sums, totals.presence, found)
 

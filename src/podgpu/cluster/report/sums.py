@@ -1,7 +1,8 @@
 """Sums of a period by row, as they grow slot by slot: what each row had, what it pays for, and what that costs."""
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 
@@ -57,7 +58,7 @@ Rows = dict[RowKey, RowTotals]
 
 
 class PeriodSums:
-    """A slot ends where an hour or a day does, or where prices change.
+    """A slot ends where an hour or a day does, or where prices change; a stretch only where prices change.
 
     `by_period` has the rows of each charge period, and `inputs` all that was counted.
     """
@@ -66,24 +67,38 @@ class PeriodSums:
         self.period = period
         self.grouping = grouping
         self.terms = terms
-        self.slots = tuple(_slots(period, terms))
+        self.step = HOUR if terms.basis is Basis.GREATER else terms.period_seconds
+        self.stretches = tuple(pairwise(_edges(period, terms)))
+        self.slots = tuple(pairwise(_edges(period, terms, self.step)))
         self.models: dict[CardKey, str] = {}
         self.rows: Rows = defaultdict(RowTotals)
         self.by_period: dict[float, Rows] = defaultdict(lambda: defaultdict(RowTotals))
         self.inputs: dict[CounterKey, int] = defaultdict(int)
         self._pods: PodFacts = {}
-        self._open: dict[CardKey, CardCounts] = defaultdict(CardCounts)
+        self._ends = [slot[1] for slot in self.slots]
+        self._open: dict[CardKey, tuple[Stretch, CardCounts]] = {}
         self._seen_us: dict[CardKey, int] = defaultdict(int)
 
     def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
+        """The part lies within a slot. Time only goes forward, for each card by itself."""
         self.models.update(part.models)
         self._pods.update(part.pods)
+        slot = self.slots[bisect_left(self._ends, part.until)]
         for card, growth in grown.items():
-            counts = self._open[card]
+            counts = self._counts(card, slot)
             counts.seen_us += growth.seen_us
             for counter, amount in growth.counters.items():
                 self.inputs[counter] += amount
                 counts.add(counter, self._group(counter), amount)
+
+    def _counts(self, card: CardKey, slot: Stretch) -> CardCounts:
+        if card in self._open:
+            known, counts = self._open[card]
+            if known == slot:
+                return counts
+            self._close_slot(card, known, counts)
+        self._open[card] = slot, (counts := CardCounts())
+        return counts
 
     def _group(self, counter: CounterKey) -> Group | None:
         if counter.scope is not CounterScope.CONTAINER:
@@ -91,17 +106,21 @@ class PeriodSums:
         model = self.models.get(counter.card, "")
         return self.grouping.of(counter, model, self._pods.get(counter.pod_key, ()))
 
-    def close_slot(self, slot: Stretch) -> None:
-        """Divide what was counted in the slot among the rows."""
-        for card, counts in self._open.items():
-            self._seen_us[card] += counts.seen_us
-            price = self._price(self.models.get(card, ""), slot[0])
-            paid = charges(counts, self.terms.basis)
-            for rows in self._rows_of(slot[0]):
-                _count(rows, card, counts)
-                for key, amount in paid.items():
-                    rows[key].charge(amount, price)
+    def close(self) -> None:
+        """There is nothing more to add."""
+        for card, (slot, counts) in self._open.items():
+            self._close_slot(card, slot, counts)
         self._open.clear()
+
+    def _close_slot(self, card: CardKey, slot: Stretch, counts: CardCounts) -> None:
+        """Divide what was counted of a card in a slot among the rows."""
+        self._seen_us[card] += counts.seen_us
+        price = self._price(self.models.get(card, ""), slot[0])
+        paid = charges(counts, self.terms.basis)
+        for rows in self._rows_of(slot[0]):
+            _count(rows, card, counts)
+            for key, amount in paid.items():
+                rows[key].charge(amount, price)
 
     def add_unseen(self, card: CardKey, model: str, own: CardCoverage) -> None:
         """Add what was not seen, and the moments at the edges of the period that no scrape lies in."""
@@ -142,13 +161,13 @@ class PeriodSums:
         return Fraction(str(price)) * smallest / unit
 
 
-def _slots(period: Stretch, terms: StatementTerms) -> Iterator[Stretch]:
+def _edges(period: Stretch, terms: StatementTerms, step: float | None = None) -> list[float]:
+    """Return where prices change, and the multiples of the step."""
     start, end = period
-    length = HOUR if terms.basis is Basis.GREATER else terms.period_seconds
     edges = {start, end, *(terms.prices.changed_at if terms.prices else ())}
-    if length:
-        edges.update(at * length for at in range(int(start // length), int(end // length) + 1))
-    return pairwise(sorted(at for at in edges if start <= at <= end))
+    if step:
+        edges.update(at * step for at in range(int(start // step), int(end // step) + 1))
+    return sorted(at for at in edges if start <= at <= end)
 
 
 def _count(rows: Rows, card: CardKey, counts: CardCounts) -> None:
