@@ -19,10 +19,9 @@ from podgpu.feed import SnapshotFeed
 from podgpu.insight import InsightSettings, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, GuestCard, PartStatus, Report, Snapshot
 from podgpu.sources import Source
-from podgpu.supervise import Supervisor, Work, brief, is_crash
+from podgpu.supervise import Supervisor, Work, is_crash
 
 STALE_INTERVALS = 3  # nothing older is served
-AT_ONCE_SECONDS = 0.1  # the first page waits so long for the attribution
 
 
 class BackgroundPart(Protocol):
@@ -176,17 +175,13 @@ class Agent(SnapshotFeed):
         return Attributed(cards=tuple(map(unattributed, devices)), parts=parts)
 
     async def _attributed_first(self, devices: list[Device], report: Report, wall: float) -> Attributed:
-        """The first page does not wait long for the kubelet: the cards' own numbers come first."""
-        attributing = brief(self._attributed(devices, report, wall))
-        try:
-            done, _ = await asyncio.wait({attributing}, timeout=AT_ONCE_SECONDS)
-            if not done:
-                awaited = PartStatus(name=self.name, up=False, fault=Fault(reason="starting"))
-                cards = tuple(map(read, devices))
-                self.publish(self._snapshot(report, Attributed(cards=cards, parts=(awaited,)), wall))
-            return await attributing
-        finally:
-            attributing.cancel()
+        """The first page does not wait for the kubelet: the cards' own numbers come first."""
+        if self._attribution:
+            awaited = PartStatus(name=self.name, up=False, fault=Fault(reason="starting"))
+            cards = tuple(map(read, devices))
+            self.publish(self._snapshot(report, Attributed(cards=cards, parts=(awaited,)), wall))
+            await asyncio.sleep(0)  # whoever waits for the first page gets it
+        return await self._attributed(devices, report, wall)
 
     def _snapshot(self, report: Report, attributed: Attributed, wall: float | None = None) -> Snapshot:
         status = PartStatus(

@@ -1,5 +1,6 @@
 import time
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -21,8 +22,6 @@ from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
 from podgpu.insight import InsightSettings, conclude
 from podgpu.kube.api import ApiServer
-from podgpu.kube.kubelet.podresources import PodResources
-from podgpu.kube.kubelet.pods_api import PodsApi
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.resource_claims import ResourceClaims
@@ -32,7 +31,9 @@ from podgpu.model.ports import NodeSources, PodSource
 from podgpu.push.environment import destination
 from podgpu.sharing.inventory import Host
 from podgpu.sources.switches.watcher import SwitchWatcher
-from podgpu.views.cluster import json
+
+if TYPE_CHECKING:
+    from podgpu.kube.kubelet.podresources import PodResources
 
 
 def open_agent(
@@ -74,6 +75,8 @@ def open_playback(config: Config) -> Playback | None:
 
 
 def _recorded_node(document: bytes, wanted: str | None, settings: InsightSettings) -> Snapshot:
+    from podgpu.views.cluster import json
+
     found = {node.name: node.snapshot for node in json.decode(document).nodes if node.snapshot}
     if wanted is None and len(found) == 1:
         (snapshot,) = found.values()
@@ -117,7 +120,7 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
     processes, root = Procfs(machine.procfs(config)), machine.root(config)
     has_kubelet = machine.has_kubelet(config)
     api = open_api_server(config)
-    allocations = PodResources(config.path_kubelet) if has_kubelet else None
+    allocations = _pod_resources(config) if has_kubelet else None
     nearest = config.kube_workload_owner == "nearest"
     workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest, spread=spread)
     sees_processes = source_entry(config).sees_processes
@@ -147,6 +150,12 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
     )
 
 
+def _pod_resources(config: Config) -> "PodResources":
+    from podgpu.kube.kubelet.podresources import PodResources  # gRPC is loaded only where there is a kubelet
+
+    return PodResources(config.path_kubelet)
+
+
 def _switch_logs(config: Config) -> SwitchLogs | None:
     if config.switches == "off":
         return None
@@ -158,6 +167,8 @@ def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
     sources: list[PodSource] = []
     notes = sharing.annotations_of(sharing.systems())
     if machine.has_pods_api(config):
+        from podgpu.kube.kubelet.pods_api import PodsApi  # as above
+
         sources.append(PodsApi(config.path_kubelet, annotations=notes))
     if api:
         sources.append(PodWatch(api, machine.node_name(config), annotations=notes))

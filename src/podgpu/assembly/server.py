@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from podgpu import log
 from podgpu.assembly.api_server import open_api_server
@@ -11,11 +11,13 @@ from podgpu.errors import UserError
 from podgpu.kube import reviews
 from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.kube.reviews import User
-from podgpu.serve.cluster.page_registry import ClusterPageRegistry, register_cluster_pages
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.guard.tokens import ReviewUnavailable
 from podgpu.serve.page_registry import PageRegistry, register_pages
 from podgpu.views.series_filter import SeriesFilter
+
+if TYPE_CHECKING:
+    from podgpu.serve.cluster.page_registry import ClusterPageRegistry
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 5.0  # less than a scrape waits
@@ -79,7 +81,9 @@ def open_pages(config: Config) -> PageRegistry:
     return register_pages(config.of, _choice(config))
 
 
-def open_cluster_pages(config: Config) -> ClusterPageRegistry:
+def open_cluster_pages(config: Config) -> "ClusterPageRegistry":
+    from podgpu.serve.cluster.page_registry import register_cluster_pages  # an agent does not need it
+
     return register_cluster_pages(config.of, config.series_limit, _choice(config))
 
 

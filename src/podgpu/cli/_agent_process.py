@@ -1,6 +1,7 @@
 """Runs the agent as a process. It loads little itself: the sampler starts while the rest of the agent loads."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
@@ -24,6 +25,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         early = EarlySource(config)
         await early.begin()
     try:
+        gc.disable()  # until all is loaded
         from podgpu.cli._agent_parts import run_agent
 
         return await run_agent(config, early, greet, at_exit)

@@ -35,6 +35,7 @@ def collect_seldom(objects: int = GC_OBJECTS) -> None:
     """
     gc.freeze()
     gc.set_threshold(objects, 20, 50)
+    gc.enable()
 
 
 def shrink_tls_buffers() -> None:

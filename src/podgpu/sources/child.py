@@ -3,6 +3,7 @@
 A message is a length, then MessagePack. Both processes import this, so it imports little.
 """
 
+import gc
 import os
 import signal
 from typing import BinaryIO
@@ -13,6 +14,7 @@ from msgspec import Struct
 INITIAL_PID_NAMESPACE = 0xEFFFFFFC
 LENGTH_BYTES = 4
 _PR_SET_PDEATHSIG = 1
+_GC_OBJECTS = 5_000  # between two collections: hardly anything refers to itself here
 
 
 def init_child() -> tuple[BinaryIO, BinaryIO]:
@@ -29,6 +31,8 @@ def init_child() -> tuple[BinaryIO, BinaryIO]:
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     requests, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # anything that a library prints goes to stderr
+    gc.freeze()
+    gc.set_threshold(_GC_OBJECTS, 20, 50)
     return requests, answers
 
 
