@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
@@ -103,3 +104,28 @@ async def test_the_first_page_has_the_cards_before_the_kubelet_has_answered() ->
     assert [tenant.container.pod for tenant in second.cards[0].tenants] == ["train"]
     assert (was_ready, agent.ready) == (False, True)
     assert not [part for part in second.parts if part.fault]
+
+
+class BriefSource(Source):
+    """Its first report is brief."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self.reads = 0
+
+    async def read(self) -> Report:
+        self.reads += 1
+        return replace(self.report, brief=self.reads == 1)
+
+
+async def test_a_reading_follows_a_brief_one_long_before_the_interval_ends() -> None:
+    source = BriefSource(Report(devices=(card(""),)))
+    agent = Agent(source, node="n", interval=600.0, settings=SETTINGS)
+    running = asyncio.create_task(agent.run())
+    async with asyncio.timeout(60):
+        first = await agent.changed(agent.snapshot)
+        await agent.changed(first)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await agent.close()
+    assert source.reads == 2

@@ -22,6 +22,7 @@ from podgpu.sources import Source
 from podgpu.supervise import Supervisor, Work, is_crash
 
 STALE_INTERVALS = 3  # nothing older is served
+SOON_SECONDS = 0.3  # after a brief report: rates need two readings, and the driver some time between them
 
 
 class BackgroundPart(Protocol):
@@ -89,20 +90,23 @@ class Agent(SnapshotFeed):
     async def _loop(self) -> None:
         """Read once per interval; a release brings the next reading forward."""
         while True:
-            due = time.monotonic() + self._interval
+            began = time.monotonic()
             self._wake.clear()  # before the reading: a release in its midst counts too
-            await self.cycle()
+            is_brief = await self.cycle()
+            due = began + (min(SOON_SECONDS, self._interval) if is_brief else self._interval)
             # Not wait_for: in Python 3.11 it loses a cancellation that comes with the release.
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, due - time.monotonic())):
                     await self._wake.wait()
 
-    async def cycle(self) -> None:
+    async def cycle(self) -> bool:
+        """Read and publish once. Return whether the next reading should come soon, since this one was brief."""
         try:
             report = await self._source.read()
         except Exception as error:
             report = Report(fault=Fault(reason="source_error", detail=repr(error)))
         await self._publish(report)
+        return report.brief
 
     async def release(self, seconds: float) -> bool:
         released = await self._source.release(seconds)

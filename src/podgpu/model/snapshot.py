@@ -82,6 +82,7 @@ class Report(Struct, frozen=True, kw_only=True):
     `allocations` are what the source itself knows about who holds what, for nodes where the kubelet does not say.
     `node` is the name of the node as the source has it; empty if the source does not name it.
     `parts` are states of what the source is made of, and `part_errors` what is counted under their names.
+    A `brief` report lacks what takes long to read. It is made only once, so that the first page is there soon.
     """
 
     devices: tuple[Device, ...] = ()
@@ -95,3 +96,4 @@ class Report(Struct, frozen=True, kw_only=True):
     driver_version: str = ""
     nvml_version: str = ""
     seconds: float = 0.0
+    brief: bool = False

@@ -7,7 +7,7 @@ import pynvml
 import pytest
 
 from podgpu.model import Device
-from podgpu.sources.nvml import process, reader
+from podgpu.sources.nvml import plan, process, reader
 from podgpu.sources.nvml.handle import CallTracker, Handle
 from podgpu.sources.nvml.process import Utilization
 from podgpu.sources.nvml.reader import GpuReader
@@ -183,3 +183,14 @@ def test_the_energy_counter_is_read_every_few_seconds_and_when_the_processes_cha
     monkeypatch.setattr(time, "monotonic", lambda: now)
     card.read()
     assert stage.calls(ENERGY_CALL) == read + 2
+
+
+def test_a_brief_reading_leaves_out_what_takes_long_and_the_next_one_has_it(stage: Stage) -> None:
+    card = card_of(stage, h200(0))
+    first, second = (
+        {reading.metric for reading in card.read(brief=is_brief).readings} for is_brief in (True, False)
+    )
+    slow = {row.name for rows in (plan.SLOW.fields.values(), *plan.SLOW.calls.values()) for row in rows}
+    assert {"power_watts", "energy_joules_total", "memory_used_bytes"} <= first
+    assert second - first == (slow | {row.name for row in plan.GPM_ROWS}) & second
+    assert {"sm_active_ratio", "remapped_rows"} <= second - first

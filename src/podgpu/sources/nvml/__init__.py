@@ -35,12 +35,14 @@ class ReadRequest(Struct, frozen=True):
     """Read all GPUs and answer with a Report within `seconds`, even if some have not answered.
 
     Of the cards in `windows`, read the busy time of each of the driver's windows too. Until the next request, take ten
-    busy samples a second of those in `sampled`, to split their windows in halves.
+    busy samples a second of those in `sampled`, to split their windows in halves. A `brief` reading leaves out what
+    takes long: slow values, and profiling counters, of which it only takes the first of two samples.
     """
 
     seconds: float
     windows: tuple[str, ...] = ()
     sampled: tuple[str, ...] = ()
+    brief: bool = False
 
 
 def open(options: "NvmlOptions", site: Site) -> Source:  # noqa: A001 - read as nvml.open

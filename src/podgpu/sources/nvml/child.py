@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -118,9 +118,7 @@ class Sampler:
         while not self._results.empty():
             self._take(*self._results.get())
         self._refresh(deadline)
-        devices = (
-            (*self._read_cards(deadline, request.windows), *self._unnamed) if self._session.is_open else ()
-        )
+        devices = (*self._read_cards(deadline, request), *self._unnamed) if self._session.is_open else ()
         if self.is_finished:  # the session failed, not the cards
             devices = ()
         return Report(
@@ -131,6 +129,7 @@ class Sampler:
             driver_version=self._session.driver_version,
             nvml_version=self._session.nvml_version,
             seconds=time.monotonic() - began,
+            brief=request.brief,
         )
 
     @property
@@ -177,13 +176,18 @@ class Sampler:
         if self._control.busy and not self._slots:
             self._fault = self._control.hung()
 
-    def _read_cards(self, deadline: float, windows: Collection[str]) -> Iterator[Device]:
+    def _read_cards(self, deadline: float, request: ReadRequest) -> Iterator[Device]:
         ready = {slot.worker for slot in self._slots.values() if slot.is_readable}
         for uuid, slot in self._slots.items():
             if slot.worker in ready:
                 slot.is_sampling = False
                 slot.worker.submit(
-                    partial(slot.reader.read, windows=uuid in windows, busy_samples=uuid in self._sampled)
+                    partial(
+                        slot.reader.read,
+                        windows=uuid in request.windows,
+                        busy_samples=uuid in self._sampled,
+                        brief=request.brief,
+                    )
                 )
         self._wait(ready, deadline)
         for slot in self._slots.values():

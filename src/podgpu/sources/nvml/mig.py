@@ -26,8 +26,8 @@ class InstanceReader:
         if reports_gpu_instance and Profiler.supported(parent):
             self._profiler = Profiler.opened(parent, mig.gpu_instance_id)
 
-    def read(self) -> tuple[Instance, Listing]:
-        readings = tuple(self._readings()) if self._reports_gpu_instance else ()
+    def read(self, *, brief: bool) -> tuple[Instance, Listing]:
+        readings = tuple(self._readings(brief=brief)) if self._reports_gpu_instance else ()
         gpu_instance, compute_instance = self.mig.gpu_instance_id, self.mig.compute_instance_id
         listing = running(self._handle, None)
         processes = (
@@ -36,9 +36,9 @@ class InstanceReader:
         )
         return Instance(mig=self.mig, readings=readings), listing._replace(processes=tuple(processes))
 
-    def _readings(self) -> Iterator[Reading]:
+    def _readings(self, *, brief: bool) -> Iterator[Reading]:
         yield from plan.read(plan.INSTANCE, self._handle)
-        if self._profiler:
+        if self._profiler and not brief:
             yield from self._profiler.read()
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class InstanceReaders:
         self._handles: dict[str, Handle] = {}
         self._readers: dict[str, InstanceReader] = {}
 
-    def read(self) -> tuple[tuple[Instance, ...], Listing]:
+    def read(self, *, brief: bool = False) -> tuple[tuple[Instance, ...], Listing]:
         """Read all. The list of processes is not complete if an instance does not report its ids."""
         handles = {handle.get("UUID") or "": handle for handle in self._listed()}
         is_complete = handles.pop("", None) is None
@@ -63,7 +63,7 @@ class InstanceReaders:
             self._handles = handles
         self._identify()
         readers = [self._readers[uuid] for uuid in self._handles if uuid in self._readers]
-        results = [reader.read() for reader in readers]
+        results = [reader.read(brief=brief) for reader in readers]
         return (
             tuple(instance for instance, _ in results),
             Listing(

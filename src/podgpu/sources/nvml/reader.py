@@ -93,9 +93,10 @@ class GpuReader:
         except failure.NvmlFailure:  # the next reading reports it
             self._busy_sampler.close()
 
-    def read(self, *, windows: bool = False, busy_samples: bool = False) -> Device:
+    def read(self, *, windows: bool = False, busy_samples: bool = False, brief: bool = False) -> Device:
         """Read everything, the driver's windows only with `windows`. Without `busy_samples`, sampling has ended.
 
+        A `brief` reading leaves out what takes long.
         A card that cannot be read gives a device with a fault; a lost session raises.
         """
         began = time.monotonic()
@@ -109,7 +110,7 @@ class GpuReader:
             self._windows.skip()
             self._splitter = WindowSplitter()
         try:
-            device = self._read(windows=windows)
+            device = self._read(windows=windows, brief=brief)
         except failure.CardLost as lost:
             self.fault = lost.fault
         except failure.SessionFailed:
@@ -120,19 +121,20 @@ class GpuReader:
             device = Device(gpu=self.gpu, fault=self.fault)
         return replace(device, at=began, seconds=time.monotonic() - began)
 
-    def _read(self, *, windows: bool) -> Device:
+    def _read(self, *, windows: bool, brief: bool) -> Device:
         self._refresh_facts()
         before = Counter(self._tracker.errors)
-        quick = tuple(self._quick_readings())
+        quick = tuple(self._quick_readings(brief=brief))
         failed = self._tracker.errors - before
         # Values of half a minute ago say nothing about a card whose every call fails now.
-        readings = () if failed and not quick else (*quick, *self._slow.get(self._handle))
+        leaves_out_slow = bool(quick and brief) or bool(failed and not quick)
+        readings = quick if leaves_out_slow else (*quick, *self._slow.get(self._handle))
         if not readings:
             errors = (failed or self._tracker.errors).most_common(1)
             self.fault = Fault(reason=errors[0][0] if errors else "no_data", detail="no call answered")
             return Device(gpu=self.gpu, fault=self.fault)
         if self.gpu.mig_enabled:
-            instances, listing = self._instances.read()
+            instances, listing = self._instances.read(brief=brief)
             processes = listing.processes
         else:
             total = next(
@@ -179,9 +181,9 @@ class GpuReader:
                 call=call.removeprefix("nvmlDeviceGet").removeprefix("nvml"), reason=failure.reason(code)
             )
 
-    def _quick_readings(self) -> Iterator[Reading]:
+    def _quick_readings(self, *, brief: bool) -> Iterator[Reading]:
         yield from plan.read(plan.EVERY_CYCLE, self._handle)
-        if self._profiler:
+        if self._profiler and not brief:
             yield from self._profiler.read()
 
     def _close(self) -> None:

@@ -36,9 +36,9 @@ class NvmlSource(ChildProcess[Report]):
         self._fault = Fault(reason="starting")
 
     async def begin(self) -> None:
-        """Start the sampler and ask for the first report."""
+        """Start the sampler and ask for the first report, a brief one: it must be there soon."""
         async with self._turn:
-            await self._begin(self._request)
+            await self._begin(lambda: ReadRequest(self._budget, brief=True))
 
     async def read(self) -> Report:
         if self._released_seconds:  # answer at once, even while the sampler is still stopping
