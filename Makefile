@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost
+.PHONY: help demo test steady fuzz deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -37,6 +37,11 @@ demo: $(RUNS) ## serve a simulated node on http://127.0.0.1:19400
 
 test: $(READY) ## run all tests, or those that PYTEST="tests/views -q" names
 	$(BIN)/python -m pytest $(PYTEST)
+
+RUNS ?= 3
+steady: $(READY) ## run the tests that TESTS names while their processes are stopped now and then: TESTS=tests/push RUNS=3
+	@test -n "$(TESTS)" || { echo "make steady TESTS=tests/push" >&2; exit 2; }
+	$(BIN)/python -m tests.steady --runs $(RUNS) $(TESTS) $(PYTEST)
 
 SECONDS_OF_FUZZ ?= 600
 fuzz: $(READY) ## damage documents, store answers, recordings and files for ten minutes of processor time, and see what escapes

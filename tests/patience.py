@@ -10,6 +10,22 @@ from pathlib import Path
 
 PATIENCE = 120.0  # seconds
 _LOOK_SECONDS = 0.005
+_TURNS = 200
+
+
+class LoopClock:
+    """The clock of the running event loop, which a test may set ahead: what is due by then happens at once.
+
+    So a deadline can be long enough for any machine, and still be seen to pass or not.
+    """
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        real, self._ahead = loop.time, 0.0
+        loop.time = lambda: real() + self._ahead  # type: ignore[method-assign]
+
+    def set_ahead(self, seconds: float) -> None:
+        self._ahead += seconds
 
 
 async def until(true: Callable[[], object]) -> None:
@@ -17,6 +33,12 @@ async def until(true: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not true():  # noqa: ASYNC110 - what is waited for is not ours to signal
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def settle() -> None:
+    """Let everything happen that needs no time: what is sent on this machine is there in the loop's next turn."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
 
 
 def wait_until(true: Callable[[], object], look_seconds: float = _LOOK_SECONDS) -> None:

@@ -27,7 +27,7 @@ from podgpu.model import (
 from podgpu.sources.simulator.kubernetes import DemoAllocations
 from podgpu.supervise import Supervisor
 from tests.agent.stage import check_card, write_proc
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 INTERVAL = 5.0
@@ -309,7 +309,7 @@ async def test_a_source_that_breaks_takes_nothing_down(tmp_path: Path) -> None:
     stage = Stage(tmp_path, Kubelet(), broken, sound)
     supervisor = Supervisor()
     running = asyncio.create_task(stage.attribution.run(supervisor))
-    await asyncio.sleep(0.05)
+    await until(lambda: sound.runs and supervisor.errors["pods-api", "crashed"])
     shown = supervisor.shown((broken.status(), sound.status()))
     running.cancel()
     (ended,) = await asyncio.gather(running, return_exceptions=True)

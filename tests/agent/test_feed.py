@@ -90,18 +90,16 @@ async def test_asking_computes_nothing() -> None:
 
 async def test_what_grew_too_old_goes_without_anybody_asking() -> None:
     """Seen by one who only waits. Its parts and its counts stay."""
-    agent = agent_over(Hangs())
-    running = asyncio.create_task(agent.run())
-    seen, began, last_good = agent.snapshot, asyncio.get_running_loop().time(), 0.0
-    while True:
-        seen = await asyncio.wait_for(agent.changed(seen), PATIENCE)
-        if not seen.cards:
-            break
-        last_good = asyncio.get_running_loop().time()
-    age = asyncio.get_running_loop().time() - last_good
-    running.cancel()
+    agent, loop = agent_over(Hangs()), asyncio.get_running_loop()
+    await agent.cycle()
+    began = loop.time()
+    await agent.cycle()
+    good, hanging = agent.snapshot, asyncio.create_task(agent.cycle())
+    seen = await asyncio.wait_for(agent.changed(good), PATIENCE)
+    age = loop.time() - began
+    hanging.cancel()
     await agent.close()
-    assert last_good > began
+    assert good.cards and not seen.cards
     assert age > (STALE_INTERVALS - 0.5) * INTERVAL
     source, pods = seen.parts
     assert source.fault and (source.name, source.up, source.fault.reason) == ("nvml", False, "stale")
@@ -115,12 +113,9 @@ async def test_a_part_that_is_down_stays_a_problem_when_readings_grow_old() -> N
     down.status = lambda: PartStatus(name="pods", up=False, fault=Fault(reason="forbidden"))  # type: ignore[method-assign]
     attribution = Attribution(interval=INTERVAL, pod_sources=[down])
     agent = Agent(Hangs(), node="n", interval=INTERVAL, settings=SETTINGS, attribution=attribution)
-    running, seen = asyncio.create_task(agent.run()), agent.snapshot
-    while not seen.cards:
-        seen = await asyncio.wait_for(agent.changed(seen), PATIENCE)
-    while seen.cards:
-        seen = await asyncio.wait_for(agent.changed(seen), PATIENCE)
-    running.cancel()
+    await agent.cycle()
+    assert agent.snapshot.cards
+    seen = await asyncio.wait_for(agent.changed(agent.snapshot), PATIENCE)
     await agent.close()
     assert seen.insight
     told = " ".join(problem.text for problem in seen.insight.problems)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_each_script_is_one_that_its_shell_takes(shell: str, capsys: pytest.Capt
 
 def test_bash_completes_a_word_with_an_equals_sign(tmp_path: Path) -> None:
     program = tmp_path / "podgpu"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m podgpu "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m podgpu "$@"\n')
     program.chmod(0o755)
     script = """
         source <(podgpu completion bash)

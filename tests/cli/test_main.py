@@ -1,6 +1,7 @@
 import errno
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -180,7 +181,11 @@ def ends_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_a_reader_that_leaves_is_no_error() -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m podgpu agent --help | true; exit ${{PIPESTATUS[0]}}"],
+        [
+            "bash",
+            "-c",
+            f"{shlex.quote(sys.executable)} -m podgpu agent --help | true; exit ${{PIPESTATUS[0]}}",
+        ],
         capture_output=True,
         check=False,
     )

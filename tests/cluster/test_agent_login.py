@@ -22,7 +22,7 @@ from podgpu.serve.guard.guard import Guard
 from tests.assembly.test_cluster import agent_pod, cluster_of
 from tests.fakeapi.recorded import NODE as RECORDED_NODE
 from tests.fakeapi.server import FakeApi
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.serve.guard.certificates import Authority, web_config
 from tests.serve.guard.login import hashed
 from tests.serve.rig import StubNode, make_snapshot, serving
@@ -58,7 +58,7 @@ async def agent(authority: Authority, folder: Path, rules: str = "", judge: Any 
 
 async def reason(url: str, **login: Any) -> str:
     """Why the agent cannot be read, and nothing if it can."""
-    client = DirectClient(timeout=5.0, login=open_login(LoginOptions(**login), [url]))
+    client = DirectClient(timeout=PATIENCE, login=open_login(LoginOptions(**login), [url]))
     try:
         assert (await AgentReader(client, url, NODE).read()).node == NODE
     except ReadFault as fault:
@@ -78,7 +78,7 @@ async def test_a_token_of_kubernetes_opens_an_agent_and_a_new_one_is_taken_from_
         agent(authority, tmp_path, judge=TokenReviewer(ApiServer(api.url))) as url,
     ):
         login = LoginOptions(ca_file=authority.cert, token_file=token)
-        client = DirectClient(timeout=5.0, login=open_login(login, [url]))
+        client = DirectClient(timeout=PATIENCE, login=open_login(login, [url]))
         reader = AgentReader(client, url, NODE)
         with pytest.raises(ReadFault) as refused:
             await reader.read()
@@ -121,7 +121,7 @@ async def test_a_certificate_counts_for_its_name_alone(authority: Authority, tmp
         assert await reason(url, ca_file=authority.cert, server_name="elsewhere") == "tls"
         assert await reason(url) == "tls"
         client = DirectClient(
-            timeout=5.0, login=open_login(LoginOptions(server_name="elsewhere", ca_file=authority.cert))
+            timeout=PATIENCE, login=open_login(LoginOptions(server_name="elsewhere", ca_file=authority.cert))
         )
         with pytest.raises(ReadFault, match="certificate is not valid for 'elsewhere'"):
             await client.get(url)

@@ -30,7 +30,7 @@ def recorded_cluster(pods: str = "kubernetes-1.36.4") -> FakeApi:
 @asynccontextmanager
 async def reading(fake: FakeApi, **options: Any) -> AsyncIterator[ClusterWatch]:
     async with fake:
-        api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
+        api = ApiServer(fake.url, connect_seconds=PATIENCE, answer_seconds=PATIENCE)
         reader = ClusterWatch(api, wanted_objects(), **options)
         running = asyncio.create_task(reader.run(Supervisor()))
         try:

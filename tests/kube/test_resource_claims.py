@@ -18,7 +18,7 @@ from podgpu.model import ClaimUse, Pod, PodContainer
 from podgpu.model.ports import ResourceClaimSource
 from tests.fakeapi.recorded import NODE, dynamic_resources, listed
 from tests.fakeapi.server import FakeApi, Seen
-from tests.patience import until
+from tests.patience import PATIENCE, until
 
 ROOT = "/apis/resource.k8s.io"
 SLICES = f"{ROOT}/v1/resourceslices"
@@ -29,7 +29,7 @@ FAST = {"relist": 0.05, "first_pause": 0.02, "longest_pause": 0.05, "forbidden_p
 
 @asynccontextmanager
 async def following(fake: FakeApi, *pods: Pod, **timing: float) -> AsyncIterator[ResourceClaims]:
-    api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
+    api = ApiServer(fake.url, connect_seconds=PATIENCE, answer_seconds=PATIENCE)
     claims = ResourceClaims(api, NODE, timing=WatchTiming(**{**FAST, **timing}))
     part: ResourceClaimSource = claims
     part.follow(pods, ())

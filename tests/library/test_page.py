@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from podgpu import library
 from podgpu.model import Booking
+from tests.patience import PATIENCE
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 T4 = recorded("k8s_484_lowercase_hostname_t4")
@@ -77,7 +78,7 @@ async def test_a_page_is_fetched_whole() -> None:
     ("status", "delay", "max_bytes", "reason"),
     [
         (503, 0.0, 1 << 20, "page_refused"),
-        (200, 5.0, 1 << 20, "page_late"),
+        (200, 20 * PATIENCE, 1 << 20, "page_late"),
         (200, 0.0, 100, "page_too_large"),
     ],
 )
@@ -85,6 +86,7 @@ async def test_a_page_that_does_not_come_has_a_reason(
     status: int, delay: float, max_bytes: int, reason: str
 ) -> None:
     async with FakeExporter(T4, status=status, delay=delay) as exporter:
+        seconds = 0.5 if delay else PATIENCE
         with pytest.raises(library.PageFault) as fault:
-            await library.fetch_page(exporter.url, timeout_seconds=0.5, max_bytes=max_bytes)
+            await library.fetch_page(exporter.url, timeout_seconds=seconds, max_bytes=max_bytes)
     assert fault.value.reason == reason

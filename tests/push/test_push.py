@@ -33,7 +33,7 @@ def watts(collector: FakeCollector) -> list[float]:
 
 
 def made(feed: SnapshotFeed | Agent, url: str, **options: Any) -> Push:
-    to = Destination(**{"url": f"{url}/v1/metrics", "interval": 0.2, "timeout": 2.0, **options})
+    to = Destination(**{"url": f"{url}/v1/metrics", "interval": 0.2, "timeout": PATIENCE, **options})
     written = partial(encode, resource=to.resource, started_at=1.0, series_limit=1000)
     return Push(feed, to, written, CollectorClient(to, rejection), first_pause=0.02)
 

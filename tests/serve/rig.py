@@ -17,9 +17,7 @@ from podgpu.views.dialects import PREFIX
 from podgpu.views.series import Family, Labels
 from tests.patience import PATIENCE
 
-# Long enough for a loaded machine, short enough to see a hang.
-# Series for a page of about 10 MB: more than the kernel buffers for a client that does not read.
-BIG = 300_000
+PATIENT = Limits(head_seconds=2 * PATIENCE, idle_seconds=20 * PATIENCE, write_seconds=2 * PATIENCE)
 
 
 def make_snapshot(node: str = "worker-1") -> Snapshot:
@@ -64,9 +62,10 @@ class StubNode:
 
 @dataclass
 class CountingDialect:
-    """One family of `series` series. Counts how often it was asked for."""
+    """One family of `series` series, with a number of so many digits. Counts how often it was asked for."""
 
     series: int = 1
+    digits: int = 1
     calls: int = 0
     dropped: list[Mapping[str, int]] = field(default_factory=list)
 
@@ -75,8 +74,13 @@ class CountingDialect:
         self.dropped.append(dropped)
         family = Family("counted", Kind.GAUGE, "Counts.", Worth.USEFUL)
         for number in range(self.series):
-            family.put(float(number), Labels(("node", "n"), (snapshot.node, str(number))))
+            family.put(float(number), Labels(("node", "n"), (snapshot.node, f"{number:0{self.digits}}")))
         return [family]
+
+
+def big_page() -> CountingDialect:
+    """About 10 MB: more than the kernel buffers for a client that does not read."""
+    return CountingDialect(45_000, digits=250)
 
 
 def broken(_snapshot: Snapshot, _dropped: Mapping[str, int]) -> list[Family]:
@@ -97,7 +101,7 @@ async def serving(
     caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, "max_streams": 50, **caps}
     pages = {PREFIX + name: view for name, view in (dialects or {}).items()}
     registry = registry or PageRegistry({**NATIVE_ALONE.pages, **pages}, documents or {})
-    server = NodeServer(node, registry=registry, limits=limits or Limits(), **caps)
+    server = NodeServer(node, registry=registry, limits=limits or PATIENT, **caps)
     await server.start(addresses or [Address("127.0.0.1", 0)], probe_address)
     try:
         yield server

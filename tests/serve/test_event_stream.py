@@ -1,6 +1,7 @@
 """A stream as a client sees it, on real sockets."""
 
 import asyncio
+import dataclasses
 import json
 import zlib
 from collections.abc import AsyncIterator
@@ -17,11 +18,10 @@ from podgpu.serve import event_stream
 from podgpu.serve.event_stream import EventBroadcaster
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.gzip_parts import BodyPart
-from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import HttpServer, NodeServer
-from tests.patience import PATIENCE, until
+from tests.patience import PATIENCE, LoopClock, until
 from tests.serve.guard.login import basic, hashed
-from tests.serve.rig import Client, StubNode, connected, fetch, make_snapshot, narrow, serving
+from tests.serve.rig import PATIENT, Client, StubNode, connected, fetch, make_snapshot, narrow, serving
 from tests.serve.test_node_events import laid_upon
 
 PATH = "/api/v1/events"
@@ -147,7 +147,7 @@ async def test_packed_events_are_a_gzip_stream_that_can_be_read_as_it_comes() ->
 
 
 async def test_a_stream_takes_no_place_of_a_page_and_no_connection() -> None:
-    patient = Limits(settle_seconds=60)
+    patient = dataclasses.replace(PATIENT, settle_seconds=60)
     async with (
         serving(LiveNode(), max_requests=1, max_connections=2, limits=patient) as server,
         AsyncExitStack() as stack,
@@ -175,8 +175,8 @@ async def status_line(server: NodeServer) -> bytes:
 
 
 async def test_who_does_not_read_is_dropped_and_holds_up_nobody() -> None:
-    node = LiveNode()
-    async with serving(node, limits=Limits(write_seconds=0.2, sweep_seconds=0.05)) as server:
+    node, clock = LiveNode(), LoopClock()
+    async with serving(node) as server:
         with narrow() as sleeper:
             loop = asyncio.get_running_loop()
             await loop.sock_connect(sleeper, ("127.0.0.1", server.ports[0]))
@@ -186,13 +186,16 @@ async def test_who_does_not_read_is_dropped_and_holds_up_nobody() -> None:
                 for number in range(40):
                     node.publish(f"{number}-" + "x" * 200_000)
                     assert await stream.next() in ("full", "change")
-                    await asyncio.sleep(0.01)
                 assert stream.document["node"].startswith("39-")
-            await until(lambda: not server.clients)
+                clock.set_ahead(PATIENT.write_seconds + PATIENT.sweep_seconds)
+                await until(lambda: server.clients == 1)
+                node.publish("last")
+                while stream.document["node"] != "last":
+                    await stream.next()
 
 
 async def test_stopping_ends_streams_at_once() -> None:
-    limits = Limits(stop_seconds=2 * PATIENCE)
+    limits = dataclasses.replace(PATIENT, stop_seconds=2 * PATIENCE)
     async with serving(LiveNode(), limits=limits) as server, listening(server) as stream:
         await stream.next()
         async with asyncio.timeout(PATIENCE):
@@ -225,7 +228,7 @@ async def test_behind_a_password_only_those_who_know_it_get_a_stream(tmp_path: P
 async def test_who_is_no_longer_let_in_loses_the_stream(tmp_path: Path) -> None:
     file = tmp_path / "web-config.yml"
     file.write_text(f"basic_auth_users:\n  ada: {hashed('s3cret')}\n  eve: {hashed('s3cret')}\n")
-    limits = Limits(sweep_seconds=0.02)
+    limits = dataclasses.replace(PATIENT, sweep_seconds=0.02)
     async with serving(LiveNode(), guard=Guard(file), limits=limits) as server:
         ada, eve = basic("ada:s3cret"), basic("eve:s3cret")
         async with listening(server, Authorization=eve) as hers, listening(server, Authorization=ada) as his:

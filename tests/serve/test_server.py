@@ -3,18 +3,19 @@ import socket
 import subprocess
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
-from podgpu.serve.http.limits import Limits
 from tests.patience import PATIENCE
 from tests.ports import quiet_port
 from tests.serve.rig import (
-    BIG,
+    PATIENT,
     CountingDialect,
     StubNode,
+    big_page,
     connected,
     drained,
     fetch,
@@ -85,7 +86,7 @@ async def test_a_failed_start_leaves_nothing_listening() -> None:
 async def test_stop_lets_a_request_finish() -> None:
     node = StubNode()
     node.let_go.clear()
-    limits = Limits(stop_seconds=2 * PATIENCE)
+    limits = replace(PATIENT, stop_seconds=2 * PATIENCE)
     async with serving(node, limits=limits) as server, connected(server) as client, connected(server) as idle:
         client.ask("/-/release", "POST")
         await node.asked.wait()
@@ -107,11 +108,9 @@ async def test_stop_lets_a_request_finish() -> None:
 async def test_stop_does_not_wait_for_ever() -> None:
     node = StubNode()
     node.let_go.clear()
-    patient = Limits(
-        stop_seconds=0.1, head_seconds=2 * PATIENCE, write_seconds=2 * PATIENCE
-    )  # nothing else cuts a client
+    patient = replace(PATIENT, stop_seconds=0.1)  # nothing else cuts a client
     async with (
-        serving(node, limits=patient, dialects={"big": CountingDialect(BIG)}) as server,
+        serving(node, limits=patient, dialects={"big": big_page()}) as server,
         connected(server) as stuck,
         AsyncExitStack() as stack,
     ):
@@ -126,7 +125,7 @@ async def test_stop_does_not_wait_for_ever() -> None:
 
 async def test_stop_closes_idle_connections_at_once() -> None:
     async with (
-        serving(StubNode(), limits=Limits(stop_seconds=2 * PATIENCE)) as server,
+        serving(StubNode(), limits=replace(PATIENT, stop_seconds=2 * PATIENCE)) as server,
         connected(server) as silent,
         connected(server) as idle,
     ):

@@ -10,6 +10,7 @@ from podgpu.agent.loop import Agent
 from podgpu.model import SEES_ALL, Device, Fault, Gpu, Instance, MigInstance, Reading, Report
 from podgpu.sources.dcgm.reading import read
 from podgpu.sources.merged import FRESH_CYCLES, PATIENCE, Merged
+from tests.patience import until
 from tests.sources.dcgm.exporter import recorded
 from tests.tree import SETTINGS
 
@@ -17,21 +18,24 @@ UUID = "GPU-34319582-d595-d1c7-d1d2-179bcfa61660"
 
 
 class ScriptedSource:
-    """A source that returns the report it was given, as if read just now."""
+    """A source that returns the report it was given, as if read just now, once it may."""
 
     demo = False
 
-    def __init__(self, name: str, report: Report, delay: float = 0.0) -> None:
+    def __init__(self, name: str, report: Report) -> None:
         self.name = name
         self.report = report
-        self.delay = delay
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
         self.reads = 0
+        self.answers = 0
         self.closed = False
         self.breaks = False
 
     async def read(self) -> Report:
         self.reads += 1
-        await asyncio.sleep(self.delay)
+        await self.may_answer.wait()
+        self.answers += 1
         if self.breaks:
             raise ZeroDivisionError
         devices = (msgspec.structs.replace(device, at=time.monotonic()) for device in self.report.devices)
@@ -51,9 +55,9 @@ def nvml(
     return ScriptedSource("nvml", Report(devices=(device,), driver_version="580"))
 
 
-def dcgm(delay: float = 0.0) -> ScriptedSource:
+def dcgm() -> ScriptedSource:
     cards = read(recorded("mig_a100_docs_gpu_plus_instances")).cards
-    return ScriptedSource("dcgm", Report(devices=tuple(card.device for card in cards)), delay)
+    return ScriptedSource("dcgm", Report(devices=tuple(card.device for card in cards)))
 
 
 def values(readings: tuple[Reading, ...]) -> dict[str, float]:
@@ -123,11 +127,13 @@ async def test_a_second_source_that_raises_is_a_part_that_is_down() -> None:
 
 
 async def test_a_slow_second_source_delays_nothing_and_counts_for_the_next_cycle() -> None:
-    second = dcgm(delay=2 * PATIENCE)
+    second = dcgm()
+    second.may_answer.clear()
     merged = Merged(nvml(), second)
     early = await merged.read()
     assert (early.devices[0].readings, early.parts[0].up, early.parts[0].age_seconds) == ((), False, None)
-    await asyncio.sleep(PATIENCE)
+    second.may_answer.set()
+    await until(lambda: second.answers == 1)
     late = await merged.read()
     assert "dram_active_ratio" in values(late.devices[0].readings)
     await merged.close()
@@ -135,11 +141,14 @@ async def test_a_slow_second_source_delays_nothing_and_counts_for_the_next_cycle
 
 async def test_a_source_that_is_always_slow_does_not_flap() -> None:
     """Each cycle asks again and shows the answer of the cycle before, with its age."""
-    second = dcgm(delay=1.2 * PATIENCE)
+    second = dcgm()
+    second.may_answer.clear()
     merged = Merged(nvml(), second)
     await merged.read()
     for cycle in range(2, 4):
-        await asyncio.sleep(PATIENCE)
+        second.may_answer.set()
+        await until(lambda answers=cycle - 1: second.answers == answers)  # type: ignore[misc]
+        second.may_answer.clear()
         report = await merged.read()
         assert "dram_active_ratio" in values(report.devices[0].readings)
         [part] = report.parts
@@ -154,7 +163,7 @@ async def test_an_answer_is_not_served_for_ever() -> None:
     second = dcgm()
     merged = Merged(nvml(), second)
     assert (await merged.read()).parts[0].up
-    second.delay = 60
+    second.may_answer.clear()
     ups = [(await merged.read()).parts[0] for _ in range(FRESH_CYCLES + 1)]
     assert [part.up for part in ups] == [True] * FRESH_CYCLES + [False]
     ages = [part.age_seconds or 0.0 for part in ups]
@@ -179,7 +188,7 @@ async def test_errors_of_the_second_are_counted_under_its_name_and_once() -> Non
     second.report = msgspec.structs.replace(second.report, errors={"contradiction": 3})
     agent = Agent(Merged(first, second), node="n", interval=5.0, settings=SETTINGS)
     await agent.cycle()
-    second.delay = 60
+    second.may_answer.clear()
     await agent.cycle()
     assert {(error.source, error.reason): error.count for error in agent.snapshot.errors} == {
         ("nvml", "implausible_value"): 2,
@@ -189,7 +198,8 @@ async def test_errors_of_the_second_are_counted_under_its_name_and_once() -> Non
 
 
 async def test_both_are_released_and_closed() -> None:
-    first, second = nvml(), dcgm(delay=60)
+    first, second = nvml(), dcgm()
+    second.may_answer.clear()
     merged = Merged(first, second)
     await merged.read()
     assert await merged.release(5)

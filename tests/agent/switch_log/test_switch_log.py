@@ -124,7 +124,7 @@ class Scene:
         write_proc(proc, 70, cgroup(UID, "a"))
         write_proc(proc, 80, cgroup(OTHER, "b"))
         begin, sequence, records = time.time_ns() - 2_000_000_000, count(1), []
-        for turn in range(5000):  # longer than the test may take
+        for turn in range(15_000):  # a minute: longer than the test may take
             at = begin + turn * 4 * MS
             for pid, first, last in ((70, 0.0, 2.9), (80, 3.0, 3.9)):
                 records.append(record(START, pid, at + round(first * MS), sequence=next(sequence)))

@@ -1,6 +1,7 @@
 """A real Prometheus with all rules scrapes the demo, and every query is answered or rightly silent."""
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -177,7 +178,7 @@ def test_a_query_of_a_runbook_can_be_asked(scraper: Prometheus, place: Mapping[s
 def test_a_command_of_a_runbook_works(node: Demo, place: Mapping[str, str], command: str) -> None:
     """As it is written, but for where the agent is."""
     written = filled(command, place).replace(
-        "kubectl -n podgpu exec $AGENT -- podgpu", f"{sys.executable} -m podgpu"
+        "kubectl -n podgpu exec $AGENT -- podgpu", f"{shlex.quote(sys.executable)} -m podgpu"
     )
     written = written.replace("http://127.0.0.1:19400", node.urls["native"])
     done = subprocess.run(

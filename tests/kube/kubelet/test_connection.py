@@ -13,7 +13,7 @@ from grpclib.server import Stream
 from podgpu.kube.kubelet.podresources import LIST
 from podgpu.kube.kubelet.rpc import AnswerRejected, KubeletConnection
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, LoopClock, until
 
 
 class Broken(Reply):
@@ -96,11 +96,14 @@ async def test_a_kubelet_that_always_breaks_is_asked_twice_and_no_more(
 async def test_a_call_that_hangs_ends_with_the_callers_patience_and_is_not_repeated(
     kubelet: FakeKubelet, connection: KubeletConnection
 ) -> None:
+    clock = LoopClock()
     await connection.answer(LIST)
     kubelet.replies[LIST] = Reply(hangs=True)
+    answer = asyncio.create_task(asyncio.wait_for(connection.answer(LIST), 2 * PATIENCE))
+    await until(lambda: len(kubelet.calls) == 2)
+    clock.set_ahead(2 * PATIENCE)
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
-            await connection.answer(LIST)
+        await answer
     assert len(kubelet.calls) == 2
     kubelet.replies[LIST] = Reply(b"later")
     assert await connection.answer(LIST) == b"later"
@@ -148,6 +151,4 @@ async def test_no_descriptor_stays_open(kubelet: FakeKubelet) -> None:
             await connection.answer(LIST)
     assert kubelet.connections > 2
     connection.close()
-    async with asyncio.timeout(PATIENCE):
-        while descriptors() > before:  # noqa: ASYNC110 - the fake kubelet closes its end a moment later
-            await asyncio.sleep(0.005)
+    await until(lambda: descriptors() <= before)  # the fake kubelet closes its end a moment later

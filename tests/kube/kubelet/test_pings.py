@@ -13,6 +13,7 @@ from podgpu.kube.kubelet.podresources import PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, kubelet_root
 from tests.fakekubelet.rig import reason
 from tests.kube.turns import Turns, running
+from tests.patience import until
 
 MIB = 1 << 20
 PING_BYTES = 17  # of a frame
@@ -68,7 +69,6 @@ async def test_a_kubelet_that_only_pings_costs_no_descriptors(monkeypatch: pytes
                 await part.read()
                 assert reason(part.status()) in ("deadline", "unavailable", "garbage")
             assert 0 < turns.most <= rpc.READ_BYTES // PING_BYTES
-        await asyncio.sleep(0.05)
-        assert descriptors() <= before + 2  # that of the server's side may linger
+        await until(lambda: descriptors() <= before + 2)  # that of the server's side may linger
         await part.close()
         server.close()

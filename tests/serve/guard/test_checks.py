@@ -49,7 +49,7 @@ def checks(
 
 
 def _seconds(result: str) -> float:
-    return {"good": 60.0, "brief": 0.0}.get(result, 5.0)
+    return {"good": 1200.0, "brief": 0.0}.get(result, 600.0)
 
 
 async def test_a_flood_of_bad_ones_displaces_no_good_one() -> None:
@@ -126,7 +126,7 @@ class Renewed(CredentialChecks[str]):
         usual = {"most": 4, "each": 2, "familiar": 2, "at_once": 1, **limits}
         rates = CheckLimits(rate=Rate(5, 0.0), total=Rate(8, 0.0), **usual)
         super().__init__(
-            lambda result: 0.0 if result == "good" else 5.0,
+            lambda result: 0.0 if result == "good" else 600.0,
             is_good=lambda result: result == "good",
             limits=rates,
         )

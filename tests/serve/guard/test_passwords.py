@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from base64 import b64encode
 from contextlib import AsyncExitStack
 from itertools import count
@@ -12,6 +13,7 @@ import pytest
 
 from podgpu.serve.guard import passwords
 from podgpu.serve.guard.guard import Guard
+from tests.patience import PATIENCE, until
 from tests.serve.guard.login import basic, hashed, shown
 from tests.serve.rig import StubNode, connected, serving
 
@@ -85,15 +87,23 @@ async def test_of_a_long_password_the_first_72_bytes_count(tmp_path: Path) -> No
         assert (await shown(server, basic("bob:" + "x" * 71))).status == 401
 
 
-async def test_many_wrong_passwords_hold_up_nobody(tmp_path: Path) -> None:
+async def test_many_wrong_passwords_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = basic(f"alice:{PASSWORD}")
-    async with serving(StubNode(), guard=guard(tmp_path, cost=13)) as server:
+    async with serving(StubNode(), guard=guard(tmp_path)) as server:
         assert (await shown(server, right)).status == 200  # known from now on
+        begun, may_end, check = threading.Event(), threading.Event(), bcrypt.checkpw
+
+        def lengthy(password: bytes, hashed: bytes) -> bool:
+            begun.set()
+            may_end.wait(PATIENCE)
+            return check(password, hashed)
+
+        monkeypatch.setattr(bcrypt, "checkpw", lengthy)
         attack = [asyncio.create_task(shown(server, basic(f"alice:{i}"))) for i in range(40)]
-        await asyncio.sleep(0.05)
+        await until(begun.is_set)
         assert (await shown(server, right)).status == 200
         assert (await shown(server, None, "/-/healthy")).status == 200
-        assert not all(task.done() for task in attack), "the checks of the wrong ones should take longer"
+        may_end.set()
         statuses = [(await task).status for task in attack]
     assert statuses.count(401) >= 1
     assert statuses.count(401) + statuses.count(503) == 40

@@ -4,17 +4,17 @@ import asyncio
 import ssl
 import subprocess
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from podgpu.errors import UserError
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import NodeServer
-from tests.patience import PATIENCE, until
+from tests.patience import PATIENCE, LoopClock, until
 from tests.serve.guard.certificates import Authority, Pair, web_config
-from tests.serve.rig import BIG, Answer, CountingDialect, StubNode, connected, serving
+from tests.serve.rig import PATIENT, Answer, StubNode, big_page, connected, serving
 
 OPTIONAL = "  client_auth_type: VerifyClientCertIfGiven\n"
 REQUIRED = "  client_auth_type: RequireAndVerifyClientCert\n"
@@ -47,9 +47,9 @@ async def test_a_request_right_behind_the_handshake_is_answered(
 
 async def test_a_large_page_arrives_whole(authority: Authority, server_pair: Pair, tmp_path: Path) -> None:
     guard = Guard(web_config(tmp_path, server_pair))
-    async with serving(StubNode(), guard=guard, dialects={"big": CountingDialect(BIG)}) as server:
+    async with serving(StubNode(), guard=guard, dialects={"big": big_page()}) as server:
         big = await page(server, authority.client(), "/metrics/big")
-    assert big.body.count(b"\n") > BIG
+    assert len(big.body) > 10_000_000
 
 
 async def test_paths_start_from_the_folder_of_the_file(
@@ -131,8 +131,7 @@ async def test_silent_clients_do_not_block_others(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
     guard = Guard(web_config(tmp_path, server_pair))
-    limits = Limits(head_seconds=2 * PATIENCE)
-    async with serving(StubNode(), guard=guard, limits=limits) as server, AsyncExitStack() as stack:
+    async with serving(StubNode(), guard=guard) as server, AsyncExitStack() as stack:
         silent = [await stack.enter_async_context(connected(server)) for _ in range(20)]
         silent[0].send(b"\x16\x03\x01")  # the beginning of a handshake
         assert (await page(server, authority.client())).status == 200
@@ -140,8 +139,8 @@ async def test_silent_clients_do_not_block_others(
 
 
 async def test_silent_clients_are_cut(authority: Authority, server_pair: Pair, tmp_path: Path) -> None:
-    limits = Limits(head_seconds=0.2, sweep_seconds=0.05)
-    guard = Guard(web_config(tmp_path, server_pair))
+    limits = replace(PATIENT, head_seconds=50.0)  # less than asyncio's own patience with a handshake
+    guard, clock = Guard(web_config(tmp_path, server_pair)), LoopClock()
     async with (
         serving(StubNode(), guard=guard, limits=limits) as server,
         connected(server) as silent,
@@ -150,8 +149,11 @@ async def test_silent_clients_are_cut(authority: Authority, server_pair: Pair, t
     ):
         beginner.send(b"\x16\x03\x01")  # the beginning of a handshake
         halfway.send(greeting(authority.client()))
+        await halfway.reader.readexactly(1)  # the server has sent its part
+        await until(lambda: server.clients == 3)
+        clock.set_ahead(limits.head_seconds + limits.sweep_seconds)
         assert [await client.rest() for client in (silent, beginner)] == [b"", b""]
-        assert await halfway.rest(), "the server has sent its part"
+        assert await halfway.rest(), "the rest of the server's part"
 
 
 def greeting(context: ssl.SSLContext) -> bytes:
@@ -164,7 +166,7 @@ def greeting(context: ssl.SSLContext) -> bytes:
 
 async def test_silent_handshakes_make_room(authority: Authority, server_pair: Pair, tmp_path: Path) -> None:
     guard = Guard(web_config(tmp_path, server_pair))
-    limits = Limits(settle_seconds=0, head_seconds=60)
+    limits = replace(PATIENT, settle_seconds=0)
     async with (
         serving(StubNode(), guard=guard, limits=limits, max_connections=2) as server,
         connected(server) as older,
@@ -245,7 +247,7 @@ async def test_a_closing_answer_arrives_whole(
 ) -> None:
     guard = Guard(web_config(tmp_path, server_pair))
     async with (
-        serving(StubNode(), guard=guard, dialects={"big": CountingDialect(BIG)}) as server,
+        serving(StubNode(), guard=guard, dialects={"big": big_page()}) as server,
         connected(server, ssl=authority.client()) as client,
     ):
         big = await client.get("/metrics/big", Connection="close")
@@ -256,9 +258,9 @@ async def test_a_closing_answer_arrives_whole(
 async def test_a_slow_reader_is_cut_and_its_place_is_free_again(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
-    limits = Limits(write_seconds=1, sweep_seconds=0.02, settle_seconds=60)
-    guard, big = Guard(web_config(tmp_path, server_pair)), {"big": CountingDialect(BIG)}
-    context = authority.client()
+    limits = replace(PATIENT, settle_seconds=20 * PATIENCE)  # nothing else cuts a client
+    guard, big = Guard(web_config(tmp_path, server_pair)), {"big": big_page()}
+    context, clock = authority.client(), LoopClock()
     async with serving(StubNode(), guard=guard, dialects=big) as server:
         full = len((await page(server, context, "/metrics/big")).body)
     async with (
@@ -269,6 +271,7 @@ async def test_a_slow_reader_is_cut_and_its_place_is_free_again(
         await slow.reader.readexactly(1)  # the answer is on its way
         with pytest.raises(ConnectionError):
             await page(server, context)
+        clock.set_ahead(limits.write_seconds + limits.sweep_seconds)
         await until_served(server, context)
         assert len(await slow.rest()) < full
 

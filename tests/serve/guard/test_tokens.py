@@ -44,7 +44,7 @@ def cluster() -> FakeApi:
 
 
 @asynccontextmanager
-async def guarded(fake: FakeApi, patience: float = 5.0) -> AsyncIterator[NodeServer]:
+async def guarded(fake: FakeApi, patience: float = PATIENCE) -> AsyncIterator[NodeServer]:
     guard = Guard(authority=TokenReviewer(ApiServer(fake.url), patience))
     async with serving(StubNode(), guard=guard) as server:
         yield server

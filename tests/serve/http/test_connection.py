@@ -4,17 +4,17 @@ import asyncio
 import gc
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 from httptools import HttpRequestParser
 
 from podgpu.serve.http.connection import ServerConnection
-from podgpu.serve.http.limits import Limits
-from tests.patience import until
+from tests.patience import LoopClock, until
 from tests.serve.rig import (
-    BIG,
-    CountingDialect,
+    PATIENT,
     StubNode,
+    big_page,
     connected,
     drained,
     fetch,
@@ -26,14 +26,14 @@ from tests.serve.rig import (
 
 
 async def test_an_unfinished_head_is_cut() -> None:
-    limits = Limits(head_seconds=0.2, sweep_seconds=0.02)
+    limits = replace(PATIENT, head_seconds=0.2, sweep_seconds=0.02)
     async with serving(StubNode(), limits=limits) as server, connected(server) as client:
         client.send(b"GET /metrics HTTP/1.1\r\nHost: te")
         assert await client.rest() == b""
 
 
 async def test_a_head_that_dribbles_in_is_cut() -> None:
-    limits = Limits(head_seconds=0.2, sweep_seconds=0.02)
+    limits = replace(PATIENT, head_seconds=0.2, sweep_seconds=0.02)
     async with serving(StubNode(), limits=limits) as server, connected(server) as client:
 
         async def dribble() -> None:
@@ -47,29 +47,36 @@ async def test_a_head_that_dribbles_in_is_cut() -> None:
 
 
 async def test_a_second_head_has_a_deadline_too() -> None:
-    limits = Limits(head_seconds=0.2, sweep_seconds=0.02)
-    async with serving(StubNode(), limits=limits) as server, connected(server) as client:
+    async with serving(StubNode()) as server, connected(server) as client:
+        clock = LoopClock()
         assert (await client.get("/metrics")).status == 200
         client.send(b"GET /met")
+        await fetch(server, "/-/healthy")  # the server has read what was sent before
+        clock.set_ahead(PATIENT.head_seconds + PATIENT.sweep_seconds)
         assert await client.rest() == b""
 
 
 async def test_a_connection_between_requests_outlives_the_head_deadline() -> None:
-    limits = Limits(head_seconds=0.1, sweep_seconds=0.02)
-    async with serving(StubNode(), limits=limits) as server, connected(server) as client:
+    async with serving(StubNode()) as server, connected(server) as client, connected(server) as silent:
+        clock = LoopClock()
         await client.get("/metrics")
-        await asyncio.sleep(0.4)
+        await until(lambda: server.clients == 2)
+        clock.set_ahead(PATIENT.head_seconds + PATIENT.sweep_seconds)
+        assert await silent.rest() == b""  # deadlines were checked
         assert (await client.get("/metrics")).status == 200
 
 
 async def test_an_idle_connection_is_closed() -> None:
-    async with serving(StubNode(), limits=Limits(idle_seconds=0.2)) as server, connected(server) as client:
+    async with (
+        serving(StubNode(), limits=replace(PATIENT, idle_seconds=0.2)) as server,
+        connected(server) as client,
+    ):
         await client.get("/metrics")
         assert await client.rest() == b""
 
 
 async def test_a_slow_reader_is_cut_while_others_are_served() -> None:
-    limits, big = Limits(write_seconds=0.3, sweep_seconds=0.02), {"big": CountingDialect(BIG)}
+    limits, big = replace(PATIENT, write_seconds=0.3, sweep_seconds=0.02), {"big": big_page()}
     async with serving(StubNode(), dialects=big) as server:
         full = len((await fetch(server, "/metrics/big")).body)
     async with serving(StubNode(), limits=limits, dialects=big) as server, AsyncExitStack() as stack:
@@ -81,21 +88,25 @@ async def test_a_slow_reader_is_cut_while_others_are_served() -> None:
 
 
 async def test_a_reader_that_keeps_reading_is_not_cut() -> None:
-    limits = Limits(write_seconds=0.5, sweep_seconds=0.02)
+    """The deadline is that of a page, not of a connection."""
     async with (
-        serving(StubNode(), limits=limits, dialects={"big": CountingDialect(BIG // 4)}) as server,
+        serving(StubNode(), dialects={"big": big_page()}) as server,
         connected(server) as client,
+        AsyncExitStack() as stack,
     ):
-        end = asyncio.get_running_loop().time() + 0.8
-        while asyncio.get_running_loop().time() < end:
+        clock = LoopClock()
+        assert (await client.get("/metrics/big")).status == 200
+        await slow_reader(stack, server.ports[0])
+        for _ in range(2):
+            clock.set_ahead(0.6 * PATIENT.write_seconds)
             assert (await client.get("/metrics/big")).status == 200
-        await asyncio.sleep(0.6)
+        await until(lambda: server.clients == 1)
         assert (await client.get("/-/healthy")).status == 200
 
 
 async def test_an_answer_that_nobody_reads_takes_no_other_page_s_turn() -> None:
     async with (
-        serving(StubNode(), max_requests=1, dialects={"big": CountingDialect(BIG)}) as server,
+        serving(StubNode(), max_requests=1, dialects={"big": big_page()}) as server,
         AsyncExitStack() as stack,
     ):
         for _ in range(2):
@@ -109,8 +120,8 @@ async def test_an_unread_answer_makes_room_for_a_probe() -> None:
         serving(
             StubNode(),
             max_connections=2,
-            limits=Limits(settle_seconds=0),
-            dialects={"big": CountingDialect(BIG)},
+            limits=replace(PATIENT, settle_seconds=0),
+            dialects={"big": big_page()},
         ) as server,
         AsyncExitStack() as stack,
     ):
@@ -120,10 +131,10 @@ async def test_an_unread_answer_makes_room_for_a_probe() -> None:
 
 
 async def test_unread_answers_share_a_bound() -> None:
-    limits = Limits(unread_bytes=15_000_000)
+    limits = replace(PATIENT, unread_bytes=15_000_000)
     async with (
         serving(
-            StubNode(), limits=limits, dialects={name: CountingDialect(BIG) for name in ("big", "other")}
+            StubNode(), limits=limits, dialects={name: big_page() for name in ("big", "other")}
         ) as server,
         AsyncExitStack() as stack,
     ):
@@ -172,7 +183,7 @@ async def test_a_place_is_free_again_when_its_client_leaves() -> None:
 
 async def test_a_silent_connection_takes_no_place() -> None:
     async with (
-        serving(StubNode(), max_connections=2, limits=Limits(settle_seconds=60)) as server,
+        serving(StubNode(), max_connections=2, limits=replace(PATIENT, settle_seconds=60)) as server,
         connected(server) as silent,
         connected(server) as other,
     ):
@@ -184,7 +195,7 @@ async def test_a_silent_connection_takes_no_place() -> None:
 
 async def test_a_connection_that_was_answered_makes_room_when_it_falls_silent() -> None:
     async with (
-        serving(StubNode(), max_connections=1, limits=Limits(settle_seconds=0)) as server,
+        serving(StubNode(), max_connections=1, limits=replace(PATIENT, settle_seconds=0)) as server,
         connected(server) as idle,
     ):
         await idle.get("/-/healthy")
@@ -196,7 +207,7 @@ async def test_a_connection_with_a_request_in_progress_makes_no_room() -> None:
     node = StubNode()
     node.let_go.clear()
     async with (
-        serving(node, max_connections=1, limits=Limits(settle_seconds=0)) as server,
+        serving(node, max_connections=1, limits=replace(PATIENT, settle_seconds=0)) as server,
         connected(server) as working,
     ):
         working.ask("/-/release", "POST")
@@ -208,7 +219,7 @@ async def test_a_connection_with_a_request_in_progress_makes_no_room() -> None:
 
 @pytest.mark.parametrize("max_connections", [50, 300])
 async def test_silent_connections_do_not_stop_a_good_client(max_connections: int) -> None:
-    limits = Limits(settle_seconds=0)
+    limits = replace(PATIENT, settle_seconds=0)
     async with (
         serving(StubNode(), max_connections=max_connections, limits=limits) as server,
         AsyncExitStack() as stack,
@@ -332,12 +343,14 @@ async def test_good_requests_before_a_bad_one_are_answered() -> None:
 async def test_requests_sent_ahead_wait_for_the_one_in_progress() -> None:
     node = StubNode()
     node.let_go.clear()
-    limits = Limits(head_seconds=0.1, sweep_seconds=0.02)
-    async with serving(node, limits=limits) as server, connected(server) as client:
+    async with serving(node) as server, connected(server) as client, connected(server) as silent:
+        clock = LoopClock()
         client.ask("/-/release", "POST")
         await node.asked.wait()
         client.ask("/-/healthy")
-        await asyncio.sleep(0.3)
+        await until(lambda: server.clients == 2)
+        clock.set_ahead(PATIENT.head_seconds + PATIENT.sweep_seconds)
+        assert await silent.rest() == b""  # deadlines were checked
         node.let_go.set()
         assert b"released" in (await client.answer()).body
         assert (await client.answer()).text == "healthy\n"

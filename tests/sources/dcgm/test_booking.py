@@ -20,6 +20,7 @@ from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.source import DcgmSource
 from tests.agent.stage import check_balance
 from tests.agent.test_attribution import Kubelet
+from tests.patience import PATIENCE
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 from tests.tree import SETTINGS
 
@@ -47,7 +48,7 @@ async def agent_over(exporter: FakeExporter, kubelet: Kubelet | None = None) -> 
     async def find() -> tuple[dict[str, str], Fault | None]:
         return {exporter.url: "n"}, None
 
-    source = DcgmSource(find, PageClient(timeout=5.0, max_bytes=1 << 20))
+    source = DcgmSource(find, PageClient(timeout=PATIENCE, max_bytes=1 << 20))
     attribution = Attribution(interval=5.0, allocations=kubelet, processes=Procfs(Path("/proc")))
     agent = Agent(source, node="n", interval=5.0, settings=SETTINGS, attribution=attribution)
     try:

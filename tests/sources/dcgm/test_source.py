@@ -13,29 +13,31 @@ from podgpu.model import Fault, Report
 from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.reading import MOST_CARDS
 from podgpu.sources.dcgm.source import AT_ONCE, DcgmSource
+from tests.patience import PATIENCE, LoopClock, settle, until
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 T4 = recorded("k8s_484_lowercase_hostname_t4")
 L4 = recorded("k8s_idle_l4_gpu_operator")
 A800 = recorded("mig_a800_8gpu_mixed_full")
+FOREVER = 20 * PATIENCE
 
 
 @asynccontextmanager
 async def pages(
-    *urls: str, fault: Fault | None = None, patience: float = 5.0, max_bytes: int = 16 << 20
+    *urls: str, fault: Fault | None = None, max_bytes: int = 16 << 20
 ) -> AsyncIterator[DcgmSource]:
     async def find() -> tuple[dict[str, str], Fault | None]:
         return dict.fromkeys(urls, "gpu-node"), fault
 
-    source = DcgmSource(find, PageClient(timeout=patience, max_bytes=max_bytes))
+    source = DcgmSource(find, PageClient(timeout=PATIENCE, max_bytes=max_bytes))
     try:
         yield source
     finally:
         await source.close()
 
 
-async def report_of(*urls: str, patience: float = 5.0, max_bytes: int = 16 << 20) -> Report:
-    async with pages(*urls, patience=patience, max_bytes=max_bytes) as source:
+async def report_of(*urls: str, max_bytes: int = 16 << 20) -> Report:
+    async with pages(*urls, max_bytes=max_bytes) as source:
         return await source.read()
 
 
@@ -113,9 +115,13 @@ async def test_all_pages_share_a_limit_of_cards_and_no_page_starves_the_others()
 
 
 async def test_slow_pages_do_not_use_up_the_time_of_the_others() -> None:
-    async with FakeExporter(T4, delay=9) as slow, FakeExporter(T4) as good:
+    clock = LoopClock()
+    async with FakeExporter(T4, delay=FOREVER) as slow, FakeExporter(T4) as good:
         urls = [f"{slow.url}?{number}" for number in range(AT_ONCE)]
-        report = await report_of(*urls, good.url, patience=0.3)
+        reading = asyncio.create_task(report_of(*urls, good.url))
+        await until(lambda: len(slow.requests) == AT_ONCE)
+        clock.set_ahead(PATIENCE)
+        report = await reading
     assert len(report.devices) == 1
     assert report.errors == {"page_late": AT_ONCE}
 
@@ -129,8 +135,18 @@ async def test_pages_of_a_node_share_the_byte_limit() -> None:
 
 
 async def test_a_page_that_fails_does_not_affect_the_others() -> None:
-    async with FakeExporter(T4) as good, FakeExporter(status=500) as bad, FakeExporter(T4, delay=9) as slow:
-        report = await report_of(bad.url, slow.url, "http://127.0.0.1:9/metrics", good.url, patience=0.3)
+    clock = LoopClock()
+    async with (
+        FakeExporter(T4) as good,
+        FakeExporter(status=500) as bad,
+        FakeExporter(T4, delay=FOREVER) as slow,
+    ):
+        urls = (bad.url, slow.url, "http://127.0.0.1:9/metrics", good.url)
+        reading = asyncio.create_task(report_of(*urls))
+        await until(lambda: bad.requests and slow.requests and good.requests)
+        await settle()
+        clock.set_ahead(PATIENCE)
+        report = await reading
     assert report.fault is None
     assert len(report.devices) == 1
     assert report.errors == {"page_refused": 1, "page_late": 1, "page_unreachable": 1}
@@ -142,7 +158,7 @@ async def test_a_page_that_fails_does_not_affect_the_others() -> None:
         (FakeExporter(status=404), "page_refused"),
         (FakeExporter(T4, status=500), "page_refused"),
         (FakeExporter(T4, status=302, headers={"Location": "http://169.254.169.254/"}), "page_refused"),
-        (FakeExporter(T4, delay=9), "page_late"),
+        (FakeExporter(T4, delay=FOREVER), "page_late"),
         (FakeExporter(T4 * 100), "page_too_large"),
         (FakeExporter(T4, headers={"Content-Encoding": "gzip"}), "page_garbage"),
         (FakeExporter(b"<html>"), "no_gpu"),
@@ -152,8 +168,13 @@ async def test_a_page_that_fails_does_not_affect_the_others() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_a_missing_page_has_a_reason(exporter: FakeExporter, expected: str) -> None:
+    clock = LoopClock()
     async with exporter:
-        assert reason(await report_of(exporter.url, patience=0.5, max_bytes=64 << 10)) == expected
+        reading = asyncio.create_task(report_of(exporter.url, max_bytes=64 << 10))
+        await until(lambda: exporter.requests)
+        await settle()
+        clock.set_ahead(PATIENCE)
+        assert reason(await reading) == expected
         assert len(exporter.requests) == 1
 
 
