@@ -90,7 +90,7 @@ async def agent_over(
     node.write(folder / "script")
     for name, value in environment(library, folder / "script").items():
         monkeypatch.setenv(name, value)
-    allocations, workloads = PodResources(kubelet.root), Workloads(api)
+    allocations, workloads = PodResources(kubelet.root, deadline=PATIENCE), Workloads(api)
     attribution = Attribution(
         interval=INTERVAL,
         allocations=allocations,

@@ -16,6 +16,7 @@ from tests.fakekubelet._gen.podresources_pb2 import (
     PodEntry,
 )
 from tests.fakekubelet.kubelet import FakeKubelet
+from tests.patience import PATIENCE
 
 RECORDED = Path(__file__).parent.parent / "recorded"
 
@@ -23,7 +24,7 @@ RECORDED = Path(__file__).parent.parent / "recorded"
 @asynccontextmanager
 async def reading(kubelet: FakeKubelet, **options: Any) -> AsyncIterator[PodResources]:
     """Give the part that reads the pod-resources socket, and close it at the end."""
-    part = PodResources(kubelet.root, **options)
+    part = PodResources(kubelet.root, **{"deadline": PATIENCE, **options})
     try:
         yield part
     finally:

@@ -34,7 +34,7 @@ from tests.fakekubelet._gen.podresources_pb2 import ListResponse as DeviceList
 from tests.fakekubelet.kubelet import POD_RESOURCES, PODS_API, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import reason
 from tests.kube.turns import Turns, running
-from tests.patience import until
+from tests.patience import PATIENCE, until
 
 MIB = 1 << 20
 ADDED, SYNCED = 1, 4
@@ -255,7 +255,7 @@ async def test_a_pod_with_too_many_containers_is_named_by_the_api_servers_list()
 
 async def test_an_endless_list_of_devices_is_given_up(read_in_threads: list[bool]) -> None:
     async with kubelet(POD_RESOURCES) as fake:
-        part = PodResources(fake.root, deadline=20.0)
+        part = PodResources(fake.root, deadline=PATIENCE)
         fake.replies[DEVICES] = Reply(b"\x0a\x00" * (8 * MIB - 1))
         assert (await part.read()).devices == ()
         assert reason(part.status()) == "too_many"
@@ -270,7 +270,7 @@ async def test_more_ids_than_a_node_has_are_named(
     devices = [DeviceEntry(resource=b"nvidia.com/gpu", ids=[b"GPU-1::%d" % n]) for n in range(MOST_IDS + 9)]
     holder = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", devices=devices)])
     async with kubelet(POD_RESOURCES) as fake:
-        part = PodResources(fake.root, deadline=20.0)
+        part = PodResources(fake.root, deadline=PATIENCE)
         fake.replies[DEVICES] = Reply(DeviceList(pods=[holder]).SerializeToString())
         assert len((await part.read()).devices) == MOST_IDS
         fault = part.status().fault

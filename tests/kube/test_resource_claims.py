@@ -192,7 +192,7 @@ async def test_after_an_upgrade_of_the_server_the_newest_version_is_found_again(
         objects.clear()
         objects |= dynamic_resources()
         await rounds(fake)
-        assert is_up(claims)
+        await until(lambda: is_up(claims))
         assert [claim.name for claim in claims.claims()] == ["shared-gpu"]
 
 

@@ -1,10 +1,11 @@
 import asyncio
 import json
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ RAY_RESOURCES = {
 
 
 HOUR = 3600.0
+SPREAD, STEPS = 300.0, 50
 
 
 @dataclass
@@ -46,6 +48,22 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
+    monkeypatch.setattr(workloads_module, "time", clock)
+    return clock
+
+
+class StillClock:
+    """Goes when it is told to."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> StillClock:
+    clock = StillClock()
     monkeypatch.setattr(workloads_module, "time", clock)
     return clock
 
@@ -268,40 +286,40 @@ async def fleet_of(size: int, fake: FakeApi, **options: Any) -> AsyncIterator[li
         yield [await stack.enter_async_context(resolving(fake, **options)) for _ in range(size)]
 
 
-async def test_agents_that_start_together_do_not_ask_together() -> None:
-    size, spread, pod = 40, 0.5, owned("p", "Job", "j", "u", "batch/v1")
-    async with FakeApi(objects=dict(NIGHTLY)) as fake, fleet_of(size, fake, spread=spread) as fleet:
-        began = time.monotonic()
+async def test_agents_that_start_together_do_not_ask_together(still: StillClock) -> None:
+    size, pod = 40, owned("p", "Job", "j", "u", "batch/v1")
+    async with FakeApi(objects=dict(NIGHTLY)) as fake, fleet_of(size, fake, spread=SPREAD) as fleet:
         first = await asyncio.gather(*(shown(workloads, pod) for workloads in fleet))
+        asked = [0, len(fake.requests)]
         while not all(workloads.knows_all([pod]) for workloads in fleet):
+            still.now += SPREAD / STEPS
             await asyncio.gather(*(workloads.resolve([pod]) for workloads in fleet))
-            await asyncio.sleep(0.01)
+            asked.append(len(fake.requests))
         last = await asyncio.gather(*(shown(workloads, pod) for workloads in fleet))
     assert first.count([UNKNOWN]) > size / 2  # a Job of a CronJob is never shown as the workload
     assert ["Job/j"] not in first
     assert last == [["CronJob/c"]] * size
     assert len(fake.requests) == 2 * size  # the owner of an owner is asked for at once
-    fifths = Counter(int((seen.at - began) / spread * 5) for seen in fake.requests)
-    assert max(fifths.values()) < size
+    assert max(after - before for before, after in pairwise(asked)) < size
 
 
-async def test_agents_do_not_come_back_together_after_a_failure() -> None:
-    size, spread = 20, 0.3
+async def test_agents_do_not_come_back_together_after_a_failure(still: StillClock) -> None:
+    size = 20
     pods = [owned(f"p{number}", "Job", f"j{number}", f"u{number}", "batch/v1") for number in range(size)]
     asked: defaultdict[str, list[float]] = defaultdict(list)
-    async with FakeApi() as fake, fleet_of(size, fake, spread=spread, unknown_seconds=0.1) as fleet:
+    async with FakeApi() as fake, fleet_of(size, fake, spread=SPREAD, unknown_seconds=100.0) as fleet:
         fake.refuse(503, times=10_000)
         while len(asked) < size or min(map(len, asked.values())) < 2:
+            still.now += SPREAD / STEPS
+            known = len(fake.requests)
             await asyncio.gather(
                 *(workloads.resolve([pod]) for workloads, pod in zip(fleet, pods, strict=True))
             )
-            await asyncio.sleep(0.01)
-            asked.clear()
-            for seen in fake.requests:
-                asked[seen.path].append(seen.at)
+            for seen in fake.requests[known:]:
+                asked[seen.path].append(still.now)
     pauses = [times[1] - times[0] for times in asked.values()]
-    assert min(pauses) >= 0.1
-    assert max(pauses) - min(pauses) > spread / 3
+    assert min(pauses) >= 100.0
+    assert max(pauses) - min(pauses) > SPREAD / 3
 
 
 @pytest.mark.parametrize(

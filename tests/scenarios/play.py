@@ -36,6 +36,7 @@ from tests.agent.stage import StillPods, write_proc
 from tests.fakekubelet._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakekubelet.rig import given, given_dynamically
+from tests.patience import PATIENCE
 from tests.scenarios.script import BinaryScript, GpuScript, MigScript, NodeScript, PodScript, ProcessScript
 from tests.tree import judged
 
@@ -50,9 +51,9 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
     processes = ScriptedProcesses(proc, script)
     async with FakeKubelet(kubelet) as server:
         server.replies = _kubelet(script)
-        allocations = PodResources(kubelet) if script.is_kubernetes else None
+        allocations = PodResources(kubelet, deadline=PATIENCE) if script.is_kubernetes else None
         attribution = Attribution(
-            interval=SECONDS,
+            interval=2 * PATIENCE,  # half of it is how long it waits for the kubelet
             allocations=allocations,
             dynamics=ScriptedClaims(script),
             host=Host(root=root, pod_uid=processes.pod_uid),

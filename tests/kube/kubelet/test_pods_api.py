@@ -62,7 +62,7 @@ def sleeper() -> Sleeper:
 async def running(
     kubelet: FakeKubelet, sleeper: Sleeper, clock: Callable[[], float] = time.monotonic
 ) -> AsyncIterator[PodsApi]:
-    part = PodsApi(kubelet.root, sleep=sleeper, clock=clock)
+    part = PodsApi(kubelet.root, deadline=PATIENCE, sleep=sleeper, clock=clock)
     task = asyncio.create_task(part.run())
     try:
         yield part

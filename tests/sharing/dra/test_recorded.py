@@ -18,6 +18,7 @@ from tests.agent.stage import pod_resources, pods_api
 from tests.fakeapi.recorded import NODE, dynamic_resources, listed
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
+from tests.patience import PATIENCE
 
 NOTHING = {f"/v1.PodResourcesLister/{method}": Reply(b"") for method in ("List", "GetAllocatableResources")}
 CLUSTER = "kubernetes-1.36.4-dra"
@@ -60,7 +61,7 @@ def pods(*, with_devices: bool) -> list[dict[str, Any]]:
 
 
 async def attributed(attribution: Attribution, done: Callable[[Attributed], bool]) -> Attributed:
-    for cycle in range(200):
+    for cycle in range(int(PATIENCE / 0.02)):
         found = await attribution.attribute(cards(float(cycle)), float(cycle))
         if done(found):
             return found
@@ -89,7 +90,7 @@ async def test_every_container_is_on_the_device_of_its_request(
             FakeApi(pods=items, version=5300, objects=dynamic_resources()) as server,
         ):
             kubelet.replies = pods_api(CLUSTER) | (pod_resources(CLUSTER) if lists else NOTHING)
-            api, allocations = ApiServer(server.url), PodResources(root)
+            api, allocations = ApiServer(server.url), PodResources(root, deadline=PATIENCE)
             attribution = Attribution(
                 interval=0.5,
                 allocations=allocations,

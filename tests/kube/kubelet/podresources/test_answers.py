@@ -197,7 +197,7 @@ async def test_without_the_list_of_what_can_be_given_the_map_is_up(
 
 
 async def test_5000_pods_are_read_whole(kubelet: FakeKubelet) -> None:
-    async with reading(kubelet, deadline=30.0) as part:
+    async with reading(kubelet) as part:
         pods = [
             PodEntry(
                 name=b"pod-%d" % number,

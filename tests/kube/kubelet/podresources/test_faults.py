@@ -15,16 +15,20 @@ from podgpu.kube.kubelet.podresources import ALLOCATABLE, LIST, PodResourceLists
 from podgpu.kube.kubelet.rpc import fault
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, LoopClock, until
 
 MIB = 1024 * 1024
 
 
 async def test_a_list_survives_a_second_call_that_hangs(kubelet: FakeKubelet) -> None:
-    async with reading(kubelet, deadline=0.2) as part:
+    clock = LoopClock()
+    async with reading(kubelet) as part:
         kubelet.replies[LIST] = Reply(given(b"GPU-a"))
         kubelet.replies[ALLOCATABLE] = Reply(hangs=True)
-        assert ids(await part.read()) == ["GPU-a"]
+        first = asyncio.create_task(part.read())
+        await until(lambda: ALLOCATABLE in kubelet.calls)
+        clock.set_ahead(PATIENCE)
+        assert ids(await first) == ["GPU-a"]
         found = part.status().fault
         assert found and (found.reason, found.call) == ("deadline", "GetAllocatableResources")
         await part.read()
@@ -59,7 +63,7 @@ async def test_a_failure_keeps_the_map_and_says_why(
 
 
 async def test_up_to_16_mib_are_taken(kubelet: FakeKubelet) -> None:
-    async with reading(kubelet, deadline=20.0) as part:
+    async with reading(kubelet) as part:
         padding = b"\x7a\x80\x80\xc0\x07" + b"\x00" * (15 * MIB)  # field 15, a later kubelet's
         kubelet.replies[LIST] = Reply(given(b"GPU-a") + padding)
         assert ids(await part.read()) == ["GPU-a"]
@@ -157,17 +161,19 @@ async def test_the_new_owner_of_the_socket_is_asked_though_the_old_lives_on(kube
 
 
 async def test_a_call_that_hangs_ends_and_leaves_nothing_behind(kubelet: FakeKubelet) -> None:
-    async with reading(kubelet, deadline=0.1) as part:
+    clock = LoopClock()
+    async with reading(kubelet) as part:
         kubelet.replies[LIST] = Reply(given(b"GPU-a"))
         before = await part.read()
         tasks = len(asyncio.all_tasks())
         kubelet.replies[LIST] = Reply(hangs=True)
-        async with asyncio.timeout(PATIENCE):
-            for _ in range(3):
-                assert await part.read() == before
-                assert reason(part.status()) == "deadline"
-            await kubelet.idle.wait()
-        assert len(asyncio.all_tasks()) == tasks
+        for _ in range(3):
+            known, hanging = len(kubelet.calls), asyncio.create_task(part.read())
+            await until(lambda known=known: len(kubelet.calls) > known)  # type: ignore[misc]
+            clock.set_ahead(PATIENCE)
+            assert await hanging == before
+            assert reason(part.status()) == "deadline"
+        await until(lambda: len(asyncio.all_tasks()) == tasks)
         kubelet.replies[LIST] = Reply(given(b"GPU-b"))
         assert ids(await part.read()) == ["GPU-b"]
 
