@@ -66,7 +66,7 @@ def cluster_of(*agents: dict[str, Any]) -> FakeApi:
 
 def config(fake: FakeApi, **more: list[str]) -> Config:
     flags = {"kube_api": [fake.url], "cluster_via": ["proxy"], "cluster_interval": ["1s"]}
-    return load({**flags, "cluster_timeout": ["2s"], **more}, {})
+    return load({**flags, "cluster_timeout": ["60s"], **more}, {})
 
 
 @asynccontextmanager

@@ -49,6 +49,7 @@ GAUGES = (
     "method",
 )
 
+BOOKED = "podgpu_gpu_booked_energy_joules_total"
 T = TypeVar("T")
 Tenant = tuple[str, str, str, str, str]
 Series = tuple[Mapping[str, str], list[tuple[float, float]]]
@@ -311,9 +312,17 @@ def test_a_report_is_the_difference_of_the_samples(
     start = end - SECONDS
     url = rig.urls[origin]
     times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (start, end)]
-    report = _printed(
-        capsys, "report", f"--prometheus.url={url}", f"--from={times[0]}", f"--to={times[1]}", "--by=pod"
+    line = ("report", f"--prometheus.url={url}", f"--from={times[0]}", f"--to={times[1]}", "--by=pod")
+    asked = (BOOKED, *(metric for metric, _ in COUNTERS.values()))
+
+    def kept() -> dict[str, list[Series]]:
+        return {metric: rig.samples(origin, metric, end) for metric in asked}
+
+    # A page that is slow to be scraped belongs to the time before, and comes later.
+    before, report, raw = eventually(
+        lambda: (kept(), _printed(capsys, *line), kept()), lambda found: found[0] == found[2]
     )
+    assert before == raw
     had = {one["pod"]: one for one in report["rows"] if one["row"] == "group"}
     for name, column in (
         ("energy_mj", "energy_joules"),
@@ -321,10 +330,9 @@ def test_a_report_is_the_difference_of_the_samples(
         ("allocated_us", "gpu_seconds"),
     ):
         metric, unit = COUNTERS[name]
-        by_hand = _by_pod(rig.samples(origin, metric, end), start, unit)
+        by_hand = _by_pod(raw[metric], start, unit)
         assert {pod: round(one[column] * unit) for pod, one in had.items()} == by_hand
-    booked = rig.samples(origin, "podgpu_gpu_booked_energy_joules_total", end)
-    whole = sum(_difference(samples, start, 1e3) for _, samples in booked)
+    whole = sum(_difference(samples, start, 1e3) for _, samples in raw[BOOKED])
     assert round(report["total"]["energy_joules"] * 1e3) == whole
     assert report["gpus"] == 24
     assert report["total"]["gpu_seconds"] == pytest.approx(24 * SECONDS, abs=24 * 1.5)

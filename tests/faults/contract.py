@@ -20,7 +20,7 @@ from tests.agent.rig import RunningAgent
 from tests.faults.node import INTERVAL, Node
 from tests.faults.page import Page, Series, parsed
 from tests.faults.play import IS_WHOLE, SHOWN_SECONDS, Play, Sign, promised
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_until
 
 LATE = 1.0  # seconds that a busy machine may add to an age
 SLACK = 12  # descriptors and threads that come and go
@@ -146,7 +146,7 @@ class Judge:
         seconds = self._agent.terminate()
         assert seconds < promised(5), f"U9: it took {seconds:.1f} s"
         assert self._agent.process.returncode == 0, "U9"
-        assert [child for child in children if is_running(child)] == [], "U7"
+        wait_until(lambda: not any(map(is_running, children)))  # U7
         self.log_is_short()
 
     def _open_metrics(self) -> str:

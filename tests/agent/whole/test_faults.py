@@ -33,8 +33,9 @@ def test_one_of_eight_gpus_hangs_for_ever(library: Path, tmp_path: Path) -> None
         children = agent.children()
         agent.node.faults = [FakeFault("hang", call="nvmlDeviceGetUtilizationRates", device=3)]
         agent.rewrite()
-        agent.wait_for("GPU 3 down", lambda: agent.value("podgpu_gpu_up", gpu="3") == 0)
-        assert agent.value("podgpu_gpu_problem", gpu="3", reason="hung", call="nvmlDeviceGetUtilizationRates")
+        problem = {"gpu": "3", "reason": "hung", "call": "nvmlDeviceGetUtilizationRates"}
+        agent.wait_for("GPU 3 hangs", lambda: agent.value("podgpu_gpu_problem", **problem) == 1)
+        assert agent.value("podgpu_gpu_up", gpu="3") == 0
         assert agent.value("podgpu_gpu_utilization_ratio", gpu="3") is None
 
         before = energies(agent)
@@ -73,7 +74,7 @@ def test_a_crash_in_the_library_fails_no_scrape(library: Path, tmp_path: Path) -
 
 
 def test_a_single_crash_costs_no_cycle(library: Path, tmp_path: Path) -> None:
-    cycle = 3.0  # enough to start a sampler on a busy machine
+    cycle = 5.0  # enough to start a sampler on a busy machine
     with running_agent(eight_gpu_node(), tmp_path, library, interval=cycle) as agent:
         agent.wait_for("eight GPUs", lambda: up(agent) == [1] * 8)
         (child,) = agent.children()
@@ -288,11 +289,12 @@ def test_a_release_leaves_no_descriptor_open_and_ends_by_itself(library: Path, t
         agent.wait_for("eight GPUs", lambda: up(agent) == [1] * 8)
         (child,) = agent.children()
         assert open_devices(child, devices)
-        status, _ = agent.request("/-/release?seconds=2", "POST")
+        status, _ = agent.request("/-/release?seconds=300", "POST")
         assert status == 200
         assert agent.children() == []
         assert open_devices(agent.process.pid, devices) == []
         agent.wait_for("released", lambda: agent.value("podgpu_source_problem", reason="released") == 1)
+        assert agent.request("/-/release?seconds=1", "POST")[0] == 200
         agent.wait_for("back by itself", lambda: up(agent) == [1] * 8)
 
 

@@ -90,7 +90,9 @@ async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
         await kubelet.stop()
         await snapshot_when(agent, "the kubelet is missed", lambda one: not part(one, "podresources").up)
         during = await snapshot_when(
-            agent, "a long outage", lambda one: (part(one, "podresources").age_seconds or 0) >= OUTAGE_SECONDS
+            agent,
+            "a long outage",
+            lambda one: (part(one, "podresources").age_seconds or 0) >= OUTAGE_SECONDS and has_power(one),
         )
         assert claims(during) == claims(before)
         assert container_series(during) == container_series(before), "a series was renamed or lost"

@@ -11,7 +11,7 @@ from shutil import which
 
 import pytest
 
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_until
 
 KEYS = {"enter": "Enter", "tab": "Tab", "escape": "Escape", "space": "Space", "down": "Down", "up": "Up"}
 
@@ -21,6 +21,7 @@ needs_tmux = pytest.mark.skipif(not which("tmux"), reason="needs tmux")
 class Pane:
     def __init__(self, socket: Path) -> None:
         self._tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
+        self.log = socket.with_suffix(".log")  # all that was written to the terminal
 
     def run(self, *arguments: str) -> str:
         done = subprocess.run([*self._tmux, *arguments], capture_output=True, text=True, check=True)
@@ -33,6 +34,10 @@ class Pane:
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
+
+    def has_shown(self, words: str) -> None:
+        """Wait until the words have been on the screen, however briefly."""
+        wait_until(lambda: words in self.log.read_text(errors="replace"))
 
     def press(self, *keys: str) -> None:
         for key in keys:
@@ -79,7 +84,10 @@ def pane(folder: Path, width: int, height: int, *arguments: str, environment: st
         str(width),
         "-y",
         str(height),
-        f"exec sh -c '{command}'",
+        f"exec sh -c {shlex.quote(command)}",
+        ";",
+        "pipe-pane",
+        f"cat >{shlex.quote(str(opened.log))}",
     )
     try:
         yield opened
