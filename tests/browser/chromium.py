@@ -228,8 +228,10 @@ async def browser() -> AsyncIterator["Browser"]:
         try:
             assert process.stderr is not None
             address = await _address(process.stderr)
+            drain = asyncio.create_task(process.stderr.read())  # a full pipe would hold it up
             async with ClientSession() as session:
                 yield Browser(session, address)
+            drain.cancel()
         finally:
             process.terminate()
             await process.wait()

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from podgpu.cli._process import LAST_RESORT_SECONDS, READER_SECONDS
 from podgpu.cli.demo import _url
 from podgpu.option.address import Address
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, has_ended, wait_until
 
 ANYWHERE = "--web.listen-address=127.0.0.1:0"
 
@@ -205,7 +206,9 @@ def test_the_demo_gives_urls_that_work_here(address: Address, url: str) -> None:
 
 HELD_UP = """
 import asyncio, sys, time
+from podgpu.cli import _process
 from podgpu.cli.main import main
+_process.READER_SECONDS, _process.LAST_RESORT_SECONDS = {limits}
 from podgpu.sources.simulator.source import Simulator
 async def close(self): {hang}
 Simulator.close = close
@@ -216,14 +219,14 @@ sys.exit(main(["agent", "--source=simulator", "--web.listen-address=127.0.0.1:0"
 @pytest.mark.slow
 @pytest.mark.parametrize(("hang", "code"), [("await asyncio.sleep(999)", 0), ("time.sleep(999)", 1)])
 def test_whatever_hangs_the_agent_is_gone_soon(start: Start, hang: str, code: int) -> None:
-    process = start(script=HELD_UP.format(hang=hang))
+    process = start(script=HELD_UP.format(hang=hang, limits=(READER_SECONDS, LAST_RESORT_SECONDS)))
     process.logged("msg=listening")
     assert process.end(signal.SIGTERM) == code
 
 
 @pytest.mark.slow
 def test_a_second_signal_ends_the_agent_at_once(start: Start) -> None:
-    process = start(script=HELD_UP.format(hang="await asyncio.sleep(999)"))
+    process = start(script=HELD_UP.format(hang="await asyncio.sleep(999)", limits=(900, 900)))
     process.logged("msg=listening")
     process.popen.send_signal(signal.SIGTERM)
     process.logged("msg=stopping")
@@ -235,7 +238,7 @@ def test_no_sampler_outlives_the_agent(start: Start) -> None:
     process.logged("part=nvml")
     children = Path(f"/proc/{process.popen.pid}/task/{process.popen.pid}/children").read_text().split()
     process.end(signal.SIGTERM)
-    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+    wait_until(lambda: all(has_ended(int(child)) for child in children))
 
 
 def test_closed_streams_are_no_place_for_sockets(start: Start) -> None:
