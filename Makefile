@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test steady fuzz deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost
+.PHONY: help demo test steady fuzz deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost test-login
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -178,6 +178,10 @@ test-kubernetes: $(READY) ## install the chart and the manifests on a real API s
 test-opencost: $(READY) ## build OpenCost from its source, and compare its GPU costs with podgpu report; needs Go
 	nice tests/e2e/opencost/build.sh
 	PODGPU_OPENCOST=$(CURDIR)/build/opencost/opencost $(BIN)/python -m pytest -q tests/e2e/check_opencost.py
+
+test-login: $(READY) ## build oauth2-proxy, and log in through it to a node's page; needs Go, openssl and chromium
+	nice tests/login/build.sh
+	PODGPU_OAUTH2_PROXY=$(CURDIR)/build/oauth2-proxy/oauth2-proxy $(BIN)/python -m pytest -q tests/login/check_login.py
 
 # ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap

@@ -174,3 +174,51 @@ def test_a_password_is_read_where_agents_ask_for_one() -> None:
 )
 def test_agents_that_would_turn_it_away_are_refused_with_what_to_do(change: Object, advice: str) -> None:
     assert advice in chart.refusal({**LOCKED, **change})
+
+
+BEHIND_PROXY: Object = {
+    "cluster": {
+        "enabled": True,
+        "config": {"web": {"trusted-proxy": ["127.0.0.1"], "kube-auth": "on"}},
+        "networkPolicy": {"enabled": True},
+        "podMonitor": {"enabled": True, "authorization": {"credentials": {"name": "t", "key": "token"}}},
+        "service": {"targetPort": "login"},
+    }
+}
+
+
+def test_a_proxy_in_the_pod_is_where_the_service_leads() -> None:
+    found = of_cluster(BEHIND_PROXY)
+    (port, *_) = chart.only(found, "Service")["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (19400, "login")
+    (rule,) = chart.only(found, "NetworkPolicy")["spec"]["ingress"]
+    assert [each["port"] for each in rule["ports"]] == ["http", "login", "probe"]
+    assert chart.only(of_cluster(PLAIN), "Service")["spec"]["ports"][0]["targetPort"] == "http"
+
+
+def test_it_may_check_tokens_where_it_asks_for_them() -> None:
+    rules = chart.only(of_cluster(BEHIND_PROXY), "ClusterRole")["rules"]
+    assert [rule["resources"] for rule in rules if "create" in rule["verbs"]] == [
+        ["tokenreviews"],
+        ["subjectaccessreviews"],
+    ]
+    (endpoint,) = chart.only(of_cluster(BEHIND_PROXY), "PodMonitor")["spec"]["podMetricsEndpoints"]
+    assert endpoint["authorization"] == {"credentials": {"name": "t", "key": "token"}}
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"config": {"web.trusted-proxy": "127.0.0.1"}},
+        {"config": {"web.kube-auth": "on"}},
+        {"webConfig": USERS},
+    ],
+)
+def test_a_scraper_that_would_be_turned_away_is_refused(asks: Object) -> None:
+    cluster = {"enabled": True, "podMonitor": {"enabled": True}, **asks}
+    assert "cluster.podMonitor.basicAuth" in chart.refusal({"cluster": cluster})
+
+
+def test_agents_behind_a_proxy_ask_the_cluster_for_a_login_too() -> None:
+    values = {"config": {"web.trusted-proxy": "127.0.0.1"}, "cluster": {"enabled": True}}
+    assert "Set tlsServerConfig.existingSecret." in chart.refusal(values)

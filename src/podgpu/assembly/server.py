@@ -12,6 +12,7 @@ from podgpu.kube import reviews
 from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.kube.reviews import User
 from podgpu.serve.guard.guard import Guard
+from podgpu.serve.guard.proxies import TrustedProxies
 from podgpu.serve.guard.tokens import ReviewUnavailable
 from podgpu.serve.page_registry import PageRegistry, register_pages
 from podgpu.views.series_filter import SeriesFilter
@@ -25,8 +26,9 @@ TIMEOUT_SECONDS = 5.0  # less than a scrape waits
 
 def open_guard(config: Config) -> Guard:
     """Read the web configuration file, and find the API server if tokens are to be checked. Raises UserError."""
-    guard = Guard(config.web_config_file, _token_reviewer(config), config.web_allowed_hosts)
-    if guard.needs_credentials and guard.context is None:
+    proxies = TrustedProxies(config.web_trusted_proxy, config.web_user_header)
+    guard = Guard(config.web_config_file, _token_reviewer(config), config.web_allowed_hosts, proxies)
+    if guard.takes_secrets and guard.context is None:
         log.warning("passwords and tokens travel unencrypted; set tls_server_config in --web.config.file")
     return guard
 

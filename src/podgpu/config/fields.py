@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from podgpu.config.values import RATIO_FILE, Level, family_name, listener, ratio_file
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, optional, repeatable, single
 from podgpu.option.address import Address
 from podgpu.option.file import existing_file
-from podgpu.option.value import OneOf, api_server, duration, path, size, whole
+from podgpu.option.value import OneOf, api_server, duration, header_name, network, path, size, whole
 from podgpu.sources import registry
 from podgpu.views.series_filter import LEVELS
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Network, IPv6Network
 
 T = TypeVar("T")
 
@@ -236,6 +239,21 @@ class Config:
         parse=str,
         value_name="NAME",
         default_note="any",
+    )
+    web_trusted_proxy: "tuple[IPv4Network | IPv6Network, ...]" = repeatable(
+        "--web.trusted-proxy",
+        group=WEB,
+        help="Address or CIDR of a proxy that asks for a login: its headers say who has logged in, and from where. "
+        "Others need a password or a token. May be repeated.",
+        parse=network,
+        default_note="none",
+    )
+    web_user_header: str = single(
+        "--web.user-header",
+        group=WEB,
+        help="Header in which the proxies of --web.trusted-proxy name the user.",
+        parse=header_name,
+        default="X-Forwarded-User",
     )
     web_probe_address: Address | None = optional(
         "--web.probe-address",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from podgpu.errors import UserError
 
 if TYPE_CHECKING:
+    from ipaddress import IPv4Network, IPv6Network
     from urllib.parse import SplitResult
 
 T = TypeVar("T")
@@ -172,6 +173,30 @@ def _address(text: str, wanted: str) -> "SplitResult":
     if address.scheme not in ("http", "https") or not address.hostname:
         raise refusal
     return address
+
+
+def _network(text: str) -> "IPv4Network | IPv6Network":
+    from ipaddress import ip_network
+
+    try:
+        network = ip_network(text)
+    except ValueError:
+        raise UserError(
+            f"{text!r} is no address and no CIDR; write it like 127.0.0.1 or 10.244.3.0/24"
+        ) from None
+    if not network.prefixlen:
+        raise UserError(f"{text} means every address, so anyone could name a user; write those of the proxy")
+    return network
+
+
+def _header_name(text: str) -> str:
+    if not re.fullmatch("[A-Za-z0-9-]+", text):
+        raise UserError(f"{text!r} is not the name of a header; write it like X-Forwarded-User")
+    return text
+
+
+network = ValueParser("CIDR", _network)
+header_name = ValueParser("NAME", _header_name)
 
 
 def size(least: str, most: str) -> ValueParser[int]:

@@ -8,6 +8,8 @@ from secrets import token_hex
 from time import monotonic
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from msgspec import json
+
 from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.connections import client_network
 from podgpu.serve.http.request import Request
@@ -97,8 +99,16 @@ class EncodedEvents:
         return self._gzip_head + b"".join(part.deflated for part in self._parts)
 
 
-OPENING = EncodedEvents((BodyPart(b"retry: %d\n\n" % RETRY_MS),), _GZIP_HEAD)
+_RETRY = BodyPart(b"retry: %d\n\n" % RETRY_MS)
+OPENING = EncodedEvents((_RETRY,), _GZIP_HEAD)
 HEARTBEAT = EncodedEvents((BodyPart(b":\n\n"),))
+
+
+def _opening(user: str) -> EncodedEvents:
+    """The first event says who has logged in, if that is known. It is the only one that others do not get."""
+    if not user:
+        return OPENING
+    return EncodedEvents((_RETRY, BodyPart(b"event: user\ndata: %s\n\n" % json.encode(user))), _GZIP_HEAD)
 
 
 class EventBroadcaster(Generic[State]):
@@ -119,7 +129,9 @@ class EventBroadcaster(Generic[State]):
         self._encoding = asyncio.Lock()
         self._begin_epoch()
 
-    async def stream(self, last_id: str, client: str, *, gzipped: bool) -> "EventStream | None":
+    async def stream(
+        self, last_id: str, client: str, user: str = "", *, gzipped: bool
+    ) -> "EventStream | None":
         """Open a stream that goes on after the event of that id, if it is still known. None if there are too many."""
         if not self._has_place(client):
             return None
@@ -128,7 +140,7 @@ class EventBroadcaster(Generic[State]):
         await self._document()  # raises here, where it becomes a response
         if not self._has_place(client):  # others came while the document was encoded
             return None
-        return EventStream(self, EventId.parse(last_id), client, gzipped=gzipped)
+        return EventStream(self, EventId.parse(last_id), client, _opening(user), gzipped=gzipped)
 
     def add(self, stream: "EventStream") -> None:
         self._streams.add(stream)
@@ -226,8 +238,17 @@ class EventBroadcaster(Generic[State]):
 class EventStream:
     """One stream, counted inside its `with`. Others do not wait for it: a slow client misses what was in between."""
 
-    def __init__(self, events: EventBroadcaster[Any], seen: EventId, client: str, *, gzipped: bool) -> None:
+    def __init__(
+        self,
+        events: EventBroadcaster[Any],
+        seen: EventId,
+        client: str,
+        opening: EncodedEvents = OPENING,
+        *,
+        gzipped: bool,
+    ) -> None:
         self.client = client
+        self._opening = opening
         self._events = events
         self._seen = seen
         self._gzipped = gzipped
@@ -250,7 +271,7 @@ class EventStream:
             self._awaited.set_result(None)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
-        yield self._encoded(OPENING)
+        yield self._encoded(self._opening)
         while self._is_open:
             self._seen, news = await self._events.since(self._seen)
             for events in news:
@@ -277,7 +298,7 @@ def handler(events: EventBroadcaster[Any]) -> Callable[[Request], Awaitable[Resp
         gzipped = gzip_accepted(request.headers.get("accept-encoding"))
         # A browser sends the header when it connects again by itself; a script can only set the query.
         last = request.headers.get("last-event-id") or request.query.get("last-event-id", "")
-        stream = await events.stream(last, client, gzipped=gzipped)
+        stream = await events.stream(last, client, request.user, gzipped=gzipped)
         if stream is None:
             return busy_response("too many event streams; ask for the document instead")
         headers = {"X-Accel-Buffering": "no"}  # a proxy must not hold events back

@@ -62,7 +62,7 @@ class RequestHandler:
         self._logged: dict[str, float] = {}
 
     async def __call__(self, request: Request) -> Response:
-        response = await self._respond(request)
+        response = await self._respond(self._guard.proxies.seen(request))
         headers = {**response.headers, **self._guard.headers}
         return replace(response, headers=headers, closing=self._load.stopping)
 

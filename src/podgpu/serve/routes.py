@@ -185,7 +185,7 @@ def _health_of_dcgm(_request: Request) -> Response:
 
 
 def _from_this_machine(request: Request) -> bool:
-    if request.remote is None:
+    if request.remote is None or "x-forwarded-for" in request.headers:  # a proxy here passed it on
         return False
     peer = ip_address(request.remote.partition("%")[0])
     if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:

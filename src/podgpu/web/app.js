@@ -100,7 +100,7 @@ class App {
     new ResizeObserver(() => this.resize()).observe(root);
     setInterval(() => this.tick(), 1000);
     this.state = "";
-    this.feed = new Feed("api/v1/events", { onDocument: (document_) => this.take(document_), onState: (state) => ((this.state = state), this.tick()), onPast: (answer) => this.takePast(answer) });
+    this.feed = new Feed("api/v1/events", { onDocument: (document_) => this.take(document_), onState: (state) => ((this.state = state), this.tick()), onUser: (user) => this.header.greet(user), onPast: (answer) => this.takePast(answer) });
     this.turn();
   }
 

@@ -37,9 +37,12 @@ function startWorker() {
   return new Worker(policy ? policy.createScriptURL("") : path, { type: "module" });
 }
 
-/** Calls `onDocument(document)` for each newer one, `onState("live" | "away")`, and `onPast` with what `past` asked for. */
+/**
+ * Calls `onDocument(document)` for each newer one, `onState("live" | "away" | "out")`, `onUser` with who has logged in, if a proxy says it,
+ * and `onPast` with what `past` asked for.
+ */
 export class Feed {
-  constructor(url, { onDocument, onState, onPast }) {
+  constructor(url, { onDocument, onState, onUser, onPast }) {
     this.document = null;
     this.worker = startWorker();
     this.worker.onmessage = ({ data }) => {
@@ -47,8 +50,12 @@ export class Feed {
         onPast(data);
         return;
       }
-      if (data.kind === "away" || !this.take(data)) {
-        onState("away");
+      if (data.kind === "user") {
+        onUser(data.user);
+        return;
+      }
+      if (data.kind === "away" || data.kind === "out" || !this.take(data)) {
+        onState(data.kind === "out" ? "out" : "away");
         return;
       }
       onState("live");

@@ -13,13 +13,21 @@ export class Header {
     this.state = h("span", { class: "dim", id: "state" });
     this.status = h("span", { class: "status", hidden: true }, this.dot, this.state);
     this.theme = h("button", { type: "button", class: "theme", onclick: () => this.toggle() });
-    this.element = h("header", {}, h("h1", {}, "podgpu"), this.name, this.status, this.theme);
+    this.user = h("span", { class: "dim user", hidden: true });
+    this.element = h("header", {}, h("h1", {}, "podgpu"), this.name, this.status, this.user, this.theme);
     this.#nameTheme();
   }
 
   get isDark() {
     const { theme } = document.documentElement.dataset;
     return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+
+  /** Show who has logged in. */
+  greet(user) {
+    this.user.hidden = false;
+    write(this.user, user);
+    this.user.title = `You have logged in as ${user}`;
   }
 
   toggle() {
@@ -45,11 +53,13 @@ export class Header {
     // A recording may be paused, and what is read once has no next time.
     const isPast = state === "past";
     const isOld = !isPast && !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
-    this.dot.className = isPast || (model.isReplay && state !== "away") ? "live" : `live ${state === "away" ? "away" : isOld ? "old" : "on"}`;
+    const isAway = state === "away" || state === "out";
+    this.dot.className = isPast || (model.isReplay && !isAway) ? "live" : `live ${isAway ? "away" : isOld ? "old" : "on"}`;
     const every = model.interval ? `, every ${duration(model.interval)}` : "";
-    const said = isPast ? "paused" : state === "away" ? `connecting again, last numbers ${duration(age)} old` : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
+    const lost = state === "out" ? "logged out: reload the page to log in" : "connecting again";
+    const said = isPast ? "paused" : isAway ? `${lost}, last numbers ${duration(age)} old` : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
     write(this.state, nodes + said);
-    return state !== "away" && !isOld;
+    return !isAway && !isOld;
   }
 }
 
@@ -63,7 +73,7 @@ export class Loading {
 
   draw(state) {
     const waited = (Date.now() - this.began) / 1000;
-    const said = state === "away" ? "No answer. Connecting again to" : "Waiting for the first numbers of";
+    const said = state === "out" ? "You are logged out. Reload the page to log in at" : state === "away" ? "No answer. Connecting again to" : "Waiting for the first numbers of";
     write(this.element, `${said} ${location.host}${waited >= LONG_SECONDS ? `, for ${duration(waited)} so far` : ""}.`);
   }
 }

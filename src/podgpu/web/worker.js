@@ -4,6 +4,7 @@
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15000;
 const SILENT_MS = 10_000; // beyond five intervals without an event: a network can be gone without a word
+const LOGIN_MS = 3000; // for an answer to the question whether to log in
 const FRAME_MS = 16;
 const ROWS = 4; // passed on at a time,
 const BATCHES = 50; // unless that would take more than these
@@ -92,10 +93,12 @@ class Reader {
         else postMessage({ kind, news });
       });
     }
-    source.onerror = () => {
-      postMessage({ kind: "away" });
+    source.addEventListener("user", (event) => postMessage({ kind: "user", user: JSON.parse(event.data) }));
+    source.onerror = async () => {
       // The browser comes again by itself, unless the answer was an error.
-      if (source.readyState === EventSource.CLOSED) this.later();
+      const isRefused = source.readyState === EventSource.CLOSED;
+      if (isRefused) this.later();
+      postMessage({ kind: isRefused && (await this.isLoggedOut()) ? "out" : "away" });
     };
     this.source = source;
   }
@@ -106,6 +109,12 @@ class Reader {
     this.heardAt = Date.now();
     postMessage({ kind: "away" });
     this.again();
+  }
+
+  /** A login that has ended is answered by an error, or by leading to another page, where only the whole page can follow. */
+  async isLoggedOut() {
+    const answer = await fetch(this.url, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(LOGIN_MS) }).catch(() => null);
+    return answer !== null && (answer.type === "opaqueredirect" || [401, 403].includes(answer.status));
   }
 
   later() {

@@ -231,7 +231,7 @@
 {{/* A scraper that is sure to be turned away. */}}
 {{- define "podgpu.refuseLockedOutScrapers" -}}
 {{- $web := include "podgpu.webConfig" . | fromJson -}}
-{{- $locked := or $web.basic_auth_users (include "podgpu.asksForTokens" .) -}}
+{{- $locked := or $web.basic_auth_users (include "podgpu.asksForTokens" .) (hasKey (include "podgpu.given" . | fromJson) "web.trusted-proxy") -}}
 {{- $tls := dig "tls_server_config" dict $web -}}
 {{- range $name := list "podMonitor" "serviceMonitor" "vmPodScrape" "clusterPodMonitoring" -}}
 {{- $monitor := get $.Values $name -}}

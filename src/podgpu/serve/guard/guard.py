@@ -7,6 +7,7 @@ from pathlib import Path
 
 from podgpu.serve.guard.checks import TooManyChecks
 from podgpu.serve.guard.passwords import Passwords
+from podgpu.serve.guard.proxies import TrustedProxies
 from podgpu.serve.guard.tls import WebConfigWatcher
 from podgpu.serve.guard.tokens import ReviewUnavailable, TokenAccess, TokenAuthority, Tokens, reviewed_path
 from podgpu.serve.http.connections import client_network
@@ -44,15 +45,20 @@ class Hosts:
 
 
 class Guard:
-    """Without any setting, every request gets one. With passwords and an `authority` on tokens, either is enough."""
+    """Without any setting, every request gets one.
+
+    Of a password, a token that an `authority` knows, and a user whom a trusted proxy names, any is enough.
+    """
 
     def __init__(
         self,
         web_config: Path | None = None,
         authority: TokenAuthority | None = None,
         hosts: Sequence[str] = (),
+        proxies: TrustedProxies | None = None,
     ) -> None:
         self.hosts = Hosts(hosts)
+        self.proxies = proxies or TrustedProxies()
         self._watcher = WebConfigWatcher(web_config)
         self._passwords = Passwords()
         self._tokens = Tokens(authority) if authority else None
@@ -67,7 +73,7 @@ class Guard:
         return self._watcher.config.headers
 
     @property
-    def needs_credentials(self) -> bool:
+    def takes_secrets(self) -> bool:
         return bool(self._watcher.config.users) or self._tokens is not None
 
     def reload(self) -> bool:
@@ -80,7 +86,7 @@ class Guard:
             return text_response(421, "this server has another name; --web.allowed-hosts lists those it has")
         if self._watcher.config.needs_certificate and not request.certified:
             return text_response(403, "this page is only for clients that show a certificate")
-        if not self.needs_credentials:
+        if request.user or not (self.takes_secrets or self.proxies):
             return None
         try:
             return await self._check_credentials(request)
@@ -110,6 +116,10 @@ class Guard:
                     needed = reviewed_path(request.path)
                     lets_it = f"a ClusterRole with {needed!a} among its nonResourceURLs lets it"
                     return text_response(403, f"this account may not read this page; {lets_it}")
+        if not self.takes_secrets:
+            return text_response(
+                403, "log in at the proxy in front of this page; --web.trusted-proxy says which"
+            )
         ways = {"Basic": self._watcher.config.users, "Bearer": self._tokens}
         offered = ", ".join(f'{name} realm="podgpu"' for name, there in ways.items() if there)
         return text_response(401, "log in to read this page", {"WWW-Authenticate": offered})

@@ -19,7 +19,7 @@ class Request:
 
     Header names are in lower case, and repeated headers are joined by commas. `remote` is the client's IP address.
     `certified` is whether the client has presented a certificate that a known authority signed, and `keeps_alive`
-    whether it wants to send another request.
+    whether it wants to send another request. `user` is who has logged in, according to a trusted proxy.
     """
 
     method: str
@@ -30,6 +30,7 @@ class Request:
     certified: bool = False
     pairs: tuple[tuple[str, str], ...] = ()
     keeps_alive: bool = True
+    user: str = ""
 
     @property
     def is_scrape(self) -> bool:

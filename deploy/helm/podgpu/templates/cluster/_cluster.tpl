@@ -38,6 +38,11 @@ annotations:
 {{- ternary "https" "http" (hasKey .Values.cluster.webConfig "tls_server_config") -}}
 {{- end -}}
 
+{{/* Whether tokens of Kubernetes open the pages of this pod: "true" or "". */}}
+{{- define "podgpu.cluster.asksForTokens" -}}
+{{- if eq (get (include "podgpu.cluster.given" . | fromJson) "web.kube-auth" | default "off") "on" -}}true{{- end -}}
+{{- end -}}
+
 {{/* What other values set, as JSON: the agents of this release, and no others. */}}
 {{- define "podgpu.cluster.own" -}}
 {{- $selector := list -}}
@@ -85,6 +90,10 @@ annotations:
 {{- $scraped := or .podMonitor.enabled (eq (toString (get .podAnnotations "prometheus.io/scrape")) "true") -}}
 {{- if and $scraped (gt (int .replicas) 1) -}}
 {{- fail (printf "cluster.replicas=%d: each replica serves the same series, so every sum over podgpu_cluster_… would be %d times as large. Keep one replica where it is scraped: a new pod has read all agents within seconds." (int .replicas) (int .replicas)) -}}
+{{- end -}}
+{{- $asks := or .webConfig.basic_auth_users (include "podgpu.cluster.asksForTokens" $) (hasKey (include "podgpu.cluster.given" $ | fromJson) "web.trusted-proxy") -}}
+{{- if and .podMonitor.enabled $asks (not (or .podMonitor.basicAuth .podMonitor.authorization)) -}}
+{{- fail "The pages of the cluster ask for a login, but cluster.podMonitor has none, so every scrape would be refused. Set cluster.podMonitor.basicAuth or cluster.podMonitor.authorization." -}}
 {{- end -}}
 {{- if and (or .ingress.enabled .httpRoute.enabled) (not .service.enabled) -}}
 {{- fail "cluster.ingress and cluster.httpRoute lead to the Service of the cluster, but cluster.service.enabled is false. Set it to true." -}}
@@ -142,7 +151,7 @@ annotations:
 {{- $given := include "podgpu.cluster.given" . | fromJson -}}
 {{- $all := merge $given (include "podgpu.cluster.login" . | fromJson) -}}
 {{- $web := include "podgpu.webConfig" . | fromJson -}}
-{{- $locked := or $web.basic_auth_users (include "podgpu.asksForTokens" .) -}}
+{{- $locked := or $web.basic_auth_users (include "podgpu.asksForTokens" .) (hasKey (include "podgpu.given" . | fromJson) "web.trusted-proxy") -}}
 {{- if and $locked (ne (get $all "cluster.scheme") "https") -}}
 {{- fail "The agents ask for a login but serve plain HTTP, over which the pod of cluster.enabled sends none. Set tlsServerConfig.existingSecret." -}}
 {{- end -}}
