@@ -1,7 +1,8 @@
 """What podgpu costs a node with a real GPU, with and without the log of context switches, beside nvitop-exporter.
 
 Two pods work on the card, in the cgroups of made-up pods (needs root and cgroup v2), and a kubelet's socket lists them.
-Beside them stands Python with the driver's library loaded, making the bare calls of a cycle. Each program runs by
+Beside them stands Python with the driver's library loaded, making the bare calls of a cycle. `calls.py` says what each
+call of podgpu's sampler costs. Each program runs by
 itself, so that none profits from what the driver has just looked up for another. Prints each round, then the medians.
 A program that fails is reported with what it wrote to stderr, and the others go on.
 """
@@ -35,6 +36,7 @@ WARM_UP = 8.0
 SCRAPES = 100
 STDERR_LINES = 20
 LOAD = ROOT / "tests" / "gpu" / "load.py"
+CALLS = ROOT / "tests" / "gpu" / "calls.py"
 DUTIES = (1.0, 0.3)
 
 # The bare calls of a cycle, profiling counters included.
@@ -193,6 +195,8 @@ def measured() -> tuple[dict[str, Cost], dict[str, str]]:
         kubelet.mkdir()
         stack.enter_context(_started([sys.executable, __file__, "--kubelet", str(kubelet), _uuid()]))
         time.sleep(10)
+        print("calls of the sampler", flush=True)
+        subprocess.run([sys.executable, str(CALLS), str(SECONDS)], check=False)
         for number in range(ROUNDS):
             with _started([sys.executable, "-c", FLOOR]) as floor:
                 time.sleep(WARM_UP)

@@ -203,7 +203,7 @@ TRAFFIC: tuple[Metric, ...] = (
         gauge(
             f"podgpu_gpu_nvlink_link_{direction}_bytes_per_second",
             f"Rate at which the GPU {verb} data over this NVLink since the previous reading.",
-            Gpm(first + 2 * link, MIB_PER_SECOND, doubtful=True),
+            Gpm(first + 2 * link, MIB_PER_SECOND, doubtful=True, part_of=whole),
             labels={"link": str(link)},
             worth=DETAIL,
             dcgm=f"DCGM_FI_DEV_NVLINK_BANDWIDTH_L{link} -",
@@ -211,7 +211,10 @@ TRAFFIC: tuple[Metric, ...] = (
             dcgm_unit=MEGABYTES_PER_SECOND,
             dcgm_kind=Kind.COUNTER,
         )
-        for direction, verb, first in (("transmit", "sent", 63), ("receive", "received", 62))
+        for direction, verb, first, whole in (
+            ("transmit", "sent", 63, 61),
+            ("receive", "received", 62, 60),
+        )
         for link in range(18)
     ),
 )

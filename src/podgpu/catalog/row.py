@@ -116,13 +116,15 @@ class Gpm(Struct, frozen=True):
     """A GPM metric: the mean between two samples of the profiling counters.
 
     The driver answers 0 for engines and links that a card does not have, so a `doubtful` row is absent until it has
-    been above 0 once. An `integral` row is a counter: the sum of a rate over time.
+    been above 0 once. An `integral` row is a counter: the sum of a rate over time. `part_of` is the id of a metric that
+    includes this one: while that was never above 0, this one is not asked for.
     """
 
     id: int
     unit: Unit
     doubtful: bool = False
     integral: bool = False
+    part_of: int | None = None
 
 
 Way = Call | Field | Gpm

@@ -194,3 +194,27 @@ def test_a_brief_reading_leaves_out_what_takes_long_and_the_next_one_has_it(stag
     assert {"power_watts", "energy_joules_total", "memory_used_bytes"} <= first
     assert second - first == (slow | {row.name for row in plan.GPM_ROWS}) & second
     assert {"sm_active_ratio", "remapped_rows"} <= second - first
+
+
+def test_the_use_of_processes_takes_one_call_however_many_they_are(stage: Stage) -> None:
+    gpu = h200(0)
+    gpu.processes = [FakeProcess(1000 + number, 1 << 20, sm=1) for number in range(3 * process.ROOM)]
+    card = card_of(stage, gpu)
+    first = card.read()
+    assert [found.sm_ratio for found in first.processes] == [0.01] * 3 * process.ROOM
+    before = stage.calls(process.SAMPLES_CALL)
+    card.read()
+    assert stage.calls(process.SAMPLES_CALL) - before == 1
+
+
+def test_links_are_asked_for_once_something_went_over_any_of_them(stage: Stage) -> None:
+    gpu = h200(0)
+    gpu.gpm |= {61: 0.0, 63: 2.0}
+    card = card_of(stage, gpu)
+    link = "nvlink_link_transmit_bytes_per_second"
+    card.read()
+    assert values(card.read(), link) == []
+    stage.node.gpus[0].gpm[61] = 2.0
+    stage.rewrite()
+    card.read()
+    assert values(card.read(), link) == [2.0 * (1 << 20)]

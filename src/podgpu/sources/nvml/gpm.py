@@ -29,6 +29,8 @@ def _gpm(row: Metric) -> Gpm:
 
 
 IDS = sorted({_gpm(row).id for row in plan.GPM_ROWS})
+WHOLE_IDS = sorted({_gpm(row).id for row in plan.GPM_ROWS if _gpm(row).part_of is None})
+DIVIDED_IDS = {part_of for row in plan.GPM_ROWS if (part_of := _gpm(row).part_of) is not None}
 
 
 class GpmSamples:
@@ -42,6 +44,10 @@ class GpmSamples:
         self._samples: list[Any] = []
         self._request = pynvml.c_nvmlGpmMetricsGet_t()
         self._request.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        self.ask(ids)
+
+    def ask(self, ids: Sequence[int]) -> None:
+        """Ask for these from now on."""
         self._request.numMetrics = len(ids)
         for metric, id_ in zip(self._request.metrics, ids, strict=False):
             metric.metricId = id_
@@ -92,7 +98,8 @@ class Profiler:
 
     def __init__(self, handle: Handle, gpu_instance_id: int | None = None) -> None:
         self._tracker = handle.tracker
-        self._samples = GpmSamples(handle, IDS, gpu_instance_id)
+        self._samples = GpmSamples(handle, WHOLE_IDS, gpu_instance_id)
+        self._asks_parts = False
         self._rows = [row for row in plan.GPM_ROWS if row.mig or gpu_instance_id is None]
         self._taken_at = 0.0
         self._seen: set[Metric] = set()
@@ -122,6 +129,9 @@ class Profiler:
         if (means := self._samples.means()) is not None:
             for row in self._rows:
                 yield from self._reading(row, means.get(_gpm(row).id), self._taken_at - before)
+            if not self._asks_parts and any(means.get(id_) for id_ in DIVIDED_IDS):
+                self._samples.ask(IDS)
+                self._asks_parts = True
 
     def close(self) -> None:
         self._samples.close()

@@ -1,5 +1,6 @@
 """The processes on a card: compute, graphics and MPS clients, their memory and their utilization."""
 
+import ctypes
 import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ NO_INSTANCE = NO_FIGURE = 2**32 - 1
 AGAIN = failure.REFUSED | {
     pynvml.NVML_ERROR_INSUFFICIENT_SIZE
 }  # the list may grow, and a refusal may be a mistake
+SAMPLES_CALL = "nvmlDeviceGetProcessUtilization"
+ROOM = 64  # processes in an answer, until there are more
+MOST_ROOM = 65_536
 WINDOW = 200_000  # microseconds that the driver measures in
 KEPT_SECONDS = 15.0  # for which the driver keeps a window, and a little more
 LARGEST_DRIFT = 100_000  # microseconds that a clock may lag behind between two readings without being set
@@ -103,6 +107,7 @@ class Utilization:
         self._handle = handle
         self._clock = NodeClock()
         self._last_stamp = _now() - NEWEST_WINDOW
+        self._answer = (pynvml.c_nvmlProcessUtilizationSample_t * ROOM)()
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
         """Fill in the utilization, and add processes that worked but have ended. Without an answer, change nothing."""
@@ -120,7 +125,7 @@ class Utilization:
         return tuple(_with_use(process, by_pid.get(process.pid), window) for process in (*processes, *ended))
 
     def _samples(self) -> list[Any] | None:
-        answer = self._ask("nvmlDeviceGetProcessUtilization")
+        answer = self._ask()
         if answer is None:
             return None
         samples = [sample for sample in answer if self._last_stamp < sample.timeStamp <= _now()]
@@ -128,15 +133,15 @@ class Utilization:
         self._last_stamp = max(self._last_stamp, newest or _now() - NEWEST_WINDOW)
         return samples
 
-    def _ask(self, name: str) -> list[Any] | None:
-        """NOT_FOUND or an empty list means that no process was active. The list may grow between two calls."""
-        handle, key = self._handle, (name, ())
+    def _ask(self) -> list[Any] | None:
+        """NOT_FOUND or an empty list means that no process was active. A list that has grown is asked for again."""
+        handle, key = self._handle, (SAMPLES_CALL, ())
         if handle.refusals.is_paused(key):
             return None
         code = pynvml.NVML_ERROR_INSUFFICIENT_SIZE
         for _ in range(TRIES):
             try:
-                samples = handle.tracker.run(name, getattr(pynvml, name), handle.raw, self._last_stamp)
+                samples = handle.tracker.run(SAMPLES_CALL, self._call)
             except pynvml.NVMLError as error:
                 code, samples = error.value, ()
             else:
@@ -146,8 +151,24 @@ class Utilization:
                 return list(samples)
             if code not in AGAIN:
                 break
-        handle.fail(code, name)
+        handle.fail(code, SAMPLES_CALL)
         return None
+
+    def _call(self) -> list[Any]:
+        """The bindings ask twice, first for the size alone. That costs the driver a millisecond."""
+        function = getattr(pynvml.nvmlLib, SAMPLES_CALL, None)
+        if function is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+        count = ctypes.c_uint(len(self._answer))
+        since = ctypes.c_ulonglong(self._last_stamp)
+        code = function(self._handle.raw, self._answer, ctypes.byref(count), since)
+        if code == pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+            room = min(2 * max(count.value, len(self._answer)), MOST_ROOM)
+            self._answer = (pynvml.c_nvmlProcessUtilizationSample_t * room)()
+        if code != pynvml.NVML_SUCCESS:
+            raise pynvml.NVMLError(code)
+        found: list[Any] = self._answer[: count.value]
+        return found
 
 
 class DriverWindows:
