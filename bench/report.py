@@ -130,8 +130,11 @@ def main(nodes: int, days: int) -> None:
             fill(url, nodes, start, seconds)
             took = time.monotonic() - begins
             print(f"{nodes} nodes, {nodes * GPUS} GPUs, {days} days, written in {took:.0f} s", flush=True)
-            for more in (("--by=namespace",), ("--by=pod", "-o", "json")):
-                print(f"podgpu report {more[0]}: {measured(url, start, seconds, prices, *more)}", flush=True)
+            for more in (("--by=namespace",), ("--by=pod", "-o", "json"), ("--by=namespace", "-o", "focus")):
+                print(
+                    f"podgpu report {' '.join(more)}: {measured(url, start, seconds, prices, *more)}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

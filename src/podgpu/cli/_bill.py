@@ -1,6 +1,7 @@
 """Makes the bill that a user asks for, and makes an older one again."""
 
 import asyncio
+import gc
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +51,14 @@ def least_coverage(arguments: Namespace) -> float:
 
 def made(config: Config, asked: BillRequest, arguments: Namespace, now: float) -> Statement:
     """Raises UserError where there is nothing to bill, or where the question makes no sense."""
-    return asyncio.run(_read(config, asked, arguments, now))
+    was_enabled = gc.isenabled()
+    # Millions of counters live until the end, and none is in a cycle: looking for cycles takes a quarter of the time.
+    gc.disable()
+    try:
+        return asyncio.run(_read(config, asked, arguments, now))
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 async def _read(config: Config, asked: BillRequest, arguments: Namespace, now: float) -> Statement:

@@ -110,12 +110,16 @@ async def test_many_days_are_one_question_and_a_part_for_each() -> None:
     parts = [part async for part in history.read(DAY, 4 * DAY, DAY)]
     assert list(store.ends) == [4 * DAY]
     assert [part.until for part in parts] == [2 * DAY, 3 * DAY, 4 * DAY]
-    found = [{counter.measure: own for counter, own in part.samples.items()} for part in parts]
+    found = [
+        {(at, counter.measure): value for at, own in times.items() for counter, value in own.items()}
+        for part in parts
+        for times in part.scrapes.values()
+    ]
     day = 24 * 1_000_000
     assert found == [
-        {"busy": ((2 * DAY - 10, 2 * day),), "held": ((2 * DAY - 10, day // 2),)},
-        {"busy": ((3 * DAY - 10, 3 * day),)},
-        {"busy": ((4 * DAY - 10, 4 * day),)},
+        {(2 * DAY - 10, "busy"): 2 * day, (2 * DAY - 10, "held"): day // 2},
+        {(3 * DAY - 10, "busy"): 3 * day},
+        {(4 * DAY - 10, "busy"): 4 * day},
     ]
     assert [[counter.measure for counter in part.ended] for part in parts] == [["held"], [], []]
 

@@ -102,6 +102,9 @@ class CounterKey(NamedTuple):
         return PodKey(self.card.cluster, self.card.node, self.namespace, self.pod)
 
 
+CardValues = dict[CardKey, dict[CounterKey, int]]
+
+
 def card_of(labels: Mapping[str, str]) -> CardKey | None:
     """Return None where the labels name no card: it is not podgpu's own series."""
     return _card(own_labels(labels))

@@ -4,19 +4,17 @@ An increase counts when it is first seen, so two periods side by side add up to 
 restarts does so from 0.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from statistics import median
 
 from msgspec import Struct, field
 
-from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
+from podgpu.cluster.report.counters import CardKey, CardValues, CounterKey, CounterScope, Measure
+from podgpu.cluster.report.queries import Scrapes
 
 # An agent that is back after three scrapes, or after a minute, was not away: it was updated.
 SCRAPES_OF_A_RESTART, RESTART_SECONDS = 3, 60.0
-
-Samples = Mapping[CounterKey, Sequence[tuple[float, int]]]  # when, and the counter in its integer unit
 
 
 def microseconds(at: float) -> int:
@@ -31,8 +29,15 @@ def longest_pause(interval: float) -> float:
 class CardGrowth(Struct):
     """What a card's counters grew by, and for how long the card was seen."""
 
-    counters: dict[CounterKey, int] = field(default_factory=lambda: defaultdict(int))
+    counters: dict[CounterKey, int] = field(default_factory=dict)
     seen_us: int = 0
+
+    def add(self, increases: dict[CounterKey, int]) -> None:
+        if not self.counters:
+            self.counters = increases
+            return
+        for counter, more in increases.items():
+            self.counters[counter] = self.counters.get(counter, 0) + more
 
 
 class CardPresence(Struct):
@@ -60,24 +65,16 @@ class CounterTotals:
     def presence(self) -> dict[CardKey, CardPresence]:
         return {key: card.presence for key, card in self._cards.items()}
 
-    def begin(self, last: Mapping[CounterKey, int]) -> None:
+    def begin(self, last: CardValues) -> None:
         """Take the last values before the start: what came before them is not of this period."""
-        for counter, value in last.items():
-            card = self._cards.setdefault(
-                counter.card, _CardState(CardPresence(self._start, self._start), {})
-            )
-            card.last[counter] = value
+        for card, values in last.items():
+            self._cards[card] = _CardState(CardPresence(self._start, self._start), values)
 
-    def grow(self, samples: Samples, intervals: Mapping[CardKey, float]) -> dict[CardKey, CardGrowth]:
+    def grow(self, scrapes: Scrapes, intervals: Mapping[CardKey, float]) -> dict[CardKey, CardGrowth]:
         """Take samples of any cards, and return what was added since the ones before.
 
         `intervals` has the seconds between two scrapes of those cards of which only the last samples are given.
         """
-        scrapes: dict[CardKey, dict[float, dict[CounterKey, int]]] = {}
-        for counter, values in samples.items():
-            times = scrapes.setdefault(counter.card, {})
-            for at, value in values:
-                times.setdefault(at, {})[counter] = value
         return {card: self._card(card, times, intervals.get(card)) for card, times in scrapes.items()}
 
     def forget(self, ended: Iterable[CounterKey]) -> None:
@@ -112,9 +109,8 @@ def _scrape(
     card: _CardState, at: float, now: Mapping[CounterKey, int], growth: CardGrowth, interval: float
 ) -> None:
     is_new = _is_restarted(card.last, now)
-    increases = dict(_increases(card.last, now, is_restarted=is_new))
-    for counter, more in increases.items():
-        growth.counters[counter] += more
+    increases = _increases(card.last, now, is_restarted=is_new)
+    growth.add(increases)
     presence, seen_since = card.presence, card.presence.last
     if at - presence.last > longest_pause(interval) and (is_new or not _was_booked(card.last, now)):
         # It was there for about an interval when it was first scraped, or for as long as its books say at least.
@@ -162,13 +158,14 @@ def _was_booked(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int]) -
 
 def _increases(
     last: Mapping[CounterKey, int], now: Mapping[CounterKey, int], *, is_restarted: bool
-) -> Iterator[tuple[CounterKey, int]]:
+) -> dict[CounterKey, int]:
+    found = {}
     for counter, value in now.items():
         before = last.get(counter)
-        if counter.scope is CounterScope.METER:
-            # The driver's counter began long before podgpu looked at it.
-            yield counter, 0 if before is None else value - before if value >= before else value
-        elif before is None or is_restarted or value < before:
-            yield counter, value
-        else:
-            yield counter, value - before
+        if before is not None and value >= before and not is_restarted:
+            found[counter] = value - before
+        elif counter.scope is not CounterScope.METER:
+            found[counter] = value
+        else:  # the driver's counter began long before podgpu looked at it
+            found[counter] = 0 if before is None else value - before if value >= before else value
+    return found

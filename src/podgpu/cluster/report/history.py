@@ -18,17 +18,19 @@ from msgspec import Struct
 from podgpu.cluster.report.counters import (
     FAMILIES,
     CardKey,
+    CardValues,
     CounterFamily,
     CounterKey,
     CounterScope,
     Measure,
     card_of,
 )
-from podgpu.cluster.report.growth import Samples, longest_pause
+from podgpu.cluster.report.growth import longest_pause
 from podgpu.cluster.report.queries import (
     CounterQueries,
     CounterStore,
     PodFacts,
+    Scrapes,
     TimeWindow,
     range_of,
 )
@@ -63,7 +65,7 @@ class HistoryPart(Struct, frozen=True):
     """
 
     until: float
-    samples: Samples
+    scrapes: Scrapes
     models: Mapping[CardKey, str]
     pods: PodFacts
     intervals: Mapping[CardKey, float]
@@ -74,7 +76,7 @@ class _SlotSummary(NamedTuple):
     """A slot of a window as the store sums it up: last values, and who was there at its end."""
 
     end: float
-    last: Mapping[CounterKey, int]
+    last: CardValues
     ended: Collection[CounterKey]  # those of `last` that were not there at the end
     alive: Mapping[CardKey, float]  # when each was scraped last
 
@@ -114,7 +116,7 @@ class CounterHistory:
         self._intervals: dict[CardKey, float] = {}
         self._usual_interval = USUAL_INTERVAL
 
-    async def before(self, start: float) -> dict[CounterKey, int]:
+    async def before(self, start: float) -> CardValues:
         """Return the counters' last values at the start of the period."""
         within, moment = range_of(LOOKBACK_SECONDS), TimeWindow(start, start)
         info = self._store.select(_INFO)
@@ -129,13 +131,15 @@ class CounterHistory:
         last = found.by_end[start]
         # Which of two series of one counter is the newer one, only their samples show.
         for some in _batches(sorted(found.divided), NODES_WITH_SAMPLES):
-            samples = await self._queries.samples(TimeWindow(start - LOOKBACK_SECONDS, start), some)
-            last |= {counter: own_samples[-1][1] for counter, own_samples in samples.items() if own_samples}
-        return {
-            counter: value
-            for counter, value in last.items()
-            if counter in there or counter.card not in self._alive
-        }
+            scrapes = await self._queries.samples(TimeWindow(start - LOOKBACK_SECONDS, start), some)
+            for card, times in scrapes.items():
+                for at in sorted(times):
+                    last[card].update(times[at])
+        for card in self._alive.keys() & last.keys():
+            last[card] = {
+                counter: value for counter, value in last[card].items() if counter in there.get(card, {})
+            }
+        return last
 
     async def _find_interval(self, start: float) -> None:
         """Find the seconds between two scrapes by the samples of a few nodes."""
@@ -165,13 +169,13 @@ class CounterHistory:
                 yield part
             return
         for slot in summary.slots:
-            samples = {
-                counter: ((slot.alive[counter.card], value),)
-                for counter, value in slot.last.items()
-                if counter.card.node not in summary.unsteady
+            scrapes = {
+                card: {slot.alive[card]: values}
+                for card, values in slot.last.items()
+                if card.node not in summary.unsteady
             }
-            ended = [counter for counter in slot.ended if counter in samples]
-            yield HistoryPart(slot.end, samples, summary.models, summary.pods, summary.intervals, ended)
+            ended = [counter for counter in slot.ended if counter.card in scrapes]
+            yield HistoryPart(slot.end, scrapes, summary.models, summary.pods, summary.intervals, ended)
         self._update_alive(summary, {card.node for card in summary.device_counters} - summary.unsteady)
         async for part in self._unsteady(window, summary):
             yield part
@@ -183,22 +187,22 @@ class CounterHistory:
         """
         is_finest = window.is_at_most(FINE_SECONDS)
         by_parts = set() if is_finest else summary.mixed
-        scrapes = window.seconds / self._usual_interval
-        if not is_finest and len(summary.unsteady - by_parts) * scrapes > SCRAPES_TO_FETCH:
+        count = window.seconds / self._usual_interval
+        if not is_finest and len(summary.unsteady - by_parts) * count > SCRAPES_TO_FETCH:
             by_parts = summary.unsteady
         for some in _batches(sorted(by_parts), NODES_IN_A_QUESTION):
             async for part in self._parts(window, some):
                 yield part
-        at_once = min(max(int(SCRAPES_TO_FETCH / scrapes), 1), NODES_WITH_SAMPLES)
+        at_once = min(max(int(SCRAPES_TO_FETCH / count), 1), NODES_WITH_SAMPLES)
         for some in _batches(sorted(summary.unsteady - by_parts), at_once):
             try:
-                samples = await self._queries.samples(window, some)
+                scrapes = await self._queries.samples(window, some)
             except StoreFault as fault:
                 self._give_up(fault, window)
                 async for part in self._parts(window, some):
                     yield part
             else:
-                for part in self._sampled(samples, some, summary):
+                for part in self._sampled(scrapes, some, summary):
                     yield part
 
     def _give_up(self, fault: StoreFault, window: TimeWindow) -> None:
@@ -213,17 +217,16 @@ class CounterHistory:
                 yield part
 
     def _sampled(
-        self, samples: Samples, nodes: Sequence[str], summary: _WindowSummary
+        self, scrapes: Scrapes, nodes: Sequence[str], summary: _WindowSummary
     ) -> Iterator[HistoryPart]:
-        for counter, own_samples in samples.items():
-            if counter.scope is CounterScope.BOOKED:
-                self._take_interval(counter.card, [at for at, _ in own_samples])
+        for card, times in scrapes.items():
+            self._take_interval(card, sorted(times))
         self._update_alive(summary, nodes)
         begin = 0.0
         for slot in summary.slots:
             within = {
-                counter: [sample for sample in own_samples if begin < sample[0] <= slot.end]
-                for counter, own_samples in samples.items()
+                card: {at: values for at, values in times.items() if begin < at <= slot.end}
+                for card, times in scrapes.items()
             }
             ended = [counter for counter in slot.ended if counter.card.node in nodes]
             yield HistoryPart(slot.end, within, summary.models, summary.pods, {}, ended)
@@ -262,22 +265,26 @@ class CounterHistory:
         unsteady = {
             card.node for card, count in counts.items() if self._is_sparse(card, count, longer.seconds)
         }
-        unsteady |= {counter.node for counter in fallen.by_end[window.end]} | mixed
+        unsteady |= {card.node for card in fallen.by_end[window.end]} | mixed
         unsteady |= recent.divided | ended.divided | _divided(card for card, _ in _by_card(seen))
         before = {card: own for card, own in self._alive.items() if not nodes or card.node in nodes}
         found = []
         for end in window.ends:
             alive, last, gone = there[end], recent.by_end[end], ended.by_end[end]
-            unsteady |= {counter.node for counter in (*last, *gone) if counter.card not in alive}
-            unsteady |= {counter.node for counter in gone if counter in last}
+            unsteady |= {card.node for card in (*last, *gone) if card not in alive}
             now = _device_counters(alive, last)
             unsteady |= {
                 card.node for card in before.keys() | now.keys() if before.get(card) != now.get(card)
             }
-            before = now
-            # Of a card that is away it is not known whether a container has ended.
-            left = [counter for counter in gone if counter not in last and counter.card in alive]
-            found.append(_SlotSummary(end, gone | last, left, alive))
+            before, left = now, list[CounterKey]()
+            for card, values in gone.items():
+                own = last.setdefault(card, {})
+                if not own.keys().isdisjoint(values):
+                    unsteady.add(card.node)
+                # Of a card that is away it is not known whether a container has ended.
+                left += [counter for counter in values if counter not in own and card in alive]
+                own |= {counter: value for counter, value in values.items() if counter not in own}
+            found.append(_SlotSummary(end, last, left, alive))
         intervals = {card: longer.seconds / count for card, count in counts.items() if count}
         return _WindowSummary(found, before, intervals, _models(seen), pods, unsteady, mixed)
 
@@ -329,15 +336,12 @@ def _models(points: Iterable[Point]) -> dict[CardKey, str]:
     return {card: point.labels.get("model", "") for card, point in _by_card(points)}
 
 
-def _device_counters(
-    alive: Iterable[CardKey], values: Iterable[CounterKey]
-) -> dict[CardKey, set[CounterKey]]:
+def _device_counters(alive: Iterable[CardKey], values: CardValues) -> dict[CardKey, set[CounterKey]]:
     """Return the counters that each card has as a card, whatever runs on it."""
-    found: dict[CardKey, set[CounterKey]] = {card: set() for card in alive}
-    for counter in values:
-        if counter.scope is not CounterScope.CONTAINER and counter.card in found:
-            found[counter.card].add(counter)
-    return found
+    return {
+        card: {counter for counter in values.get(card, ()) if counter.scope is not CounterScope.CONTAINER}
+        for card in alive
+    }
 
 
 def _divided(cards: Iterable[CardKey]) -> set[str]:

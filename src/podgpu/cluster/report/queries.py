@@ -6,7 +6,14 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from podgpu.cluster.report.counters import CounterFamily, CounterKey, PodKey, counter_of
+from podgpu.cluster.report.counters import (
+    CardKey,
+    CardValues,
+    CounterFamily,
+    CounterKey,
+    PodKey,
+    counter_of,
+)
 from podgpu.cluster.store.promql import any_of, own_labels
 from podgpu.cluster.store.response import Point, Series
 
@@ -14,6 +21,9 @@ LAST_PART = 1.5  # rather a longer last part than a tiny one
 
 K = TypeVar("K")
 PodFacts = dict[PodKey, list[dict[str, str]]]
+Scrapes = Mapping[
+    CardKey, Mapping[float, dict[CounterKey, int]]
+]  # when, and the counters in their integer units
 _labels = msgspec.json.Decoder(dict[str, str]).decode
 
 
@@ -82,15 +92,19 @@ def range_of(seconds: float) -> str:
 class CounterValues(NamedTuple):
     """Values of counters at the end of each slot, and the nodes where one of them was in two series."""
 
-    by_end: Mapping[float, dict[CounterKey, int]]
+    by_end: Mapping[float, CardValues]
     divided: set[str]
 
     def add(self, end: float, counter: CounterKey, value: int) -> None:
-        values = self.by_end.get(end)
-        if values is not None:  # a store may also answer about the start
-            if counter in values:
-                self.divided.add(counter.node)
-            values[counter] = value
+        cards = self.by_end.get(end)
+        if cards is None:  # a store may also answer about the start
+            return
+        own = cards.get(counter.card)
+        if own is None:
+            own = cards[counter.card] = {}
+        elif counter in own:
+            self.divided.add(counter.node)
+        own[counter] = value
 
 
 class _KnownLabels:
@@ -149,20 +163,19 @@ class CounterQueries:
                 for at, value in series.samples:
                     found.add(at, counter, round(value * family.unit))
 
-    async def samples(
-        self, window: TimeWindow, nodes: Sequence[str]
-    ) -> dict[CounterKey, list[tuple[float, int]]]:
+    async def samples(self, window: TimeWindow, nodes: Sequence[str]) -> Scrapes:
         """Those of one counter may be in several series, by who scraped them."""
         chosen = any_of("node", nodes)
         questions = (self._select(family, chosen) + window.range for family in self._families)
         answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
-        found: dict[CounterKey, dict[float, int]] = {}
+        found: dict[CardKey, dict[float, dict[CounterKey, int]]] = {}
         for family, answer in zip(self._families, answers, strict=True):
             for series in answer:
                 if counter := counter_of(family, series.labels):
-                    own_samples = ((at, round(value * family.unit)) for at, value in series.samples)
-                    found.setdefault(counter, {}).update(own_samples)
-        return {counter: sorted(own_samples.items()) for counter, own_samples in found.items()}
+                    times = found.setdefault(counter.card, {})
+                    for at, value in series.samples:
+                        times.setdefault(at, {})[counter] = round(value * family.unit)
+        return found
 
     async def pods(self, window: TimeWindow, chosen: Sequence[str]) -> PodFacts:
         """Find what is known of pods within the window, also of those that have ended."""

@@ -45,7 +45,7 @@ async def statement(
     sums = PeriodSums(period, grouping, terms)
     for stretch in sums.stretches:
         async for part in history.read(*stretch, sums.step):
-            sums.add(part, totals.grow(part.samples, part.intervals))
+            sums.add(part, totals.grow(part.scrapes, part.intervals))
             totals.forget(part.ended)
             progress((part.until - start) / (end - start))
     sums.close()
@@ -71,7 +71,7 @@ class _StatementWriter:
         for card, own in covered.items():
             self._sums.add_unseen(card, models[card], own)
         prices = self._terms.prices
-        lines = self._lines(self._sums.rows, covered)
+        lines = self._lines(self._sums.rows(), covered)
         total = total_of(lines)
         return Statement(
             start=self._period[0],
@@ -105,9 +105,12 @@ class _StatementWriter:
         shown.sort(key=lambda each: _rank(*each))
         costs, shares = self._costs(shown)
         return tuple(
-            self._line(key, totals, cost, share, _sum(covered[card].total for card in totals.cards).ratio)
+            self._line(key, totals, cost, share, self._seen(key, covered))
             for (key, totals), cost, share in zip(shown, costs, shares, strict=True)
         )
+
+    def _seen(self, key: RowKey, covered: Mapping[CardKey, CardCoverage]) -> float | None:
+        return _sum(covered[card].total for card in self._sums.cards.get(key, ())).ratio
 
     def _line(
         self,

@@ -31,27 +31,39 @@ class StatementTerms(Struct, frozen=True):
     period_seconds: float | None = None  # HOUR or DAY, if the lines of each such period are wanted too
 
 
-class RowTotals(Struct):
-    """The sums of a row, what it pays for, in microseconds or millijoules, and its cost: None if it pays for nothing.
+class UnitPrice(Struct, frozen=True, eq=False):
+    """What a microsecond of a model costs at some time, or a millijoule, in smallest units of the currency."""
 
-    `is_unpriced` if a part of it has no price.
-    """
+    value: Fraction | None  # None if it has no price
+
+
+class RowTotals(Struct):
+    """The sums of a row, and what it pays for by price: microseconds, or millijoules."""
 
     sums: dict[Measure, int] = field(default_factory=dict)
-    charged: int | None = None
-    cost: Fraction | None = None
-    is_unpriced: bool = False
-    cards: set[CardKey] = field(default_factory=set)
+    paid: dict[UnitPrice, int] = field(default_factory=dict)
 
     def count(self, measure: Measure, amount: int) -> None:
         self.sums[measure] = self.sums.get(measure, 0) + amount
 
-    def charge(self, amount: int, price: Fraction | None) -> None:
-        self.charged = (self.charged or 0) + amount
-        if price is None:
-            self.is_unpriced |= amount != 0
-        else:
-            self.cost = (self.cost or Fraction(0)) + amount * price
+    def charge(self, amount: int, price: UnitPrice) -> None:
+        self.paid[price] = self.paid.get(price, 0) + amount
+
+    @property
+    def charged(self) -> int | None:
+        """None if it pays for nothing."""
+        return sum(self.paid.values()) if self.paid else None
+
+    @property
+    def cost(self) -> Fraction | None:
+        """None if nothing that it pays for has a price."""
+        parts = [amount * price.value for price, amount in self.paid.items() if price.value is not None]
+        return sum(parts, Fraction(0)) if parts else None
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether a part of it has no price."""
+        return any(amount and price.value is None for price, amount in self.paid.items())
 
 
 Rows = dict[RowKey, RowTotals]
@@ -60,7 +72,7 @@ Rows = dict[RowKey, RowTotals]
 class PeriodSums:
     """A slot ends where an hour or a day does, or where prices change; a stretch only where prices change.
 
-    `by_period` has the rows of each charge period, and `inputs` all that was counted.
+    `by_period` has the rows of each charge period, `cards` the GPUs of each row, and `inputs` all that was counted.
     """
 
     def __init__(self, period: Stretch, grouping: Grouping, terms: StatementTerms) -> None:
@@ -71,10 +83,11 @@ class PeriodSums:
         self.stretches = tuple(pairwise(_edges(period, terms)))
         self.slots = tuple(pairwise(_edges(period, terms, self.step)))
         self.models: dict[CardKey, str] = {}
-        self.rows: Rows = defaultdict(RowTotals)
         self.by_period: dict[float, Rows] = defaultdict(lambda: defaultdict(RowTotals))
+        self.cards: dict[RowKey, set[CardKey]] = defaultdict(set)
         self.inputs: dict[CounterKey, int] = defaultdict(int)
         self._pods: PodFacts = {}
+        self._prices: dict[tuple[str, float], UnitPrice] = {}
         self._ends = [slot[1] for slot in self.slots]
         self._open: dict[CardKey, tuple[Stretch, CardCounts]] = {}
         self._seen_us: dict[CardKey, int] = defaultdict(int)
@@ -89,7 +102,8 @@ class PeriodSums:
             counts.seen_us += growth.seen_us
             for counter, amount in growth.counters.items():
                 self.inputs[counter] += amount
-                counts.add(counter, self._group(counter), amount)
+                is_container = counter.scope is CounterScope.CONTAINER
+                counts.add(counter, self._group(counter) if is_container else None, amount)
 
     def _counts(self, card: CardKey, slot: Stretch) -> CardCounts:
         if card in self._open:
@@ -100,9 +114,18 @@ class PeriodSums:
         self._open[card] = slot, (counts := CardCounts())
         return counts
 
+    def rows(self) -> Rows:
+        """Return the rows of the whole period."""
+        found: Rows = defaultdict(RowTotals)
+        for rows in self.by_period.values():
+            for key, totals in rows.items():
+                for measure, amount in totals.sums.items():
+                    found[key].count(measure, amount)
+                for price, amount in totals.paid.items():
+                    found[key].charge(amount, price)
+        return found
+
     def _group(self, counter: CounterKey) -> Group | None:
-        if counter.scope is not CounterScope.CONTAINER:
-            return None
         model = self.models.get(counter.card, "")
         return self.grouping.of(counter, model, self._pods.get(counter.pod_key, ()))
 
@@ -117,10 +140,10 @@ class PeriodSums:
         self._seen_us[card] += counts.seen_us
         price = self._price(self.models.get(card, ""), slot[0])
         paid = charges(counts, self.terms.basis)
-        for rows in self._rows_of(slot[0]):
-            _count(rows, card, counts)
-            for key, amount in paid.items():
-                rows[key].charge(amount, price)
+        rows = self._rows_of(slot[0])
+        self._count(rows, card, counts)
+        for key, amount in paid.items():
+            rows[key].charge(amount, price)
 
     def add_unseen(self, card: CardKey, model: str, own: CardCoverage) -> None:
         """Add what was not seen, and the moments at the edges of the period that no scrape lies in."""
@@ -137,17 +160,20 @@ class PeriodSums:
 
     def _add_time(self, card: CardKey, model: str, kind: str, at: float, amount: int) -> None:
         paid = 0 if self.terms.basis is Basis.ENERGY else amount
-        for rows in self._rows_of(at):
-            rows[row(kind)].count(Measure.HELD, amount)
-            rows[row(kind)].cards.add(card)
-            rows[row(kind)].charge(paid, self._price(model, at))
+        key, rows = row(kind), self._rows_of(at)
+        rows[key].count(Measure.HELD, amount)
+        rows[key].charge(paid, self._price(model, at))
 
-    def _rows_of(self, at: float) -> list[Rows]:
+    def _rows_of(self, at: float) -> Rows:
         length = self.terms.period_seconds
-        return [self.rows, self.by_period[at // length * length]] if length else [self.rows]
+        return self.by_period[at // length * length if length else self.period[0]]
 
-    def _price(self, model: str, at: float) -> Fraction | None:
-        """Return the price of a microsecond, or of a millijoule, in smallest units of the currency."""
+    def _price(self, model: str, at: float) -> UnitPrice:
+        if (model, at) not in self._prices:
+            self._prices[model, at] = UnitPrice(self._price_of(model, at))
+        return self._prices[model, at]
+
+    def _price_of(self, model: str, at: float) -> Fraction | None:
         prices = self.terms.prices
         if prices is None:
             return None
@@ -160,6 +186,25 @@ class PeriodSums:
         smallest: int = 10 ** digits_of(prices.currency)
         return Fraction(str(price)) * smallest / unit
 
+    def _count(self, rows: Rows, card: CardKey, counts: CardCounts) -> None:
+        """Add the sums of a card to its rows, whatever is paid for."""
+        for (_, group), own in counts.containers.items():
+            if group is not None:
+                key = "group", group
+                totals = rows[key]
+                self.cards[key].add(card)
+                for measure, amount in own.items():
+                    totals.count(measure, amount)
+        for (scope, measure), amount in counts.others.items():
+            if scope is CounterScope.UNATTRIBUTED:
+                rows[row("unattributed")].count(measure, amount)
+        for measure in (Measure.BUSY, Measure.ENERGY):
+            missing = counts.unbooked(measure)
+            if missing is not None:
+                rows[row("unbooked")].count(measure, missing)
+        free = max(counts.seen_us - counts.booked(Measure.HELD), 0)
+        rows[row("free")].count(Measure.HELD, free)
+
 
 def _edges(period: Stretch, terms: StatementTerms, step: float | None = None) -> list[float]:
     """Return where prices change, and the multiples of the step."""
@@ -168,22 +213,3 @@ def _edges(period: Stretch, terms: StatementTerms, step: float | None = None) ->
     if step:
         edges.update(at * step for at in range(int(start // step), int(end // step) + 1))
     return sorted(at for at in edges if start <= at <= end)
-
-
-def _count(rows: Rows, card: CardKey, counts: CardCounts) -> None:
-    """Add the sums of a card to its rows, whatever is paid for."""
-    for (_, group), own in counts.containers.items():
-        if group is not None:
-            totals = rows["group", group]
-            totals.cards.add(card)
-            for measure, amount in own.items():
-                totals.count(measure, amount)
-    for (scope, measure), amount in counts.others.items():
-        if scope is CounterScope.UNATTRIBUTED:
-            rows[row("unattributed")].count(measure, amount)
-    for measure in (Measure.BUSY, Measure.ENERGY):
-        missing = counts.unbooked(measure)
-        if missing is not None:
-            rows[row("unbooked")].count(measure, missing)
-    free = max(counts.seen_us - counts.booked(Measure.HELD), 0)
-    rows[row("free")].count(Measure.HELD, free)
