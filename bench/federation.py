@@ -18,7 +18,7 @@ from podgpu.config.precedence import load
 from podgpu.insight import conclude_cluster, conclude_node
 from podgpu.model import Cluster, ClusterNode
 from podgpu.model.document import decode
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.cluster import metrics

@@ -27,7 +27,7 @@ from podgpu.cluster.loop import ClusterLoop
 from podgpu.config import Config
 from podgpu.insight import InsightSettings
 from podgpu.net.login import Login
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.cluster.page_registry import register_cluster_pages
 from podgpu.serve.cluster.server import ClusterServer
 from tests.serve.guard.certificates import Authority

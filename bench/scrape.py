@@ -15,7 +15,7 @@ from bench.figure import Figure
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric, Scope
 from podgpu.model import Card, Gpu, Reading, Snapshot
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.pages import NodePages
 from podgpu.serve.server import NodeServer
 from podgpu.views.exposition import Format

@@ -11,7 +11,7 @@ import pytest
 
 from podgpu.agent.loop import Agent
 from podgpu.model import Fault, PartStatus, Report
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.server import NodeServer
 from podgpu.supervise import Supervisor, brief, end
 from tests.patience import PATIENCE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from podgpu.catalog import reference as metrics
 from podgpu.doctor import rendering as checks
-from podgpu.insight import listing as problems
+from podgpu.insight import problems
 from tools import configuration as options
 from tools import schema
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from bench.figure import Figure
 from podgpu.kube.api import ApiServer
-from podgpu.kube.object_watch import WatchTiming
-from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.object_watch import PodWatch, WatchTiming
 from podgpu.kube.workloads import Workloads
 from tests.fakeapi.server import FakeApi
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.stress.served import Changing
 from podgpu.config import Config
-from podgpu.option.address import NATIVE, Address
+from podgpu.option.value import NATIVE, Address
 from podgpu.serve.http.request import Request
 from podgpu.serve.page_registry import register_pages
 from podgpu.serve.pages import NodePages

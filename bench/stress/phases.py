@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 from bench.stress import served
 from bench.stress.peers import SERVERS
 from podgpu.cli._process import collect_seldom
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.server import HttpServer
 
 SECONDS = float(os.environ.get("PODGPU_STRESS_SECONDS", "30"))

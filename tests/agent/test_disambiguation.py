@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.agent.claims import Disambiguation
+from podgpu.agent.inventory import Disambiguation
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process
 from podgpu.sharing.system import AmbiguousClaims
 

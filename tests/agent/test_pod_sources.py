@@ -4,7 +4,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from podgpu.agent.pods import PodSources
+from podgpu.agent.owners import PodSources
 from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.agent.claims import FILE, FORGET_SECONDS, MAX_BYTES, RememberedClaims
+from podgpu.agent.inventory import FILE, FORGET_SECONDS, MAX_BYTES, RememberedClaims
 from podgpu.model import Claim, ContainerRef, Pod
 
 

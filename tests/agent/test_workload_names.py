@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from podgpu.agent import pods
-from podgpu.agent.pods import WorkloadNames
+from podgpu.agent import owners
+from podgpu.agent.owners import WorkloadNames
 from podgpu.model import Pod, Workload
 from tests.patience import PATIENCE
 
@@ -22,16 +22,16 @@ class Asked:
     def __init__(self) -> None:
         self.may_answer = asyncio.Event()
 
-    async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
+    async def resolve(self, owners: Iterable[Pod]) -> dict[str, Workload]:
         await self.may_answer.wait()
-        return {pod.uid: Workload(kind="Job", name="j") for pod in pods}
+        return {pod.uid: Workload(kind="Job", name="j") for pod in owners}
 
 
 @pytest.mark.parametrize(("most", "patience"), [(0.01, FAR_TOO_LONG), (FAR_TOO_LONG, 0.01)])
 async def test_a_cycle_waits_no_longer_than_its_patience_and_never_long(
     monkeypatch: pytest.MonkeyPatch, most: float, patience: float
 ) -> None:
-    monkeypatch.setattr(pods, "SECONDS", most)
+    monkeypatch.setattr(owners, "SECONDS", most)
     asked = Asked()
     names = WorkloadNames(asked, patience)
     async with asyncio.timeout(PATIENCE):

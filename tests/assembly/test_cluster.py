@@ -11,8 +11,8 @@ import pytest
 
 from podgpu.assembly.cluster import OpenCluster, open_cluster
 from podgpu.assembly.exporter import open_exporter
+from podgpu.cluster.allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.discovery import NodeTarget
-from podgpu.cluster.kube_allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.node_state import ReadFault
 from podgpu.config import Config
 from podgpu.config.precedence import load

@@ -13,7 +13,7 @@ from podgpu.cluster import federation
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.insight import reconclude
-from podgpu.model import Cluster, ClusterNode, PendingPod, cluster_document
+from podgpu.model import Cluster, ClusterNode, PendingPod, document
 from podgpu.views.cluster import metrics
 from podgpu.views.cluster.json import decode, encode
 from podgpu.views.exposition import lines
@@ -169,10 +169,10 @@ async def test_a_damaged_row_is_shown_as_such_and_the_others_stay() -> None:
     async with federated(feed, names=("west",)) as opened:
         assert [node.state for node in opened.loop.cluster.nodes] == ["fresh", "fresh"]
     good, bad = (encode(cluster(node)) for node in (WEST.nodes[0], damaged))
-    _, rows = cluster_document.split(bad.replace(b'"state":"fresh"', b'"state":7'))
+    _, rows = document.split(bad.replace(b'"state":"fresh"', b'"state":7'))
     found = federation._row(rows[0])
     assert (found.name, found.state, found.reason) == ("gpu-z", "failed", "garbage")
-    _, rows = cluster_document.split(good)
+    _, rows = document.split(good)
     assert federation._row(rows[0]).state == "fresh"
 
 

@@ -15,7 +15,7 @@ from podgpu.feed import Feed
 from podgpu.history.timeline import timeline
 from podgpu.insight import InsightSettings, conclude, reconclude
 from podgpu.model import Cluster, Moment, Statement, of_one
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.cluster.bills import BillRoute
 from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.request import Request

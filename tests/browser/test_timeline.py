@@ -12,7 +12,7 @@ from podgpu.feed import SnapshotFeed
 from podgpu.history.divisions import CardsOfNode
 from podgpu.history.kept import Kept
 from podgpu.model import Card, Snapshot
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.server import NodeServer
 from podgpu.views import json
 from tests.browser.axe import serious

@@ -27,7 +27,7 @@ HOMES = {
     "podresources": ("kube/kubelet/podresources.py",),
     # Its folder is looked for before its client is imported.
     "pods-api": ("kube/kubelet/__init__.py", "kube/kubelet/pods_api.py"),
-    "apiserver": ("kube/pod_watch.py",),
+    "apiserver": ("kube/object_watch.py",),
     "log-dirs": ("kube/log_dirs.py",),
     "resource-claims": ("kube/resource_claims.py",),
     "procfs": ("host/procfs.py",),

@@ -15,7 +15,7 @@ import pytest
 
 from podgpu.cli._process import LAST_RESORT_SECONDS, READER_SECONDS
 from podgpu.cli.demo import _url
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from tests.patience import PATIENCE, has_ended, wait_until
 
 ANYWHERE = "--web.listen-address=127.0.0.1:0"

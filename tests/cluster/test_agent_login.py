@@ -17,7 +17,7 @@ from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiServer
 from podgpu.kube.reviews import ACCESS, TOKENS
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.guard.guard import Guard
 from tests.assembly.test_cluster import agent_pod, cluster_of
 from tests.fakeapi.recorded import NODE as RECORDED_NODE

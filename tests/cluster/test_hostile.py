@@ -21,7 +21,7 @@ from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import StoreDiscovery
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config.precedence import load
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.serve.server import NodeServer
 from podgpu.supervise import end

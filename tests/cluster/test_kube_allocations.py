@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podgpu.cluster import kube_allocations as module
-from podgpu.cluster.kube_allocations import KubeAllocations, wanted_objects
+from podgpu.cluster import allocations as module
+from podgpu.cluster.allocations import KubeAllocations, wanted_objects
 from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.supervise import Supervisor

@@ -10,7 +10,7 @@ from podgpu.config.precedence import load
 from podgpu.config.sections import collected
 from podgpu.errors import UserError
 from podgpu.option import options_of
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.sources.nvml import options as nvml
 from podgpu.sources.simulator import options as simulator
 from podgpu.views.dialects import gpu_mem_monitor, hami

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.option.address import NATIVE, Address
+from podgpu.option.value import NATIVE, Address
 from tests.e2e.rig import Answer, Demo, demo, get
 
 SECTION = (Path(__file__).parents[2] / "docs/compatibility.md").read_text().split("\n## ")[1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from podgpu.option.address import NATIVE
+from podgpu.option.value import NATIVE
 from podgpu.views.dialects import dialects
 from tests.e2e.asked.hami import ASKED
 from tests.e2e.facts import MIB, Facts, Rows

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from podgpu.cluster.kube_allocations import wanted_objects
+from podgpu.cluster.allocations import wanted_objects
 from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import NODES, ClusterWatch
 from podgpu.model import KubeObjects

@@ -25,7 +25,7 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.pod_history import last_uses
 from podgpu.cluster.store.response import Point, Series, StoreFault
 from podgpu.config.precedence import load
-from podgpu.config.price import prices
+from podgpu.config.sections import prices
 from podgpu.errors import UserError
 from podgpu.kube.api.kubeconfig import account
 from podgpu.model import Snapshot

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from podgpu.agent.attribution import Attribution
-from podgpu.host.container_names import BELIEVED_SECONDS
-from podgpu.host.owner_names import OwnerNames
+from podgpu.host.owner_names import BELIEVED_SECONDS, OwnerNames
 from podgpu.host.procfs import Procfs
 from podgpu.model import Card, Device, Gpu, Process, Reading
 from tests.agent.stage import check_card, write_proc

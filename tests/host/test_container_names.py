@@ -2,8 +2,8 @@
 
 import pytest
 
-from podgpu.host import container_names
-from podgpu.host.container_names import BELIEVED_SECONDS, ContainerCache, plausible_name
+from podgpu.host import owner_names
+from podgpu.host.owner_names import BELIEVED_SECONDS, ContainerCache, plausible_name
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_container_that_is_removed_keeps_its_name() -> None:
 
 
 def test_no_more_ids_than_a_bound_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container_names, "MOST_KNOWN", 2)
+    monkeypatch.setattr(owner_names, "MOST_KNOWN", 2)
     clocked = Clocked(a="web")
     for container_id in ("a", "b", "c", "b", "c", "a"):
         clocked.names.get(container_id)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podgpu.host.container_names import Docker
+from podgpu.host.owner_names import Docker
 from tests.host.machine import write, write_docker
 
 ID, OTHER = "1" * 64, "2" * 64

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podgpu.host.container_names import PODMAN_FOLDER, Podman
+from podgpu.host.owner_names import PODMAN_FOLDER, Podman
 from tests.host.machine import write, write_podman
 
 ID, OTHER, THIRD = "1" * 64, "2" * 64, "3" * 64

@@ -19,13 +19,12 @@ import pytest
 from podgpu.kube import throttle
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api import ApiServer
-from podgpu.kube.kubelet import device_lists, protobuf_fields
+from podgpu.kube.kubelet import device_lists, rpc
 from podgpu.kube.kubelet.podresources import LIST as DEVICES
 from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.kubelet.pods_api import LIST, WATCH, PodsApi
 from podgpu.kube.limits import MOST_CONTAINERS, MOST_LISTED, MOST_PODS, name_crowded_pod
-from podgpu.kube.object_watch import WatchTiming
-from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.object_watch import PodWatch, WatchTiming
 from podgpu.model import PartStatus, Pod
 from tests.fakeapi.recorded import NODE, changed, pod
 from tests.fakeapi.server import PODS, FakeApi
@@ -78,13 +77,13 @@ def read_in_threads(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def numbers_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note the place of each number that is read of a protobuf message: two of each field."""
     found: list[int] = []
-    varint = protobuf_fields._varint
+    varint = rpc._varint
 
     def noted(data: memoryview, at: int) -> tuple[int, int]:
         found.append(at)
         return varint(data, at)
 
-    monkeypatch.setattr(protobuf_fields, "_varint", noted)
+    monkeypatch.setattr(rpc, "_varint", noted)
     return found
 
 

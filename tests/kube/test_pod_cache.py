@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podgpu.kube.api import Lines
-from podgpu.kube.pod_watch import PodCache
+from podgpu.kube.object_watch import PodCache
 from podgpu.model import Pod
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
 from tests.fakeapi.server import bookmark, error, event

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube.api import ApiFault, ApiServer, ListMetadata
-from podgpu.kube.object_watch import WatchTiming
-from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.object_watch import PodWatch, WatchTiming
 from podgpu.model.ports import PodSource
 from podgpu.net.login import Login
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from podgpu import library
 from podgpu.assembly.server import open_pages
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.server import NodeServer
 from tests.serve.rig import Answer, fetch
 

@@ -1,7 +1,7 @@
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 
 
 @pytest.mark.parametrize(

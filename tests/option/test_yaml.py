@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.config.precedence import load
-from podgpu.config.price import prices
+from podgpu.config.sections import prices
 from podgpu.errors import UserError
 from podgpu.kube.api.kubeconfig import account
 from podgpu.option.file import yaml_document

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import sharing
-from podgpu.agent.claims import Disambiguation
+from podgpu.agent.inventory import Disambiguation
 from podgpu.model import Claim, ContainerRef, Holder, Process
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.system import AmbiguousClaims

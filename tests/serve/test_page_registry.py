@@ -6,7 +6,7 @@ import msgspec
 
 from podgpu.config import Config
 from podgpu.model import Snapshot
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.page_registry import register_pages
 from podgpu.views import native
 from podgpu.views.dialects import Answers

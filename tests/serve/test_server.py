@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from tests.patience import PATIENCE
 from tests.ports import quiet_port
 from tests.serve.rig import (

@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.sockets import bind
 
 TWO = ("127.83.0.1", "127.83.0.2")  # no client of another test has a port there

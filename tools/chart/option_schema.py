@@ -10,8 +10,15 @@ from typing import Any
 from podgpu.cluster.store.options import store_address
 from podgpu.config.values import Level, family_name, listener
 from podgpu.option import Option
-from podgpu.option.address import Address
-from podgpu.option.value import OnOff, ValueParser, absolute_path, api_server, base_address, page_address
+from podgpu.option.value import (
+    Address,
+    OnOff,
+    ValueParser,
+    absolute_path,
+    api_server,
+    base_address,
+    page_address,
+)
 from podgpu.views.dialects import dialect_names
 from podgpu.views.series_filter import NAMES
 from tools.chart import CHART

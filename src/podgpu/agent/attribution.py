@@ -16,12 +16,10 @@ from msgspec.structs import replace
 
 from podgpu import sharing
 from podgpu.agent.books import NodeBooks
-from podgpu.agent.claims import Disambiguation, NodeClaims, RememberedClaims
 from podgpu.agent.counters import IntervalMeter
-from podgpu.agent.inventory import InventoryCollector
+from podgpu.agent.inventory import Disambiguation, InventoryCollector, NodeClaims, RememberedClaims
 from podgpu.agent.join import Join
-from podgpu.agent.owners import MANY_PROCESSES, Owners
-from podgpu.agent.pods import PodSources, WorkloadNames
+from podgpu.agent.owners import MANY_PROCESSES, Owners, PodSources, WorkloadNames
 from podgpu.agent.sampling_checks import ProcessorTime
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.ledger.book import book

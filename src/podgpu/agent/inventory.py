@@ -1,18 +1,25 @@
-"""What there is to share on this node, gathered once per cycle.
+"""What there is to share on this node, gathered once per cycle, and the claims of each container on it.
 
 No part is waited for longer than half a cycle: a kubelet that does not answer must not hold up the numbers, and its
-last answer counts until then.
+last answer counts until then. Claims are resolved again only when something about them changes.
 """
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TypeAlias
 
-from podgpu import sharing
-from podgpu.model import Allocation, Device, PartStatus, Pod
+import msgspec
+
+from podgpu import log, sharing
+from podgpu.ledger.usage import PodName
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holder, PartStatus, Pod
 from podgpu.model.ports import AllocationSource, ResourceClaimSource
 from podgpu.sharing.inventory import READINGS, Host, Inventory, Observation
+from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
 from podgpu.supervise import LatestReply, Work
 
 BELIEVED_SECONDS = 600.0  # how long the last allocations count while the kubelet is away
@@ -135,3 +142,207 @@ class InventoryCollector:
         seen = await asyncio.to_thread(sharing.observed, host, self._systems)
         self._host_errors.update(seen.errors)
         return seen
+
+
+FILE = "notes.json"
+MAX_BYTES = 8 << 20
+MAX_CLAIMS = sharing.MANY_CLAIMS
+FORGET_SECONDS = 600.0  # after a pod was last listed: at the start, lists may come late
+
+Name: TypeAlias = tuple[str, str, str]  # namespace, pod, container
+Seen: TypeAlias = dict[Name, dict[str, set[str]]]  # the cards a container runs on, by its pod's UID
+
+_decode = msgspec.json.Decoder(tuple[Claim, ...]).decode
+
+
+class NodeClaims:
+    """All claims on the node's cards.
+
+    `settled` has the readings of ambiguous claims that processes have shown to be right. `before` are the claims that
+    were found last.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        systems: Sequence[sharing.SharingSystem],
+        ambiguous: tuple[AmbiguousClaims, ...] = (),
+        settled: Mapping[AmbiguousClaims, int] = {},
+        before: tuple[Claim, ...] = (),
+    ) -> None:
+        self.inventory = inventory
+        self.ambiguous = ambiguous
+        self.settled = settled
+        self.claims = sharing.claims(inventory, systems, settled, before)
+        undecided = [claims for claims in ambiguous if claims not in settled]
+        self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
+        self.unclaimed = self._unclaimed(systems)
+        self._systems = systems
+
+    @cached_property
+    def by_card(self) -> Mapping[str, list[Claim]]:
+        found: dict[str, list[Claim]] = {}
+        for claim in self.claims:
+            found.setdefault(claim.gpu, []).append(claim)
+        return found
+
+    @cached_property
+    def pods(self) -> frozenset[PodName]:
+        """The pods that hold anything, also those whose claims were withdrawn."""
+        claimed = frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
+        return claimed | sharing.holders(self.inventory, self._systems)
+
+    @cached_property
+    def _reservations(self) -> Mapping[str, tuple[Excused, ...]]:
+        return sharing.excused(self.inventory, self._systems)
+
+    def excused(
+        self, servers: Mapping[str, Mapping[int, str]], holders: Mapping[int, Holder]
+    ) -> dict[str, tuple[Excused, ...]]:
+        """Return by card who has it for others. `servers` are the PIDs of MPS servers, each with its proof."""
+        found = dict(self._reservations)
+        for card, proofs in servers.items():
+            for pid, proof in sorted(proofs.items()):
+                server = Excused(role="mps-server", proof=proof, container=holders[pid].container, pid=pid)
+                found[card] = (*found.get(card, ()), server)
+        return found
+
+    def _unclaimed(self, systems: Sequence[sharing.SharingSystem]) -> tuple[Allocation, ...]:
+        """An id that no system understands may be that of a card which does not answer."""
+        devices = self.inventory.devices
+        if not devices or any(device.fault for device in devices):
+            return ()
+        return sharing.unclaimed(self.inventory, systems)
+
+
+class Disambiguation:
+    """Where a container may have one card or another, the card that its processes run on is its own.
+
+    What processes have shown is remembered: a container that pauses is not in doubt again.
+    """
+
+    def __init__(self) -> None:
+        self._decided: dict[AmbiguityKey, int] = {}
+
+    def settle(
+        self, ambiguous: Sequence[AmbiguousClaims], devices: Iterable[Device], holders: Mapping[int, Holder]
+    ) -> dict[AmbiguousClaims, int]:
+        """Return the right reading of each container that has been seen to run, now or before, on its cards alone."""
+        if not ambiguous:
+            self._decided = {}
+            return {}
+        seen = _seen(devices, holders)
+        found = {claims: self._right(claims, _cards(claims.container, seen)) for claims in ambiguous}
+        settled = {claims: right for claims, right in found.items() if right is not None}
+        self._decided = {claims.key: right for claims, right in settled.items()}
+        return settled
+
+    def _right(self, ambiguous: AmbiguousClaims, cards: set[str]) -> int | None:
+        """A container on cards of no reading, or of several, shows nothing: what it showed before stands."""
+        fitting = [place for place, named in enumerate(ambiguous.cards) if cards and cards <= named]
+        return fitting[0] if len(fitting) == 1 else self._decided.get(ambiguous.key)
+
+
+def _seen(devices: Iterable[Device], holders: Mapping[int, Holder]) -> Seen:
+    seen: Seen = {}
+    for device in devices:
+        for process in device.processes:
+            holder = holders.get(process.pid)
+            if process.kinds and holder and (ref := holder.container):
+                name = ref.namespace, ref.pod, ref.container
+                seen.setdefault(name, {}).setdefault(ref.pod_uid, set()).add(device.gpu.uuid)
+    return seen
+
+
+def _cards(container: ContainerRef, seen: Seen) -> set[str]:
+    """Another pod of the same name says nothing. Where a UID is not known, there must be only one of that name."""
+    by_uid = seen.get((container.namespace, container.pod, container.container), {})
+    if container.pod_uid in by_uid:
+        return by_uid[container.pod_uid]
+    is_likely = len(by_uid) == 1 and (not container.pod_uid or "" in by_uid)
+    return next(iter(by_uid.values())) if is_likely else set()
+
+
+class RememberedClaims:
+    """Claims by annotations of pods that live, or may live, kept in a file.
+
+    A user who may edit a pod may remove its annotation while the agent restarts. The file is in a folder of the agent's
+    own, where no tenant can write. Without a folder claims are remembered for as long as the agent runs.
+    """
+
+    def __init__(self, folder: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = folder / FILE if folder else None
+        self._clock = clock
+        self._claims = _read(self._path) if self._path else ()
+        self._seen_at = {claim.container.pod_uid: clock() for claim in self._claims}
+        self._is_failing = False
+        self.is_changed = False
+
+    def before(self, last: tuple[Claim, ...]) -> tuple[Claim, ...]:
+        """Return the last claims, and those of pods that had some before."""
+        known = {claim.container.pod_uid for claim in last}
+        return (*last, *(claim for claim in self._claims if claim.container.pod_uid not in known))
+
+    def keep(self, claims: Iterable[Claim], pods: Iterable[Pod]) -> None:
+        """Take the claims of now. Those of pods that are not listed stay for a while."""
+        now = self._clock()
+        ended = {pod.uid for pod in pods if pod.finished}
+        self._seen_at |= {pod.uid: now for pod in pods}
+        present = {
+            _key(claim): claim
+            for claim in claims
+            if claim.source == sharing.ANNOTATION and claim.container.pod_uid
+        }
+        gone = ended | {claim.container.pod_uid for claim in present.values()}
+        absent = {
+            _key(claim): claim
+            for claim in self._claims
+            if (uid := claim.container.pod_uid) not in gone
+            and now - self._seen_at.get(uid, 0.0) < FORGET_SECONDS
+        }
+        found = tuple((present | absent).values())[:MAX_CLAIMS]
+        kept = {claim.container.pod_uid for claim in found}
+        self._seen_at = {uid: at for uid, at in self._seen_at.items() if uid in kept}
+        self.is_changed = self.is_changed or (self._path is not None and found != self._claims)
+        self._claims = found
+
+    async def save(self) -> None:
+        """Write the file, in a thread: a disk may be slow. It has a few KiB, and rarely changes."""
+        if self._path is None:
+            return
+        self.is_changed = False
+        try:
+            await asyncio.to_thread(_write, self._path, msgspec.json.encode(self._claims))
+        except OSError as error:
+            if not self._is_failing:
+                log.warning("claims by annotations are not saved", path=self._path, reason=error.strerror)
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Replace the file as a whole."""
+    part = path.with_suffix(".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part.write_bytes(text)
+    part.chmod(0o600)
+    part.replace(path)
+
+
+def _key(claim: Claim) -> tuple[object, ...]:
+    return claim.container, claim.gpu, claim.mig, claim.system, claim.index, claim.device_id
+
+
+def _read(path: Path) -> tuple[Claim, ...]:
+    """Read what the last agent kept; nothing, if there is no such file or it makes no sense."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        found = _decode(text) if len(text) <= MAX_BYTES else ()
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("saved claims by annotations cannot be read", path=path, reason=str(error)[:200])
+        return ()
+    return tuple(claim for claim in found if 0.0 <= claim.share <= 1.0)[:MAX_CLAIMS]

@@ -23,7 +23,7 @@ from podgpu.host.recent_processes import RecentProcesses
 from podgpu.insight import InsightSettings, conclude
 from podgpu.kube.api import ApiServer
 from podgpu.kube.log_dirs import LogDirs
-from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.object_watch import PodWatch
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import SPREAD_SECONDS, Workloads
 from podgpu.model import Snapshot

@@ -8,14 +8,13 @@ from typing import Protocol
 from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
 from podgpu.assembly.exporter import open_exporter
-from podgpu.cluster.agent_reader import AgentReader, DirectClient, open_login
+from podgpu.cluster.agent_reader import AgentReader, DirectClient, ProxyClient, open_login
+from podgpu.cluster.allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.discovery import BackedDiscovery, Discovery, NodeTarget, PodDiscovery, StaticDiscovery
 from podgpu.cluster.federation import MOST_BYTES, Federation, Upstream, UpstreamServer
-from podgpu.cluster.kube_allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.node_state import ReadFault, SnapshotReader
-from podgpu.cluster.pod_proxy import ProxyClient
 from podgpu.cluster.report.bill import StoreBills
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import StoreDiscovery

@@ -7,10 +7,10 @@ from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.assembly import insight_settings
 from podgpu.catalog.agent_parts import APISERVER
+from podgpu.cluster.agent_reader import ProxyPageClient
+from podgpu.cluster.allocations import KubeAllocations
 from podgpu.cluster.discovery import NodeTarget
-from podgpu.cluster.kube_allocations import KubeAllocations
 from podgpu.cluster.node_state import ReadFault
-from podgpu.cluster.pod_proxy import ProxyPageClient
 from podgpu.config import ClusterOptions, Config
 from podgpu.kube.api import ApiServer
 from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload

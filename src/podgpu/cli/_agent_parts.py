@@ -25,7 +25,7 @@ from podgpu.cli._process import (
     within,
 )
 from podgpu.config import Config
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import NodeServer
 from podgpu.supervise import Work, brief

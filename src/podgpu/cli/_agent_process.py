@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from podgpu.assembly.source import EarlySource, source_entry
 from podgpu.config import Config
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 
 Greeting = Callable[[Sequence[Address], str], None]
 

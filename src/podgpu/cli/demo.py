@@ -5,7 +5,7 @@ from dataclasses import replace
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.option import KUBERNETES, NOT_AN_AGENTS, SOURCE, options_of
-from podgpu.option.address import NATIVE, Address
+from podgpu.option.value import NATIVE, Address
 from podgpu.sources import registry
 
 HELP = "Serve a simulated node, to try podgpu without a GPU."

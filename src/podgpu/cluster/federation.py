@@ -20,16 +20,7 @@ from podgpu.cluster.node_state import FORGET_SECONDS, REASONS, STALE_INTERVALS, 
 from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.insight import InsightSettings, conclude_cluster, conclude_node
-from podgpu.model import (
-    Cluster,
-    ClusterNode,
-    ErrorCount,
-    Fault,
-    PartStatus,
-    Snapshot,
-    cluster_document,
-    document,
-)
+from podgpu.model import Cluster, ClusterNode, ErrorCount, Fault, PartStatus, Snapshot, document
 from podgpu.supervise import Supervisor
 
 PART = "upstreams"
@@ -70,7 +61,7 @@ class UpstreamServer:
                 raise ReadFault("garbage", "it answers that nothing has changed, but sent nothing before")
             return self._cluster
         try:
-            cluster, rows = cluster_document.split(answer.body)
+            cluster, rows = document.split(answer.body)
             nodes = await self._decoded(rows)
         except UserError as error:
             raise ReadFault("garbage", str(error)) from None
@@ -106,10 +97,10 @@ class UpstreamServer:
 def _row(row: msgspec.Raw) -> ClusterNode:
     """Whatever is in the row of a node, the others are shown."""
     try:
-        return cluster_document.decode_row(row)
+        return document.decode_row(row)
     except UserError as error:
         return with_reason(
-            ClusterNode(name=cluster_document.name_of(row), state="failed"), "failed", "garbage", str(error)
+            ClusterNode(name=document.name_of(row), state="failed"), "failed", "garbage", str(error)
         )
 
 

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from podgpu import __version__
-from podgpu.cluster.allocations import ClusterAllocations
+from podgpu.cluster.allocations import ClusterAllocations, KubeAllocations
 from podgpu.cluster.discovery import Discovery, NodeTarget
-from podgpu.cluster.kube_allocations import KubeAllocations
 from podgpu.cluster.node_reader import NodeLog, NodeReader, believed_reader, conflict, states_by_name
 from podgpu.cluster.node_state import (
     REASONS,

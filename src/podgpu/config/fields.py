@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from podgpu.config.values import RATIO_FILE, Level, family_name, listener, ratio_file
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, optional, repeatable, single
-from podgpu.option.address import Address
 from podgpu.option.file import existing_file
-from podgpu.option.value import OneOf, api_server, duration, header_name, network, path, size, whole
+from podgpu.option.value import Address, OneOf, api_server, duration, header_name, network, path, size, whole
 from podgpu.sources import registry
 from podgpu.views.series_filter import LEVELS
 

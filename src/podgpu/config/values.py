@@ -4,9 +4,8 @@ import re
 from dataclasses import dataclass
 
 from podgpu.errors import UserError
-from podgpu.option.address import NATIVE, Address
 from podgpu.option.file import text_file
-from podgpu.option.value import OneOf, did_you_mean
+from podgpu.option.value import NATIVE, Address, OneOf, did_you_mean
 from podgpu.views.dialects import dialect_names
 from podgpu.views.series_filter import NAMES
 

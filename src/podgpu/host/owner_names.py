@@ -1,23 +1,178 @@
-"""The owner of a process outside Kubernetes, as a title: `docker/web`, `slurm/1234`, `user/alice`."""
+"""The owner of a process outside Kubernetes, as a title: `docker/web`, `slurm/1234`, `user/alice`.
+
+Names and cgroups of Docker's and Podman's containers are in files that these runtimes keep.
+"""
 
 import re
 import time
 from bisect import bisect_right
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
-from podgpu.host.container_names import ContainerCache, Docker, Podman
-from podgpu.host.system_files import ParsedFile
+import msgspec
+from msgspec import Struct
+
+from podgpu.host.system_files import ParsedFile, read_limited
 from podgpu.model import Holder
+
+# A container can be renamed, and a name that could not be read may be readable later.
+BELIEVED_SECONDS = 30.0
+MOST_KNOWN = 4096
+
+DOCKER_FOLDER = PurePosixPath("/var/lib/docker")
+DOCKER_SETTINGS = "etc/docker/daemon.json"
+PODMAN_FOLDER = "var/lib/containers/storage/overlay-containers"
+# Containers started with --rm are in a separate file.
+PODMAN_FILES = ("containers.json", "volatile-containers.json")
+
+_DOCKER_CONFIG_BYTES = 2**20  # also holds the environment and the labels
+_DOCKER_SETTINGS_BYTES = 2**16
+_PODMAN_LIST_BYTES = 2**24
+_PODMAN_CONFIG_BYTES = 2**22  # also holds the mounts and the filter of system calls
+
+_ID = re.compile("[0-9a-f]{64}")
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")
+# A name like this would look like another container's short id.
+_SHORT_ID = re.compile(r"[0-9a-f]{12}")
+
+T = TypeVar("T")
+
+
+class _DockerContainer(Struct, rename="pascal"):
+    name: str
+
+
+class _HostConfig(Struct, rename="pascal"):
+    cgroup_parent: str = ""
+
+
+class _DockerSettings(Struct, rename="kebab"):
+    data_root: str = ""
+
+
+class _PodmanContainer(Struct):
+    id: str
+    names: list[str] | None = None
+
+
+class _Linux(Struct, rename="camel"):
+    cgroups_path: str = ""
+
+
+class _Bundle(Struct):
+    linux: _Linux | None = None
+
+
+def plausible_name(name: str) -> str | None:
+    """Return the name if Docker or Podman could have given it."""
+    return name if _NAME.fullmatch(name) and not _SHORT_ID.fullmatch(name) else None
+
+
+def _decoded(text: bytes | None, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(text, type=kind) if text else None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+class Docker:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folder = ParsedFile(root / DOCKER_SETTINGS, _DOCKER_SETTINGS_BYTES, _data_root)
+
+    def name(self, container_id: str) -> str | None:
+        found = self._read(container_id, "config.v2.json", _DockerContainer)
+        return plausible_name(found.name.removeprefix("/")) if found else None
+
+    def cgroup(self, container_id: str) -> str | None:
+        """Return the container's cgroup if the container has a parent cgroup of its own."""
+        found = self._read(container_id, "hostconfig.json", _HostConfig)
+        if found is None or not found.cgroup_parent.startswith("/"):
+            return None
+        return f"{found.cgroup_parent.rstrip('/')}/{container_id}"
+
+    def _read(self, container_id: str, file: str, kind: type[T]) -> T | None:
+        if not _ID.fullmatch(container_id):
+            return None
+        folder = self._root / self._folder.get().relative_to("/")
+        return _decoded(read_limited(folder / "containers" / container_id / file, _DOCKER_CONFIG_BYTES), kind)
+
+
+def _data_root(text: bytes) -> PurePosixPath:
+    """Return the folder of Docker's state, which is often moved to a larger disk."""
+    settings = _decoded(text, _DockerSettings)
+    folder = PurePosixPath(settings.data_root if settings else "")
+    return folder if folder.is_absolute() and ".." not in folder.parts else DOCKER_FOLDER
+
+
+class Podman:
+    """Knows the containers that root runs. Other users can write anything into their own state."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / PODMAN_FOLDER
+        self._files = [ParsedFile(self._folder / file, _PODMAN_LIST_BYTES, _names) for file in PODMAN_FILES]
+
+    def name(self, container_id: str) -> str | None:
+        found = (file.get().get(container_id) for file in self._files)
+        return next((name for name in found if name), None)
+
+    def cgroup(self, container_id: str) -> str | None:
+        """Return the container's cgroup if it is below a service, as with Quadlet and `--cgroups=split`."""
+        if not _ID.fullmatch(container_id):
+            return None
+        text = read_limited(self._folder / container_id / "userdata" / "config.json", _PODMAN_CONFIG_BYTES)
+        bundle = _decoded(text, _Bundle)
+        linux = bundle.linux if bundle else None
+        return linux.cgroups_path if linux and linux.cgroups_path.startswith("/") else None
+
+
+def _names(text: bytes) -> dict[str, str]:
+    containers = _decoded(text, list[_PodmanContainer]) or ()
+    return {
+        container.id: name
+        for container in containers
+        for name in (container.names or ())[:1]
+        if plausible_name(name)
+    }
+
+
+class _CachedText(Struct, frozen=True):
+    text: str | None
+    read_at: float
+
+
+class ContainerCache:
+    """Caches the text that `read` returns for a container's id, or that it returns none.
+
+    A container that is being removed keeps its text for as long as it is asked for.
+    """
+
+    def __init__(self, read: Callable[[str], str | None], clock: Callable[[], float]) -> None:
+        self._read = read
+        self._clock = clock
+        self._known: dict[str, _CachedText] = {}
+
+    def get(self, container_id: str) -> str | None:
+        now = self._clock()
+        known = self._known.get(container_id)
+        if known is None or now - known.read_at >= BELIEVED_SECONDS:
+            known = _CachedText(self._read(container_id) or (known.text if known else None), now)
+            self._known.pop(container_id, None)
+            self._known[container_id] = known
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+        return known.text
+
 
 USERS_FILE = "etc/passwd"
 SUBUIDS_FILE = "etc/subuid"
 _MOST_BYTES = 2**22
 _NUMBER = re.compile(r"[0-9]{1,10}")
 # Not digits alone: that would look like another user's number.
-_NAME = re.compile(r"(?![0-9]+$)[a-zA-Z0-9_.][a-zA-Z0-9_.@+$-]{0,63}")
+_USER_NAME = re.compile(r"(?![0-9]+$)[a-zA-Z0-9_.][a-zA-Z0-9_.@+$-]{0,63}")
 
-_LONG_ID, _SHORT_ID = 64, 12
+_ID_LENGTH, _SHORT_LENGTH = 64, 12
 # Only below this the cgroup is the user's own: a user of Docker can put a container into any user's slice.
 _SESSION = re.compile(
     r"/user\.slice/user-([0-9]{1,10})\.slice/(?:user@\1\.service|session-[^/]*\.scope)/.*", re.DOTALL
@@ -54,7 +209,7 @@ class OwnerNames:
         So can a service with `Delegate=yes`, whose processes count as its user's. Return None for them.
         """
         # Only ids of full length differ in their beginnings.
-        short = container_id[:_SHORT_ID] if len(container_id) == _LONG_ID else container_id
+        short = container_id[:_SHORT_LENGTH] if len(container_id) == _ID_LENGTH else container_id
         before, found, _ = _path(cgroup).partition(container_id)
         above = before[: before.rfind("/") + 1]
         if session := _SESSION.fullmatch(above):
@@ -112,7 +267,7 @@ def _passwd_names(text: bytes) -> dict[int, str]:
     names: dict[int, str] = {}
     for line in text.decode("utf-8", "replace").split("\n"):
         fields = line.split(":")
-        if len(fields) > 2 and _NAME.fullmatch(fields[0]) and _NUMBER.fullmatch(fields[2]):
+        if len(fields) > 2 and _USER_NAME.fullmatch(fields[0]) and _NUMBER.fullmatch(fields[2]):
             names.setdefault(int(fields[2]), fields[0])
     return names
 
@@ -124,7 +279,7 @@ def _subuid_ranges(text: bytes) -> list[_Range]:
         fields = line.split(":")
         if len(fields) == 3 and all(_NUMBER.fullmatch(field) for field in fields[1:]):
             owner, first, count = fields[0], int(fields[1]), int(fields[2])
-            if count and first and (_NAME.fullmatch(owner) or _NUMBER.fullmatch(owner)):
+            if count and first and (_USER_NAME.fullmatch(owner) or _NUMBER.fullmatch(owner)):
                 ranges.append((first, first + count, owner))
     ranges.sort()
     return _undisputed(ranges)

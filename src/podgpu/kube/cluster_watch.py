@@ -10,9 +10,8 @@ from msgspec import Struct
 
 from podgpu.kube.api import ApiServer
 from podgpu.kube.object_cache import CachedObject, ObjectCache, ObjectMetadata, cached
-from podgpu.kube.object_watch import ObjectWatch, WatchTiming
+from podgpu.kube.object_watch import ObjectWatch, PodWatch, WatchTiming
 from podgpu.kube.pod_object import Subdomain
-from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.resource_objects import (
     ROOTS,
     SliceSpec,

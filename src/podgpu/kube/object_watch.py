@@ -1,4 +1,4 @@
-"""Objects of one kind by a list and a watch of the API server.
+"""Objects of one kind, such as the pods of a node or of all nodes, by a list and a watch of the API server.
 
 Three things keep the list true when the watch is not: a read deadline, a new list after every doubt, and a new
 list from time to time without any doubt.
@@ -8,17 +8,20 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from podgpu.kube.api import ApiFault, ApiServer, ListPage, list_pages
+from podgpu.kube.api import POD_BYTES, ApiFault, ApiServer, ListPage, list_pages
 from podgpu.kube.condition import Condition
-from podgpu.kube.object_cache import CachedObject, ObjectCache
+from podgpu.kube.limits import MOST_PODS, Prefixes, name_crowded_pod
+from podgpu.kube.object_cache import MOST_ITEMS, CachedObject, ObjectCache, number
+from podgpu.kube.pod_object import decode_pod, pod_order, to_pod, waiting
 from podgpu.kube.throttle import Backoff, CpuThrottle, spread
-from podgpu.model import Fault, PartStatus
+from podgpu.model import Fault, PartStatus, Pod
 
 PAGE = 500
 MOST_PAGES = 1000
@@ -241,3 +244,70 @@ class ObjectWatch(Generic[T]):
         good, self._good_since = self._good_since, None
         if good is not None and time.monotonic() - good >= self._timing.steady:
             self._backoff.reset()
+
+
+PODS = "/api/v1/pods"
+
+
+class PodCache(ObjectCache[Pod]):
+    """Without a `node`, the pods of all nodes. `trim` cuts off what is not needed, or returns None.
+
+    `annotations` are prefixes of those to keep.
+    """
+
+    largest = POD_BYTES
+
+    def __init__(
+        self, node: str | None, trim: Callable[[Pod], Pod | None] | None = None, *, annotations: Prefixes = ()
+    ) -> None:
+        super().__init__(MOST_ITEMS if node is None else MOST_PODS)
+        self._node = node
+        self._annotations = annotations
+        self._trim = trim
+
+    def order(self, item: Pod) -> tuple[str, ...]:
+        return pod_order(item)
+
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[Pod] | None:
+        item = decode_pod(data)
+        if self._node not in (None, item.spec.node_name):
+            return None
+        pod = to_pod(item, self._annotations, self.errors)
+        if self._node is None:
+            node = item.spec.node_name
+            pod = replace(pod, node=node, waiting=None if node else waiting(item))
+        kept = self._trim(pod) if self._trim else pod
+        return CachedObject(number(item.metadata.resource_version), pod.uid, kept)
+
+
+class PodWatch(ObjectWatch[Pod]):
+    """`node`, `trim` and `annotations` are those of `PodCache`."""
+
+    def __init__(
+        self,
+        api: ApiServer,
+        node: str | None,
+        *,
+        timing: WatchTiming | None = None,
+        trim: Callable[[Pod], Pod | None] | None = None,
+        grant: str = "",
+        annotations: Prefixes = (),
+    ) -> None:
+        self._pods = PodCache(node, trim, annotations=annotations)
+        selector = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
+        super().__init__(
+            api,
+            [PODS],
+            self._pods,
+            name="apiserver",
+            selector=selector,
+            timing=timing,
+            grant=grant,
+            from_cache=node is not None,
+        )
+
+    def status(self) -> PartStatus:
+        return name_crowded_pod(super().status(), self.pods())
+
+    def pods(self) -> tuple[Pod, ...] | None:
+        return self._pods.items() if self._pods.version else None

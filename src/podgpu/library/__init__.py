@@ -3,8 +3,7 @@
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.library.mount import Querier, metrics_route, routes
-from podgpu.library.node import Node
+from podgpu.library.node import Node, Querier, metrics_route, routes
 from podgpu.library.page import fetch_page, read_page, scrape
 from podgpu.library.record import METRIC_NAMES, GpuMetric, gpu_metrics
 from podgpu.library.workload import WorkloadResolver

@@ -56,11 +56,13 @@ from podgpu.model.insight import (
     Group,
     Holding,
     Insight,
+    Moment,
     PriceChange,
     Prices,
     Problem,
     Sums,
     Use,
+    XidMark,
 )
 from podgpu.model.kube import (
     ClaimedDevice,
@@ -70,7 +72,6 @@ from podgpu.model.kube import (
     PoolDevice,
     ResourceClaim,
 )
-from podgpu.model.moment import Moment, XidMark
 from podgpu.model.pod import (
     Allocation,
     Claim,

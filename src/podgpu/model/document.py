@@ -1,7 +1,8 @@
-"""A snapshot, from its JSON document. docs/snapshot.md describes the document field by field.
+"""A snapshot or a cluster, from its JSON document. docs/snapshot.md describes the document field by field.
 
 In the document a reading has names for its parts and labels; in the model it is a plain row. All other structs are
-written as they are, so they are decoded as they are.
+written as they are, so they are decoded as they are. A cluster's document has a row for each node, with the node's
+own document in it.
 """
 
 import types
@@ -12,15 +13,17 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct, defstruct
 from msgspec.json import Decoder
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from podgpu.errors import UserError
 from podgpu.model.card import Card
+from podgpu.model.cluster import CLUSTER_SCHEMA, Cluster, ClusterNode, PendingPod
 from podgpu.model.device import Instance, Reading
-from podgpu.model.insight import Sums
-from podgpu.model.snapshot import SCHEMA, Snapshot
+from podgpu.model.insight import Insight, Sums
+from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, Snapshot
 
-T = TypeVar("T", str, tuple[str, ...])
+N = TypeVar("N", str, tuple[str, ...])
+T = TypeVar("T")
 MOST_NAMES = 4096
 _NAMES: dict[str | tuple[str, ...], str | tuple[str, ...]] = {}
 
@@ -207,11 +210,109 @@ def _readings(written: tuple[_WrittenReading, ...]) -> tuple[Reading, ...]:
     )
 
 
-def _once(name: T) -> T:
+def _once(name: N) -> N:
     """Return the same object for equal names: thousands of cards have the same few."""
     kept = _NAMES.get(name)
     if kept is None:
         if len(_NAMES) < MOST_NAMES:  # a document may have any number of them
             _NAMES[name] = name
         return name
-    return cast("T", kept)
+    return cast("N", kept)
+
+
+class _NodeRow(msgspec.Struct):
+    name: str
+    state: str
+    snapshot: msgspec.Raw = msgspec.Raw(b"")
+    cluster: str = ""
+    origin: str = ""
+    reason: str = ""
+    detail: str = ""
+    allocatable: dict[str, str] = {}
+    model: str = ""
+    ready: bool | None = None
+    address: str = ""
+    insight: Insight | None = None
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _Schema(msgspec.Struct):
+    schema: int
+
+
+class _Document(msgspec.Struct):
+    """The cluster itself, with rows that are read one by one: a whole document of a large one takes long."""
+
+    taken_at: float
+    version: str
+    nodes: list[msgspec.Raw]
+    interval_seconds: float = 0.0
+    name: str = ""
+    demo: bool = False
+    replayed: bool = False
+    has_store: bool = False
+    pending: tuple[PendingPod, ...] = ()
+    parts: tuple[PartStatus, ...] = ()
+    insight: Insight | None = None
+    errors: tuple[ErrorCount, ...] = ()
+
+
+_check_frame = BoundsChecker().checker(_Document)
+_check_row = BoundsChecker().checker(_NodeRow)
+
+
+def decode_cluster(data: bytes) -> Cluster:
+    """Raises UserError."""
+    cluster, rows = split(data)
+    return replace(cluster, nodes=tuple([decode_row(row) for row in rows]))
+
+
+def split(data: bytes) -> tuple[Cluster, list[msgspec.Raw]]:
+    """Return the cluster without its nodes, and the row of each. Raises UserError."""
+    return _checked(lambda: _split(data))
+
+
+def decode_row(row: msgspec.Raw) -> ClusterNode:
+    """Return a node. What its agent sent may be wrong; a row that is not of a node at all raises UserError."""
+    found = _checked(lambda: _row(row))
+    fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "snapshot"}
+    node = ClusterNode(**fields)
+    try:
+        return replace(node, snapshot=decode(found.snapshot)) if found.snapshot else node
+    except UserError as error:  # the others can be shown
+        return replace(node, state="failed", reason="garbage", detail=str(error))
+
+
+def name_of(row: msgspec.Raw) -> str:
+    """Return the name in a row that cannot be decoded as a whole. Raises UserError."""
+    return _checked(lambda: msgspec.json.decode(row, type=_Named)).name
+
+
+def _split(data: bytes) -> tuple[Cluster, list[msgspec.Raw]]:
+    schema = msgspec.json.decode(data, type=_Schema).schema
+    if schema != CLUSTER_SCHEMA:
+        raise UserError(
+            f"The cluster's document has schema {schema}, not {CLUSTER_SCHEMA}: use matching versions of podgpu."
+        )
+    found = msgspec.json.decode(data, type=_Document)
+    _check_frame(data)
+    frame = {name: getattr(found, name) for name in Cluster.__struct_fields__ if name != "nodes"}
+    return Cluster(**frame), found.nodes
+
+
+def _row(row: msgspec.Raw) -> _NodeRow:
+    found = msgspec.json.decode(row, type=_NodeRow)
+    _check_row(row)
+    return found
+
+
+def _checked(decoded: Callable[[], T]) -> T:
+    try:
+        return decoded()
+    except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
+        raise UserError(
+            f"This is not a document of a podgpu cluster ({error}): check the address."
+        ) from error

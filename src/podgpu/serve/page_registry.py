@@ -7,8 +7,7 @@ from functools import partial
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
 from podgpu.option import OptionsOf
-from podgpu.option.address import NATIVE
-from podgpu.option.value import did_you_mean
+from podgpu.option.value import NATIVE, did_you_mean
 from podgpu.serve.http.request import Request
 from podgpu.views import native
 from podgpu.views.dialects import PREFIX, Answers, Document, Families, dialects

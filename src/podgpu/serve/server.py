@@ -12,7 +12,7 @@ from typing import Any
 
 from podgpu.errors import UserError
 from podgpu.model import Snapshot, of_one
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve import assets, event_stream
 from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
 from podgpu.serve.guard.guard import Guard

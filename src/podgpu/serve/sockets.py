@@ -7,7 +7,7 @@ import resource
 import socket
 
 from podgpu.errors import UserError
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 
 BACKLOG = 4096  # the kernel's own bound is lower on older systems
 # What the kernel buffers of responses to a client that does not read; its own default is some MiB for each.

@@ -12,7 +12,7 @@ from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet import device_lists
-from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.object_watch import PodWatch
 from podgpu.model import Device, Gpu, PartStatus, Report, Snapshot, Workload
 from podgpu.views.native import families
 from tests.agent.stage import StillPods, agent_over, check_balance, claims, pod_resources, snapshot_when

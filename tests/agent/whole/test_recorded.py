@@ -8,7 +8,7 @@ import pytest
 
 from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet.pods_api import PodsApi
-from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.object_watch import PodWatch
 from podgpu.model import Booking, Holder, Snapshot
 from tests.agent.stage import (
     RECORDED,

@@ -1,8 +1,8 @@
 import pytest
 
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.options import StoreOptions, store_address
-from podgpu.cluster.store.promql import any_of, matchers
+from podgpu.cluster.store.options import StoreOptions, matchers, store_address
+from podgpu.cluster.store.response import any_of
 from podgpu.errors import UserError
 
 

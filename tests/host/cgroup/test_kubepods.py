@@ -2,8 +2,7 @@
 
 import pytest
 
-from podgpu.host.cgroup import classify
-from podgpu.host.kubepods import style_of
+from podgpu.host.cgroup import classify, style_of
 
 UID, OTHER = "2f7a9c1e-0b44-4f6e-9d0a-5b1c7e8f9a0b", "11111111-2222-3333-4444-555555555555"
 ID, NEXT = "a" * 64, "b" * 64

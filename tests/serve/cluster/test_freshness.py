@@ -10,7 +10,7 @@ import pytest
 from podgpu.config import Config
 from podgpu.feed import Feed
 from podgpu.model import Cluster, Snapshot
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.cluster.page_registry import ClusterPageRegistry, register_cluster_pages
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.serve.cluster.views import ClusterListView

@@ -16,7 +16,7 @@ from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.cluster.feed import Bills, UsageHistory
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode

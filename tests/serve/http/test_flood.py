@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.http.connections import SPARED_SCRAPERS
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import NodeServer

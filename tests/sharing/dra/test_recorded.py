@@ -10,7 +10,7 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.kubelet.pods_api import PodsApi
-from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.object_watch import PodWatch
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.model import Device, Gpu, Instance, MigInstance
 from podgpu.supervise import Supervisor

@@ -26,7 +26,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.page_registry import register_pages
 from podgpu.sources.dcgm.options import DcgmOptions as DcgmSource
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions

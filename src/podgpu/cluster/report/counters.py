@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from podgpu.catalog.row import Scope
-from podgpu.cluster.store.promql import own_labels
+from podgpu.cluster.store.response import own_labels
 
 
 class Measure(StrEnum):

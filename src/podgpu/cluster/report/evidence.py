@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from podgpu.cluster.report.counters import CardKey, card_of
 from podgpu.cluster.report.coverage import GpuEvidence, NodeKey, Stretch
 from podgpu.cluster.report.queries import StoreQueries, range_of
-from podgpu.cluster.store.promql import any_of
-from podgpu.cluster.store.response import Point
+from podgpu.cluster.store.response import Point, any_of
 
 # For how long before and after the period a GPU is looked for.
 AROUND_SECONDS = 7 * 86_400.0

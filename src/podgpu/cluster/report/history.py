@@ -34,8 +34,7 @@ from podgpu.cluster.report.queries import (
     TimeWindow,
     range_of,
 )
-from podgpu.cluster.store.promql import any_of
-from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault
+from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault, any_of
 
 # For how long before the period a counter's last value is looked for.
 LOOKBACK_SECONDS = 3600.0

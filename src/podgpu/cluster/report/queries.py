@@ -14,8 +14,7 @@ from podgpu.cluster.report.counters import (
     PodKey,
     counter_of,
 )
-from podgpu.cluster.store.promql import any_of, own_labels
-from podgpu.cluster.store.response import Point, Series
+from podgpu.cluster.store.response import Point, Series, any_of, own_labels
 
 LAST_PART = 1.5  # rather a longer last part than a tiny one
 

@@ -13,8 +13,7 @@ from podgpu.catalog.row import Scope
 from podgpu.cluster.discovery import Discovered, NodeTarget
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.promql import own_labels
-from podgpu.cluster.store.response import EMPTY, NOTHING, Notice, Point, Series, StoreFault
+from podgpu.cluster.store.response import EMPTY, NOTHING, Notice, Point, Series, StoreFault, own_labels
 from podgpu.cluster.store.snapshot import NodeRows, snapshot
 from podgpu.model import Fault, PartStatus, Snapshot
 from podgpu.model.document import NUMBERS

@@ -1,14 +1,27 @@
 """Where the store is, and by what to log in there."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from podgpu.cluster.store.promql import matchers
 from podgpu.errors import UserError
 from podgpu.option import STORE, optional, single
 from podgpu.option.file import existing_file
 from podgpu.option.value import duration
+
+_MATCHER = r'[a-zA-Z_][a-zA-Z0-9_]*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\]|\\.)*"'
+_MATCHERS = re.compile(rf"{_MATCHER}(?:\s*,\s*{_MATCHER})*")
+
+
+def matchers(text: str) -> str:
+    """Take label matchers as PromQL writes them, with or without braces."""
+    inside = text.strip().removeprefix("{").removesuffix("}").strip()
+    if not _MATCHERS.fullmatch(inside):
+        raise UserError(
+            f"""{text!r} is not a list of label matchers; write it like cluster="prod",job="podgpu\""""
+        )
+    return inside
 
 
 def store_address(text: str) -> str:

@@ -4,8 +4,7 @@ import time
 from collections.abc import Collection
 
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.promql import any_of, own_labels, quoted
-from podgpu.cluster.store.response import Sample, StoreFault
+from podgpu.cluster.store.response import Sample, StoreFault, any_of, own_labels, quoted
 from podgpu.errors import UserError
 
 POINTS = 240

@@ -1,8 +1,8 @@
-"""The answers of a store in the form of Prometheus' HTTP API, and why there is none, or perhaps not all of it."""
+"""Labels in PromQL, and a store's answers in the form of Prometheus' HTTP API: why there is none, or not all of it."""
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -11,6 +11,34 @@ from msgspec import Struct
 
 from podgpu.errors import ReasonedError
 from podgpu.model.document import is_moment, is_sound
+
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
+
+
+def any_of(label: str, values: Iterable[str]) -> str:
+    """Match any of the values, whatever characters they have."""
+    pattern = "|".join(_SPECIAL.sub(r"\\\g<0>", value) for value in values)
+    return f"{label}=~{quoted(pattern)}"
+
+
+def quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+_MOVED = "exported_"
+
+
+def own_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Undo what a scrape without `honor_labels` does: it renames labels that it has other values for.
+
+    Without this, everything would be booked to the pod of the agent itself.
+    """
+    if _MOVED not in " ".join(labels):  # as most are, and there are millions
+        return labels
+    moved = {name.removeprefix(_MOVED): value for name, value in labels.items() if name.startswith(_MOVED)}
+    return {**labels, **moved} if moved else labels
+
 
 Sample = tuple[float, float]  # when, and the value
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple, TypeVar
 
-from podgpu.kube.kubelet.protobuf_fields import FieldReader, Fields
+from podgpu.kube.kubelet.rpc import FieldReader, Fields
 from podgpu.kube.limits import MOST_CONTAINERS, MOST_IDS, MOST_LISTED
 from podgpu.model import Allocation, DynamicAllocation
 

@@ -17,8 +17,7 @@ from grpclib.client import Channel
 from podgpu.kube._gen.pods_pb2 import EnvVar, PodMessage, Quantity, Time, WatchEvent
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import PODS_API_FOLDER, rpc
-from podgpu.kube.kubelet.protobuf_fields import FieldReader
-from podgpu.kube.kubelet.rpc import AnswerRejected, KubeletCall
+from podgpu.kube.kubelet.rpc import AnswerRejected, FieldReader, KubeletCall
 from podgpu.kube.limits import MOST_LISTED, MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.object_cache import ObjectStore
 from podgpu.kube.pod_object import SUBMITTER, decode_pod, pod_order, to_pod

@@ -7,7 +7,7 @@ from typing import Any
 
 from podgpu.model import Cluster, ClusterNode
 from podgpu.option import OptionsOf
-from podgpu.option.address import NATIVE
+from podgpu.option.value import NATIVE
 from podgpu.serve.cluster.views import ClusterListView, ClusterMetricsView, ClusterView
 from podgpu.serve.page_registry import dialects_of
 from podgpu.views.cluster import json, metrics, page

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from podgpu.model import Cluster
-from podgpu.option.address import Address
+from podgpu.option.value import Address
 from podgpu.serve.cluster.events import ClusterChanges
 from podgpu.serve.cluster.feed import Bills, ClusterFeed, UsageHistory
 from podgpu.serve.cluster.page_registry import ClusterPageRegistry

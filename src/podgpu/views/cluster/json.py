@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode
-from podgpu.model.cluster_document import decode
+from podgpu.model.document import decode_cluster as decode
 from podgpu.views import json
 
 __all__ = ["decode", "encode", "frame", "row"]
