@@ -6,7 +6,7 @@ which no card can hold more than 1, so they hold for every plan, whoever makes i
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import islice
@@ -21,7 +21,7 @@ FIRST_FIT = "first fit, the largest first"
 # For sizes above 1/2, 1/3 ... of a card: more of them do not gain anything.
 _PARTS = range(1, 21)
 
-Counts = tuple[int, ...]  # of each profile of a card
+Counts = tuple[int, ...]  # of each profile of a card, or of each measure of a demand
 
 
 class Place(Struct, frozen=True):
@@ -43,6 +43,10 @@ class Packing(Struct, frozen=True, kw_only=True):
     def above_least(self) -> float:
         """How many more cards than the lower bound, as a part of it."""
         return self.cards / self.least_cards - 1 if self.least_cards else 0.0
+
+
+# Makes a better plan of demands and a card's capacity, or returns the one it was given.
+Improver = Callable[[Sequence[Counts], Counts, Packing], Packing]
 
 
 class Cutting(Struct, frozen=True):
@@ -214,7 +218,7 @@ def _covers(counts: Counts, wanted: Counts) -> bool:
 def pack_shares(demands: Sequence[Counts], capacity: Counts) -> Packing:
     """Place demands of several measures, such as bytes and parts of the busy time, none above a card's capacity."""
     numbers = range(len(demands))
-    parts = [_parts(demand, capacity) for demand in demands]
+    parts = [parts_of(demand, capacity) for demand in demands]
     orders = (
         sorted(numbers, key=lambda number: (-max(parts[number]), number)),
         sorted(numbers, key=lambda number: (-sum(parts[number]), number)),
@@ -229,7 +233,8 @@ def pack_shares(demands: Sequence[Counts], capacity: Counts) -> Packing:
     )
 
 
-def _parts(demand: Counts, capacity: Counts) -> tuple[float, ...]:
+def parts_of(demand: Counts, capacity: Counts) -> tuple[float, ...]:
+    """Return the parts of a card that a demand takes, measure by measure."""
     return tuple(size / most for size, most in zip(demand, capacity, strict=True))
 
 
@@ -261,14 +266,28 @@ def _has_room(free: Sequence[int], demand: Sequence[int]) -> bool:
 
 
 def least_cards_of_shares(demands: Sequence[Counts], capacity: Counts) -> int:
-    """Bound each measure by its sum, and by how many sizes above a half, a third and so on fit on a card."""
+    """Bound each measure by its sum, and by how many sizes above a half, a third and so on fit; by who fits alone."""
     return max(
-        (
+        _strangers(demands, capacity),
+        *(
             _least_cards([demand[measure] for demand in demands], most)
             for measure, most in enumerate(capacity)
         ),
-        default=0,
     )
+
+
+def _strangers(demands: Sequence[Counts], capacity: Counts) -> int:
+    """Count demands no two of which fit on one card, each because of some measure. The largest are tried first."""
+    numbers = Counter(demands)
+    found: dict[Counts, int] = {}
+    for demand in sorted(numbers, key=lambda size: (-max(parts_of(size, capacity)), size)):
+        if not any(_fit(demand, other, capacity) for other in found):
+            found[demand] = 1 if _fit(demand, demand, capacity) else numbers[demand]
+    return sum(found.values())
+
+
+def _fit(demand: Counts, other: Counts, capacity: Counts) -> bool:
+    return all(own + its <= most for own, its, most in zip(demand, other, capacity, strict=True))
 
 
 def _least_cards(sizes: Sequence[int], most: int) -> int:

@@ -5,7 +5,8 @@ pieces, so the range is wide. What holds whatever they do:
 
 * The card does no more than a card's work in a time. What others certainly get done is not left for a workload.
 * A workload waits only while others run or contexts are switched. Others do not run for longer than they did alone.
-* The driver lets each run in turn. A turn of a neighbour is longer than an own one by a limited factor.
+* The driver lets each run in turn, for a slice of time at most. A workload that waits for the end of each small piece
+  of its work gives up its turn after each, and then waits for a whole slice of each of the others.
 
 A slowdown is of work done over time: 2 means that the same work takes twice as long. It says nothing about the latency
 of a single request.
@@ -31,16 +32,17 @@ class Slowdown(Struct, frozen=True):
 
 
 class TurnTaking(Struct, frozen=True):
-    """How contexts take turns on a card. The defaults are the worst that was measured on an H200: see docs/fit.md."""
+    """How contexts take turns on a card, as measured on an H200: docs/fit.md."""
 
-    switching: float = 0.35  # the part of a contended card's time that goes to switching
-    turn: float = 3.0  # how many times as long as an own turn a neighbour's is
-
-
-WORST_TURNS = TurnTaking()
+    slice_seconds: float = 2.1e-3  # a turn at most, while others wait
+    switch_seconds: float = 95e-6  # from one context to the next
+    piece_seconds: float = 200e-6  # a piece of work that is waited for, at least
 
 
-def slowdowns(needs: Sequence[BusyNeed], turns: TurnTaking = WORST_TURNS) -> tuple[Slowdown, ...]:
+USUAL_TURNS = TurnTaking()
+
+
+def slowdowns(needs: Sequence[BusyNeed], turns: TurnTaking = USUAL_TURNS) -> tuple[Slowdown, ...]:
     """Return the slowdown of each of those that share a card."""
     most = [_most(number, needs, turns) for number in range(len(needs))]
     done = [need.least / slowest for need, slowest in zip(needs, most, strict=True)]
@@ -52,10 +54,10 @@ def slowdowns(needs: Sequence[BusyNeed], turns: TurnTaking = WORST_TURNS) -> tup
 
 def _most(number: int, needs: Sequence[BusyNeed], turns: TurnTaking) -> float:
     need, others = needs[number], [*needs[:number], *needs[number + 1 :]]
-    per_run = turns.switching / (1 - turns.switching)  # switching, for each second in which one of them runs
-    waits = sum(other.most for other in others) * (1 + per_run * (1 + turns.turn))
-    in_turns = (1 + len(others) * turns.turn) * (1 + per_run)
-    by_turns = 1 - need.most + need.most * in_turns
+    # For each piece of work of another there is a switch to it, and one back.
+    waits = sum(other.most for other in others) * (1 + 2 * turns.switch_seconds / turns.piece_seconds)
+    round_trip = len(others) * turns.slice_seconds + (len(others) + 1) * turns.switch_seconds
+    by_turns = 1 + need.most * round_trip / turns.piece_seconds if others else 1.0
     return min(1 / (1 - waits), by_turns) if waits < 1 else by_turns
 
 
