@@ -51,6 +51,16 @@ class HeldPart(Struct, frozen=True, kw_only=True):
     resource: str = ""  # such as `nvidia.com/gpu`; empty if not known
 
 
+class WantedPart(Struct, frozen=True, kw_only=True):
+    """What each replica of a workload should ask for."""
+
+    devices: int = 1  # cards, instances, or containers that share a card
+    profile: str = ""  # of an instance
+    memory_bytes: int | None = None  # of a part of a card
+    core_ratio: float | None = None  # of a part of a card, from 0 to 1
+    ratio: float | None = None  # the greater part of both
+
+
 class WorkloadName(Struct, frozen=True, order=True):
     """A container of a workload. On two models of cards it is two workloads."""
 
@@ -73,8 +83,12 @@ class WorkloadUse(Struct, frozen=True, kw_only=True):
     held: HeldPart
     series: UseSeries
     replicas: int = 1  # pods at the end of the period
+    used_devices: int | None = None  # of each replica, the most that were ever busy; absent if not known
     watched_seconds: float  # for how long it held anything within the period
     seen_ratio: float  # how much of that was seen, from 0 to 1
+    busy_doubt: float | None = (
+        None  # what lies between the bounds of its busy time, on average; absent without bounds
+    )
     price_per_gpu_hour: float | None = None  # absent without a price
     dram_ratio: float | None = (
         None  # the card's memory bandwidth in use at the 99th percentile; absent if unknown

@@ -6,9 +6,10 @@ Where cards have no UUIDs, it is `all` (WSL: every card) or `tegra` (the built-i
 from collections.abc import Iterator
 
 from podgpu.model import Allocation, Claim, Device
+from podgpu.model.fit import WHOLE, WantedPart
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.system import SharingSystem
+from podgpu.sharing.system import PartRequest, SharingSystem
 
 NAME = "exclusive"
 VENDOR = "nvidia.com/"  # other plugins may have an `all` too
@@ -37,6 +38,10 @@ def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
     return inventory.cards if is_meant and allocation.resource.startswith(VENDOR) else ()
 
 
+def _request_lines(wanted: WantedPart) -> str:
+    return f"{VENDOR}gpu: {wanted.devices}"
+
+
 SYSTEM = SharingSystem(
     name=NAME,
     signs=(),
@@ -44,4 +49,5 @@ SYSTEM = SharingSystem(
     explains=explains,
     claims=claims,
     cards=cards,
+    request=PartRequest(WHOLE, _request_lines),
 )

@@ -17,14 +17,16 @@ By default nothing enforces a fraction. Where HAMi's library does, its file in t
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from math import ceil
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Pod
+from podgpu.model.fit import PORTION, WantedPart
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.system import SharingSystem
+from podgpu.sharing.system import PartRequest, SharingSystem
 
 NAME = "kai"
 GROUP = "runai-gpu-group"
@@ -186,6 +188,10 @@ def _container(pod: Pod) -> str:
     return next(fitting, "")
 
 
+def _request_lines(wanted: WantedPart) -> str:
+    return f'{FRACTION}: "{ceil((wanted.ratio or 1.0) * 100) / 100}"'
+
+
 SYSTEM = SharingSystem(
     name=NAME,
     signs=(GROUP, FRACTION),
@@ -197,4 +203,5 @@ SYSTEM = SharingSystem(
     cards=cards,
     annotations=(GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD),
     lasts=True,  # neither the spec nor the kubelet knows of a fraction
+    request=PartRequest(PORTION, _request_lines),
 )

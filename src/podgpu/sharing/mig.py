@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from podgpu.model import Allocation, Claim, Device, MigInstance
+from podgpu.model.fit import INSTANCE, WantedPart
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.system import SharingSystem
+from podgpu.sharing.system import PartRequest, SharingSystem
 
 NAME = "mig"
 BY_PROFILE = "nvidia.com/mig-"
@@ -44,6 +45,10 @@ def cards(inventory: Inventory) -> Iterator[Device]:
         yield kube_cards.card(instances=homeless.values())
 
 
+def _request_lines(wanted: WantedPart) -> str:
+    return f"{BY_PROFILE}{wanted.profile}: {wanted.devices}"
+
+
 SYSTEM = SharingSystem(
     name=NAME,
     signs=(BY_PROFILE,),
@@ -51,4 +56,5 @@ SYSTEM = SharingSystem(
     explains=explains,
     claims=claims,
     cards=cards,
+    request=PartRequest(INSTANCE, _request_lines),
 )

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator
 
 from podgpu.model import Allocation, Claim, Device
+from podgpu.model.fit import TIME_SLICE, WantedPart
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.system import SharingSystem
+from podgpu.sharing.system import PartRequest, SharingSystem
 
 NAME = "time-slicing"
 MPS = "mps"
@@ -68,6 +69,11 @@ def _devices(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
     return (device,) if device else ()
 
 
+def _request_lines(wanted: WantedPart) -> str:
+    """Write the device plugin's configuration: how many containers share a card is the same for all cards of a node."""
+    return f"timeSlicing: {{resources: [{{name: {VENDOR}gpu, replicas: {wanted.devices}}}]}}"
+
+
 SYSTEM = SharingSystem(
     name=NAME,
     signs=("nvidia.com/gpu.shared",),
@@ -75,4 +81,5 @@ SYSTEM = SharingSystem(
     explains=explains,
     claims=claims,
     cards=cards,
+    request=PartRequest(TIME_SLICE, _request_lines),
 )

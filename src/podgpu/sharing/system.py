@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused
+from podgpu.model.fit import WantedPart
 from podgpu.sharing.inventory import Host, Inventory, Observation
 
 # The container, and the cards of each option: as long as these are the same, so is the answer.
@@ -84,6 +85,14 @@ def _unobserved(_: Host) -> Observation:
     return Observation()
 
 
+@dataclass(frozen=True)
+class PartRequest:
+    """How a part of a card is asked for: which kind of part, and the lines of YAML."""
+
+    kind: str
+    lines: Callable[[WantedPart], str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SharingSystem:
     """How device ids, resources and annotations become claims.
@@ -104,7 +113,7 @@ class SharingSystem:
     system with annotations says what holds without them: `minimum`, by the container's spec and ids, and `unplaced`,
     one allocation of each container whose annotation names no card, though it was given something; its `units` are
     the cards that it has. Of a system that `lasts` only annotations show anything, and its scheduler writes them once:
-    a pod keeps the most that it had by them.
+    a pod keeps the most that it had by them. `request` is how a pod asks for what the system gives.
     """
 
     name: str
@@ -126,3 +135,4 @@ class SharingSystem:
     minimum: Callable[[Claim, Inventory], MinimumClaim | None] = _no_minimum
     unplaced: Callable[[Inventory], Iterable[Allocation]] = _none
     lasts: bool = False
+    request: PartRequest | None = None

@@ -22,10 +22,11 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Device, Pod
+from podgpu.model.fit import PORTION, WantedPart
 from podgpu.model.quantity import quantity
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory, by_number
-from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
+from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, PartRequest, SharingSystem
 
 NAME = "volcano"
 VGPU, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
@@ -371,6 +372,11 @@ def _round(least: int, most: int) -> Iterator[int]:
     return (number for number in sorted(_ROUND) if least <= number <= most)
 
 
+def _request_lines(wanted: WantedPart) -> str:
+    size = -(-(wanted.memory_bytes or 0) // MIB)
+    return f"{VGPU_MEMORY}: {size}\n{VGPU_CORES}: {round((wanted.core_ratio or 1.0) * ALL_CORES)}"
+
+
 SYSTEM = SharingSystem(
     name=NAME,
     signs=("volcano.sh/vgpu-", "volcano.sh/gpu-"),
@@ -385,4 +391,5 @@ SYSTEM = SharingSystem(
     annotations=(VGPU_IDS, INDICES),
     minimum=minimum,
     unplaced=unplaced,
+    request=PartRequest(PORTION, _request_lines),
 )

@@ -18,12 +18,13 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, VirtualGpu
+from podgpu.model.fit import PORTION, WantedPart
 from podgpu.model.quantity import quantity
 from podgpu.sharing.hami import annotation
 from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED, MIG_ALLOCATIONS, HamiDevice, lenders, matched
 from podgpu.sharing.hami.cache_files import observe
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
+from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, PartRequest, SharingSystem
 
 NAME = "hami"
 SIGNS: tuple[str, ...] = ("hami.io/vgpu-", "nvidia.com/gpumem", "nvidia.com/gpucores")
@@ -305,6 +306,11 @@ def _share(device: HamiDevice, inventory: Inventory) -> float:
     return min(1.0, device.memory / total) if total else 0.0
 
 
+def _request_lines(wanted: WantedPart) -> str:
+    size = -(-(wanted.memory_bytes or 0) // MIB)
+    return f"{MEMORY}: {size}\n{CORES}: {round((wanted.core_ratio or 1.0) * ALL_CORES)}"
+
+
 SYSTEM = SharingSystem(
     name=NAME,
     signs=SIGNS,
@@ -319,4 +325,5 @@ SYSTEM = SharingSystem(
     annotations=(DEVICES_ALLOCATED, MIG_ALLOCATIONS),
     minimum=minimum,
     unplaced=unplaced,
+    request=PartRequest(PORTION, _request_lines),
 )

@@ -1,0 +1,133 @@
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from podgpu.config import OPTIONS as ALL
+from podgpu.config import Config
+from podgpu.option import STORE
+
+if TYPE_CHECKING:
+    from podgpu.cluster.fit.fitting import FitRequest
+    from podgpu.model.fit import FitStatement, FitTerms
+
+HELP = "Advise what workloads should hold: less, a part, a shared card, nothing, or more."
+OPTIONS = ("config_file", *(name for name, option in ALL.items() if option.group == STORE))
+
+WARNED = 1  # exit code
+
+
+def arguments(parser: ArgumentParser) -> None:
+    from podgpu.cli._output import add_table_output
+
+    times = "how long ago, such as 14d, or a date such as 2026-11-01"
+    parser.add_argument("--from", dest="start", metavar="TIME", default="14d", help=f"{times}; default 14d")
+    parser.add_argument("--to", dest="end", metavar="TIME", default="now", help="the same; default now")
+    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only workloads of this namespace")
+    parser.add_argument(
+        "--headroom",
+        metavar="PERCENT",
+        default="20",
+        help="memory beyond the most that was seen; default 20",
+    )
+    parser.add_argument(
+        "--percentile",
+        metavar="PERCENT",
+        default="99",
+        help="how many of the minutes must fit with their busy time; default 99",
+    )
+    parser.add_argument(
+        "--release-after",
+        metavar="DURATION",
+        default="7d",
+        help="what was not used for so long is to be released, at least 1d; default 7d",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="also print why, and the lines of YAML to change"
+    )
+    add_table_output(parser)
+
+
+def run(config: Config, arguments: Namespace) -> int:
+    import time
+
+    from podgpu.cli._output import FOR_PEOPLE, print_problems, print_table
+    from podgpu.cluster.fit.fitting import FitRequest
+    from podgpu.config.sections import PriceOptions
+    from podgpu.option.times import period
+    from podgpu.views.fit import explained, fit_heading, fit_problems, fit_table, fit_terms
+
+    start, end = period(arguments.start, arguments.end, time.time())
+    asked = FitRequest(
+        start=start,
+        end=end,
+        namespace=arguments.namespace,
+        terms=_terms(arguments),
+        prices=config.of(PriceOptions).price,
+    )
+    found = _read(config, asked)
+    is_for_people = arguments.output in FOR_PEOPLE and not arguments.no_headers
+    if is_for_people:
+        is_text = arguments.output != "markdown"
+        print(*fit_heading(found), "", sep="\n" if is_text else "\n\n")
+    print_table(fit_table(found), arguments)
+    if arguments.explain and is_for_people:
+        print("", *explained(found), sep="\n")
+    elif arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
+        print("", fit_terms(found), "--explain says why, and what to change.", sep="\n")
+    print_problems(fit_problems(found))
+    return WARNED if found.notices or found.unpriced else 0
+
+
+def _terms(arguments: Namespace) -> "FitTerms":
+    from podgpu.errors import UserError
+    from podgpu.model.fit import FitTerms
+    from podgpu.option.times import seconds
+
+    release = seconds(arguments.release_after)
+    if release < seconds("1d"):
+        raise UserError(f"--release-after={arguments.release_after} is less than a day; give at least 1d")
+    return FitTerms(
+        headroom=_ratio("--headroom", arguments.headroom, 0, 400),
+        percentile=_ratio("--percentile", arguments.percentile, 50, 100),
+        release_seconds=release,
+    )
+
+
+def _ratio(flag: str, text: str, least: float, most: float) -> float:
+    from podgpu.errors import UserError
+
+    try:
+        found = float(text.removesuffix("%"))
+    except ValueError:
+        found = -1.0
+    if not least <= found <= most:
+        raise UserError(f"{flag}={text} must be a number of percent from {least} to {most}")
+    return found / 100
+
+
+def _read(config: Config, asked: "FitRequest") -> "FitStatement":
+    """Raises UserError if the store does not answer."""
+    import asyncio
+
+    from podgpu.cli._target.progress import show_progress
+    from podgpu.cluster.fit.fitting import make_fit
+    from podgpu.cluster.report.bill import fault_text
+    from podgpu.cluster.store.client import Store
+    from podgpu.cluster.store.options import StoreOptions
+    from podgpu.cluster.store.response import StoreFault
+    from podgpu.errors import UserError
+    from podgpu.numbers import percent
+
+    def show(part: float) -> None:
+        show_progress(f"reading the store: {percent(part)}" if part < 1 else "")
+
+    async def read() -> "FitStatement":
+        store = Store(config.of(StoreOptions), whole=True)
+        try:
+            return await make_fit(store, asked, show)
+        except StoreFault as fault:
+            raise UserError(fault_text(fault)) from None
+        finally:
+            await store.close()
+
+    return asyncio.run(read())

@@ -1,0 +1,186 @@
+"""Puts the minutes of many containers together, by workload.
+
+What is shown of a workload is the most that any of its cards and replicas used: they have one spec, so it must suit
+each of them.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from podgpu.cluster.report.counters import CardKey
+from podgpu.model.fit import UNSEEN, CardType, HeldPart, UseSeries, WorkloadName, WorkloadUse
+from podgpu.model.quantity import total_of_known
+
+NodeKey = tuple[str, str]  # its cluster, and its name
+RECENT_STEPS = 10  # who was seen within so many steps before the workload's last one is one of its replicas
+
+
+class FitHolder(NamedTuple):
+    """A container on a card or an instance."""
+
+    card: CardKey
+    mig: str
+    namespace: str
+    pod: str
+    container: str
+
+    @property
+    def node(self) -> NodeKey:
+        return self.card.cluster, self.card.node
+
+
+class HolderFacts(Struct, frozen=True, kw_only=True):
+    """What else is known of it, as it was last."""
+
+    workload: WorkloadName
+    card: CardType
+    held: HeldPart
+    energy_joules: float | None = None
+    dram_ratio: float | None = None
+    tensor_ratio: float | None = None
+
+
+class HolderMinutes(Struct, frozen=True):
+    """What is known of a holder in a part of the period: by the number of the minute."""
+
+    memory: Mapping[int, float]
+    most: Mapping[int, float]
+    least: Mapping[int, float]
+
+
+class _HolderState(Struct):
+    first: int
+    last: int
+    seen: int = 0
+    unseen: int = 0
+    memory: float = 0.0  # the last one
+    is_used: bool = False
+
+
+class _WorkloadState(Struct):
+    memory: "array[int]"
+    most: "array[float]"
+    least: "array[float]"
+    doubt: float = 0.0  # the sum of what lies between the bounds
+    bounded: int = 0  # of so many minutes
+    restarts: set[int] = field(default_factory=set)
+    holders: dict[FitHolder, _HolderState] = field(default_factory=dict)
+
+
+class UseGatherer:
+    """Takes parts of the period in order of time. `steps` is the number of minutes, each of `step` seconds."""
+
+    def __init__(self, facts: Mapping[FitHolder, HolderFacts], steps: int, step: int) -> None:
+        self._facts = facts
+        self._steps = steps
+        self._step = step
+        self._scraped: dict[NodeKey, bytearray] = defaultdict(lambda: bytearray(steps))
+        self._workloads: dict[WorkloadName, _WorkloadState] = {}
+
+    def add_node(self, node: NodeKey, minutes: Iterable[int]) -> None:
+        """Take the minutes in which the node's agent was seen."""
+        scraped = self._scraped[node]
+        for minute in minutes:
+            if 0 <= minute < self._steps:
+                scraped[minute] = 1
+
+    def add(self, holder: FitHolder, minutes: HolderMinutes) -> None:
+        facts = self._facts.get(holder)
+        numbers = sorted({*minutes.memory, *minutes.most} & set(range(self._steps)))
+        if facts is None or not numbers:
+            return
+        workload = self._workloads.get(facts.workload)
+        if workload is None:
+            workload = self._workloads[facts.workload] = _WorkloadState(*_unseen_series(self._steps))
+        self._note(workload, holder, numbers, minutes)
+        for number, used in minutes.memory.items():
+            if number in range(self._steps):
+                workload.memory[number] = max(workload.memory[number], round(used))
+        for number, ratio in minutes.most.items():
+            if number in range(self._steps):
+                workload.most[number] = max(workload.most[number], ratio)
+        for number, ratio in minutes.least.items():
+            if number in range(self._steps):
+                so_far = workload.least[number]
+                workload.least[number] = ratio if so_far < 0 else min(so_far, ratio)
+                workload.doubt += max(minutes.most.get(number, 1.0) - ratio, 0.0)
+                workload.bounded += 1
+
+    def _note(
+        self, workload: _WorkloadState, holder: FitHolder, numbers: Sequence[int], minutes: HolderMinutes
+    ) -> None:
+        """Note for how long it was seen and not seen, and when it began anew."""
+        first = numbers[0]
+        state = workload.holders.get(holder)
+        if state is None:
+            state = workload.holders[holder] = _HolderState(first, first - 1)
+            if first and any(other is not state for other in workload.holders.values()):
+                workload.restarts.add(first)
+        scraped = self._scraped[holder.node]
+        for number in numbers:
+            if number <= state.last:
+                continue
+            state.unseen += scraped.count(0, state.last + 1, number)
+            state.seen += 1
+            state.last = number
+            used = minutes.memory.get(number)
+            if used is not None:
+                if state.memory and not used:
+                    workload.restarts.add(number)
+                state.memory = used
+        state.is_used = state.is_used or any(ratio > 0 for ratio in minutes.most.values())
+
+    def uses(self) -> Iterator[WorkloadUse]:
+        for name in sorted(self._workloads):
+            yield self._use(name, self._workloads[name])
+
+    def _use(self, name: WorkloadName, state: _WorkloadState) -> WorkloadUse:
+        last = max(holder.last for holder in state.holders.values())
+        recent = [holder for holder, own in state.holders.items() if own.last > last - RECENT_STEPS]
+        for holder in recent:
+            own = state.holders[holder]
+            own.unseen += self._missing_after(holder, own.last)
+        pods: dict[tuple[NodeKey, str], list[FitHolder]] = defaultdict(list)
+        for holder in recent:
+            pods[holder.node, holder.pod].append(holder)
+        facts = self._facts[recent[-1]]
+        all_facts = [self._facts[holder] for holder in state.holders]
+        used = [sum(state.holders[holder].is_used for holder in own) for own in pods.values()]
+        seen = sum(own.seen for own in state.holders.values())
+        unseen = sum(own.unseen for own in state.holders.values())
+        held = sum(1 for number in range(self._steps) if state.memory[number] >= 0 or state.most[number] >= 0)
+        return WorkloadUse(
+            workload=name,
+            card=facts.card,
+            held=replace(facts.held, devices=max(map(len, pods.values()))),
+            series=UseSeries(memory=state.memory, most=state.most, least=state.least),
+            replicas=len(pods),
+            used_devices=max(used),
+            watched_seconds=self._step * held * (seen + unseen) / seen,
+            seen_ratio=seen / (seen + unseen),
+            busy_doubt=state.doubt / state.bounded if state.bounded else None,
+            dram_ratio=max(
+                (each.dram_ratio for each in all_facts if each.dram_ratio is not None), default=None
+            ),
+            tensor_ratio=max(
+                (each.tensor_ratio for each in all_facts if each.tensor_ratio is not None), default=None
+            ),
+            energy_joules=total_of_known(each.energy_joules for each in all_facts),
+            restarts=tuple(sorted(state.restarts)),
+            nodes=tuple(sorted({holder.card.node for holder in recent})),
+        )
+
+    def _missing_after(self, holder: FitHolder, last: int) -> int:
+        """Count the minutes after its last one in which its node was not seen: until it was, without the holder."""
+        scraped = self._scraped[holder.node]
+        again = scraped.find(1, last + 1)
+        return scraped.count(0, last + 1, self._steps if again < 0 else again)
+
+
+def _unseen_series(steps: int) -> tuple["array[int]", "array[float]", "array[float]"]:
+    return array("q", [UNSEEN]) * steps, array("f", [UNSEEN]) * steps, array("f", [UNSEEN]) * steps

@@ -1,0 +1,141 @@
+"""Asks a store what each container held last within a period, and of which card."""
+
+import asyncio
+from collections.abc import Mapping
+
+from podgpu.cluster.fit.gathering import FitHolder, HolderFacts
+from podgpu.cluster.fit.parts import system_of
+from podgpu.cluster.report.counters import CardKey, PodKey, card_of
+from podgpu.cluster.report.grouping import Grouping
+from podgpu.cluster.report.queries import CounterQueries, CounterStore, TimeWindow
+from podgpu.cluster.store.promql import own_labels
+from podgpu.cluster.store.response import Point
+from podgpu.model.fit import INSTANCE, PORTION, TIME_SLICE, WHOLE, CardType, HeldPart, WorkloadName
+
+_CONTAINER, _GPU, _MIG = "podgpu_container_", "podgpu_gpu_", "podgpu_mig_"
+_LIMITS, _GPUS = "kube_pod_container_resource_limits", 'resource!~"cpu|memory|ephemeral_storage|hugepages.*"'
+NEARLY_ALL = 0.999  # of a card: shares are rounded
+
+
+def holder_of(labels: Mapping[str, str]) -> FitHolder | None:
+    """Return None where the labels name no pod on a card."""
+    own = own_labels(labels)
+    card = card_of(own)
+    if card is None or not own.get("pod"):
+        return None
+    return FitHolder(card, *(own.get(name, "") for name in ("mig", "namespace", "pod", "container")))
+
+
+def held_part(
+    *,
+    ratio: float | None,
+    memory_limit_bytes: int | None,
+    profile: str = "",
+    system: str = "",
+    resource: str = "",
+    core_limit_ratio: float | None = None,
+) -> HeldPart:
+    if profile:
+        kind = INSTANCE
+    elif ratio is not None and ratio >= NEARLY_ALL:
+        kind = WHOLE
+    else:
+        kind = TIME_SLICE if memory_limit_bytes is None else PORTION
+    return HeldPart(
+        kind=kind,
+        ratio=ratio,
+        profile=profile,
+        memory_limit_bytes=memory_limit_bytes,
+        core_limit_ratio=core_limit_ratio,
+        system=system,
+        resource=resource,
+    )
+
+
+class HeldFacts:
+    """What the store says of all containers that were on a card within a period."""
+
+    def __init__(self, store: CounterStore, window: TimeWindow) -> None:
+        self._store = store
+        self._window = window
+        self._pods = CounterQueries(store, (), Grouping("workload").facts)
+
+    async def read(self) -> dict[FitHolder, HolderFacts]:
+        pods = await self._pods.pods(self._window, ())
+        infos, instances = await asyncio.gather(
+            self._last(f"{_GPU}info"), self._last(f"{_MIG}memory_total_bytes")
+        )
+        models = {card: point.labels.get("model", "") for point in infos if (card := card_of(point.labels))}
+        profiles = {
+            own.get("mig", ""): (own.get("profile", ""), round(point.value))
+            for point in instances
+            if (own := own_labels(point.labels))
+        }
+        ratios, memory, limits, joules = await asyncio.gather(
+            self._of_holders("last_over_time", "allocated_ratio"),
+            self._of_holders("last_over_time", "memory_used_bytes"),
+            self._of_holders("last_over_time", "memory_limit_bytes"),
+            self._of_holders("increase", "energy_joules_total"),
+        )
+        totals, bandwidth, tensors = await asyncio.gather(
+            self._of_cards("last_over_time", "memory_total_bytes"),
+            self._of_cards("quantile_over_time", "dram_active_ratio", "0.99, "),
+            self._of_cards("quantile_over_time", "tensor_active_ratio", "0.99, "),
+        )
+        systems = await self._systems()
+        found: dict[FitHolder, HolderFacts] = {}
+        for holder in {*ratios, *memory}:
+            profile, size = profiles.get(holder.mig, ("", None))
+            limit = limits.get(holder)
+            total, model = totals.get(holder.card), models.get(holder.card, "")
+            found[holder] = HolderFacts(
+                workload=_workload(holder, model, pods),
+                card=CardType(model=model, memory_bytes=None if total is None else round(total)),
+                held=held_part(
+                    ratio=ratios.get(holder),
+                    memory_limit_bytes=size if limit is None else round(limit),
+                    profile=profile,
+                    system=systems.get((holder.namespace, holder.pod, holder.container), ""),
+                ),
+                energy_joules=joules.get(holder),
+                dram_ratio=None if holder.mig else bandwidth.get(holder.card),
+                tensor_ratio=None if holder.mig else tensors.get(holder.card),
+            )
+        return found
+
+    async def _systems(self) -> dict[tuple[str, ...], str]:
+        """Return the sharing system of each container that kube-state-metrics knows to ask for a part of a card."""
+        found: dict[tuple[str, ...], str] = {}
+        for point in await self._over("last_over_time", _LIMITS, matcher=_GPUS):
+            own = own_labels(point.labels)
+            if system := system_of(own.get("resource", "")):
+                found[tuple(own.get(name, "") for name in ("namespace", "pod", "container"))] = system
+        return found
+
+    async def _of_holders(self, function: str, name: str) -> dict[FitHolder, float]:
+        points = await self._over(function, f"{_CONTAINER}{name}")
+        return {holder: point.value for point in points if (holder := holder_of(point.labels))}
+
+    async def _of_cards(self, function: str, name: str, before: str = "") -> dict[CardKey, float]:
+        points = await self._over(function, f"{_GPU}{name}", before)
+        return {card: point.value for point in points if (card := card_of(point.labels))}
+
+    async def _last(self, metric: str) -> list[Point]:
+        return await self._over("last_over_time", metric)
+
+    async def _over(self, function: str, metric: str, before: str = "", matcher: str = "") -> list[Point]:
+        series = f"{self._store.select(metric, matcher)}{self._window.range}"
+        return await self._store.points(f"{function}({before}{series})", self._window.end)
+
+
+def _workload(holder: FitHolder, model: str, pods: Mapping[PodKey, list[dict[str, str]]]) -> WorkloadName:
+    key = PodKey(holder.card.cluster, holder.card.node, holder.namespace, holder.pod)
+    last = pods.get(key, [{}])[-1]
+    return WorkloadName(
+        holder.namespace,
+        last.get("workload_kind", "") or "Pod",
+        last.get("workload_name", "") or holder.pod,
+        holder.container,
+        holder.card.cluster,
+        model,
+    )

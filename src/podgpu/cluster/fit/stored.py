@@ -1,0 +1,169 @@
+"""Reads the evidence of a period from a store: what each container holds, and what it used minute by minute."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from podgpu.cluster.fit.gathering import FitHolder, HolderMinutes, NodeKey, UseGatherer
+from podgpu.cluster.fit.held import HeldFacts, holder_of
+from podgpu.cluster.report.queries import CounterStore, TimeWindow, range_of
+from podgpu.cluster.store.promql import own_labels
+from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Sample, Series, StoreFault
+from podgpu.model.fit import WorkloadUse
+
+# Of so many seconds each step of the series is, the first that does not make them too long.
+STEPS = (60, 300, 900, 3600)
+MOST_POINTS = 40_000_000  # of all containers
+POINTS_OF_AN_ANSWER = 1_000_000
+LONGEST_PART, SHORTEST_PART = 1440, 15  # steps
+# A counter that was not seen for so many steps is taken to have grown evenly.
+BRIDGED_STEPS = 3
+_INFO = "podgpu_gpu_info"
+_MEMORY = "podgpu_container_memory_used_bytes"
+_BOUND = "podgpu_container_busy_bound_seconds_total"
+
+
+class FitPeriod(NamedTuple):
+    """The series begin at `start`. Both times are whole steps."""
+
+    start: int
+    end: int
+    step: int
+
+    @property
+    def steps(self) -> int:
+        return (self.end - self.start) // self.step
+
+    def number(self, at: float) -> int:
+        """Return the step that ends at a time."""
+        return round((at - self.start) / self.step) - 1
+
+
+class StoredUse(NamedTuple):
+    period: FitPeriod
+    uses: list[WorkloadUse]
+
+
+async def stored_use(
+    store: CounterStore, window: TimeWindow, progress: Callable[[float], None] = lambda _: None
+) -> StoredUse:
+    """Read a period. `progress` is called with the part of it that has been read, from 0 to 1."""
+    facts = await HeldFacts(store, window).read()
+    interval = await _interval(store, window)
+    period = _period(window, len(facts), interval)
+    gatherer = UseGatherer(facts, period.steps, period.step)
+    reader = _MinuteReader(store, period, interval, gatherer)
+    length = min(max(POINTS_OF_AN_ANSWER // max(len(facts), 1), SHORTEST_PART), LONGEST_PART)
+    for first in range(0, period.steps, length):
+        await reader.read(first, min(first + length, period.steps))
+        progress(min(first + length, period.steps) / period.steps)
+    return StoredUse(period, list(gatherer.uses()))
+
+
+def _period(window: TimeWindow, holders: int, interval: float) -> FitPeriod:
+    step = next(
+        (step for step in STEPS if step >= interval and window.seconds / step * holders <= MOST_POINTS),
+        STEPS[-1],
+    )
+    return FitPeriod(-(-int(window.start) // step) * step, int(window.end) // step * step, step)
+
+
+async def _interval(store: CounterStore, window: TimeWindow) -> float:
+    """Find the seconds between two scrapes."""
+    hour = min(window.seconds, 3600.0)
+    counts = await store.points(f"count_over_time({store.select(_INFO)}{range_of(hour)})", window.end)
+    return hour / median(point.value for point in counts) if counts else float(STEPS[0])
+
+
+class _MinuteReader:
+    def __init__(
+        self, store: CounterStore, period: FitPeriod, interval: float, gatherer: UseGatherer
+    ) -> None:
+        self._store = store
+        self._period = period
+        self._gatherer = gatherer
+        # Where a step has but one scrape, it may come a little late.
+        self._within = range_of(max(period.step, 1.5 * interval))
+
+    async def read(self, first: int, end: int) -> None:
+        """Read some steps: in one piece if the store can, else in two."""
+        try:
+            scraped, memory, most, least = await self._answers(first, end)
+        except StoreFault as fault:
+            if fault.reason not in ANSWERABLE_IN_PARTS or end - first <= SHORTEST_PART:
+                raise
+            middle = (first + end) // 2
+            await self.read(first, middle)
+            await self.read(middle, end)
+            return
+        numbers = range(first, end)
+        for series in scraped:
+            if (node := _node(series)) is not None:
+                self._gatherer.add_node(node, (self._period.number(at) for at, _ in series.samples))
+        used = _by_holder(memory, lambda samples: self._peaks(samples, numbers))
+        busy = [
+            _by_holder(answer, lambda samples: self._ratios(samples, numbers)) for answer in (most, least)
+        ]
+        for holder in sorted({*used, *busy[0]}):
+            minutes = HolderMinutes(used.get(holder, {}), busy[0].get(holder, {}), busy[1].get(holder, {}))
+            self._gatherer.add(holder, minutes)
+
+    async def _answers(self, first: int, end: int) -> list[list[Series]]:
+        period, store = self._period, self._store
+        # Counters need the value before the first step, too.
+        steps = f"[{(end - first + 1) * period.step}s:{period.step}s]"
+        at = period.start + end * period.step
+        info, memory = store.select(_INFO), store.select(_MEMORY)
+        bounds = [store.select(_BOUND, f'bound="{bound}"') for bound in ("most", "least")]
+        return await asyncio.gather(
+            store.series(
+                f"(group by (cluster, node, exported_node) (last_over_time({info}{self._within}))){steps}", at
+            ),
+            store.series(f"max_over_time({memory}{self._within}){steps}", at),
+            *(store.series(f"last_over_time({bound}{self._within}){steps}", at) for bound in bounds),
+        )
+
+    def _peaks(self, samples: Sequence[Sample], numbers: range) -> Mapping[int, float]:
+        found = ((self._period.number(at), value) for at, value in samples)
+        return {number: value for number, value in found if number in numbers}
+
+    def _ratios(self, samples: Sequence[Sample], numbers: range) -> Mapping[int, float]:
+        """Return what a counter of seconds grew by in each step, as a part of the step."""
+        found: dict[int, float] = {}
+        points = [(self._period.number(at), value) for at, value in samples]
+        for (before, base), (number, value) in pairwise(points):
+            missed = number - before
+            if 0 < missed <= BRIDGED_STEPS:
+                grown = (value - base if value >= base else value) / (self._period.step * missed)
+                for each in range(before + 1, number + 1):
+                    found[each] = grown
+        return {number: ratio for number, ratio in _evened(found) if number in numbers}
+
+
+def _evened(ratios: Mapping[int, float]) -> Iterator[tuple[int, float]]:
+    """The bounds are booked once a minute, and two bookings may fall into one step: the first is of the step before."""
+    for number, ratio in ratios.items():
+        late = max(ratios.get(number + 1, 0.0) - 1.0, 0.0)
+        yield number, min(ratio + late, 1.0)
+
+
+def _by_holder(
+    answer: Iterable[Series], values: Callable[[Sequence[Sample]], Mapping[int, float]]
+) -> dict[FitHolder, dict[int, float]]:
+    """Put the series of one holder together: its agent may have moved, or two servers scrape it."""
+    found: dict[FitHolder, dict[int, float]] = {}
+    for series in answer:
+        holder = holder_of(series.labels)
+        if holder is None:
+            continue
+        own = found.setdefault(holder, {})
+        for number, value in values(series.samples).items():
+            own[number] = max(value, own.get(number, value))
+    return found
+
+
+def _node(series: Series) -> NodeKey | None:
+    labels = own_labels(series.labels)
+    return (labels.get("cluster", ""), labels["node"]) if labels.get("node") else None

@@ -1,0 +1,162 @@
+"""A statement of what fits as rows: what `podgpu fit` and the page show, and what they write as JSON and CSV."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from podgpu import __version__
+from podgpu.model.fit import ADVICE_KINDS, LEAVE, FitAdvice, FitStatement
+from podgpu.numbers import UNKNOWN, count, coverage, duration, gpu_number, gpus, money, percent
+from podgpu.views.row_table import Column, RowTable
+from podgpu.views.text import line
+
+
+class FitRow(Struct, frozen=True, kw_only=True):
+    advice: str
+    cluster: str
+    namespace: str
+    workload_kind: str
+    workload_name: str
+    container: str
+    model: str
+    to: str
+    together: tuple[str, ...]
+    certainty: str
+    gpus: float | None = None
+    saved_gpus: float | None = None
+    saved_per_hour: float | None = None
+    why: tuple[str, ...]
+    change: str
+
+
+def fit_row(advice: FitAdvice) -> FitRow:
+    name = advice.workload
+    return FitRow(
+        advice=advice.kind,
+        cluster=name.cluster,
+        namespace=name.namespace,
+        workload_kind=name.kind,
+        workload_name=name.name,
+        container=name.container,
+        model=name.model,
+        to=advice.to,
+        together=tuple(map(str, advice.together)),
+        certainty=advice.certainty,
+        gpus=_rounded(advice.gpus),
+        saved_gpus=_rounded(advice.saved_gpus),
+        saved_per_hour=_rounded(advice.saved_per_hour),
+        why=advice.why,
+        change=advice.change,
+    )
+
+
+def fit_table(statement: FitStatement) -> RowTable[FitRow]:
+    rows = [fit_row(advice) for advice in statement.rows]
+    empty = "no workload holds a GPU in this time"
+    return RowTable(FitRow, rows, _columns(statement), _head(statement), empty)
+
+
+def fit_heading(statement: FitStatement) -> list[str]:
+    """Say of when the advice is, how much was seen, and what all of it would save."""
+    parts = [f"{_iso(statement.start)} to {_iso(statement.end)}", f"{coverage(statement.coverage)} seen"]
+    found = [
+        f"{count(number, 'workload')} {kind}" if kind == ADVICE_KINDS[0] else f"{number} {kind}"
+        for kind, number in _counts(statement)
+    ]
+    saved = f"to save: {gpus(statement.saved_gpus or 0.0)} of {gpu_number(statement.gpus)}"
+    if statement.saved_per_hour is not None:
+        saved += f", {money(statement.saved_per_hour, statement.currency)} an hour"
+    lines = [("DEMO, " if statement.demo else "") + ", ".join(parts)]
+    return [*lines, f"{', '.join(found)}; {saved}"]
+
+
+def fit_problems(statement: FitStatement) -> list[str]:
+    return [
+        *statement.notices,
+        *(f"no price for {model}; add it to the file of --price" for model in statement.unpriced),
+    ]
+
+
+def explained(statement: FitStatement) -> list[str]:
+    """Say why, and what to change, for each advice that changes something."""
+    texts = []
+    for advice in statement.rows:
+        if advice.kind == LEAVE:
+            continue
+        to = f" {line(advice.to)}" if advice.to else ""
+        beside = f" with {', '.join(line(str(name)) for name in advice.together)}" if advice.together else ""
+        texts.append(f"{line(str(advice.workload))}: {advice.kind}{to}{beside}")
+        texts.extend(f"  {line(sentence)}" for sentence in advice.why)
+        texts.extend(f"  > {line(text)}" for text in advice.change.splitlines())
+    return texts
+
+
+def _counts(statement: FitStatement) -> Sequence[tuple[str, int]]:
+    numbers = dict.fromkeys(ADVICE_KINDS, 0)
+    for advice in statement.rows:
+        numbers[advice.kind] += 1
+    return [(kind, number) for kind, number in numbers.items() if number]
+
+
+def _columns(statement: FitStatement) -> tuple[Column[FitRow], ...]:
+    costs: Column[FitRow] = Column(
+        f"{statement.currency}/H",
+        lambda row: money(row.saved_per_hour) if row.saved_per_hour else "",
+        number=True,
+    )
+    return (
+        Column("WORKLOAD", lambda row: line(f"{row.namespace}/{row.workload_name}")),
+        Column("KIND", lambda row: line(row.workload_kind), wide=True),
+        Column("CONTAINER", lambda row: line(row.container), wide=True),
+        Column("MODEL", lambda row: line(row.model).removeprefix("NVIDIA "), wide=True),
+        Column("ADVICE", lambda row: row.advice),
+        Column("TO", lambda row: line(row.to)),
+        Column("HAS", lambda row: gpu_number(row.gpus), number=True),
+        Column("SAVES", lambda row: gpu_number(row.saved_gpus) if row.saved_gpus else "", number=True),
+        *((costs,) if statement.currency else ()),
+        Column("SURE", lambda row: row.certainty),
+        Column("WHY", lambda row: line(row.why[0]) if row.why else UNKNOWN),
+    )
+
+
+def _head(statement: FitStatement) -> dict[str, Any]:
+    terms = statement.terms
+    head: dict[str, Any] = {
+        "from": _iso(statement.start),
+        "to": _iso(statement.end),
+        "version": __version__,
+        "demo": statement.demo,
+        "headroom": terms.headroom,
+        "percentile": terms.percentile,
+        "release_after_seconds": terms.release_seconds,
+        "step_seconds": statement.step_seconds,
+        "coverage": statement.coverage,
+        "gpus": _rounded(statement.gpus),
+        "saved_gpus": _rounded(statement.saved_gpus),
+        "saved_per_hour": _rounded(statement.saved_per_hour),
+        "currency": statement.currency or None,
+        "prices": statement.prices or None,
+        "unpriced": statement.unpriced,
+        "notices": statement.notices,
+        "counts": dict(_counts(statement)),
+    }
+    return {name: value for name, value in head.items() if value is not None}
+
+
+def fit_terms(statement: FitStatement) -> str:
+    """Say by what rules, for a person who sees a statement for the first time."""
+    terms = statement.terms
+    return (
+        f"Memory: the peak and {percent(terms.headroom)} headroom. Busy time: in {percent(terms.percentile)} of the "
+        f"minutes. Release: not used for {duration(terms.release_seconds)}."
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
