@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test steady fuzz deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost test-login
+.PHONY: help demo test steady fuzz fit-check deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost test-login
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -46,6 +46,9 @@ steady: $(READY) ## run the tests that TESTS names while their processes are sto
 SECONDS_OF_FUZZ ?= 600
 fuzz: $(READY) ## damage documents, store answers, recordings and files for ten minutes of processor time, and see what escapes
 	$(BIN)/python -m tests.fuzz $(SECONDS_OF_FUZZ)
+
+fit-check: $(READY) ## judge 400 made-up workloads as podgpu fit does, for about two minutes, and compare with what is right
+	$(BIN)/python -m tests.insight.fit
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
 	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve

@@ -28,6 +28,7 @@ ELSEWHERE: Mapping[str, str] = {
     r"podgpu inspect": "tests/cli/test_inspect.py",
     r"(source <\()?podgpu completion": "tests/cli/test_completion.py",
     r"podgpu report ": "tests/e2e/test_report.py",
+    r"podgpu fit\b": "tests/e2e/test_fit.py",
     r"podgpu snapshot --url ": "tests/docs/test_figures.py",
     r"podgpu idle\b": "tests/e2e/test_store.py",
     r"podgpu cluster\b": "tests/cli/serving/test_cluster.py",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from podgpu.model.fit import FitStatement, FitTerms
 
 HELP = "Advise what workloads should hold: less, a part, a shared card, nothing, or more."
-OPTIONS = ("config_file", *(name for name, option in ALL.items() if option.group == STORE))
+OPTIONS = ("config_file", "replay_file", *(name for name, option in ALL.items() if option.group == STORE))
 
 WARNED = 1  # exit code
 
@@ -106,17 +106,22 @@ def _ratio(flag: str, text: str, least: float, most: float) -> float:
 
 
 def _read(config: Config, asked: "FitRequest") -> "FitStatement":
-    """Raises UserError if the store does not answer."""
+    """Read a recording if one is given, else the store. Raises UserError if neither answers."""
     import asyncio
 
     from podgpu.cli._target.progress import show_progress
-    from podgpu.cluster.fit.fitting import make_fit
+    from podgpu.cluster.fit.fitting import make_fit, recorded_fit
     from podgpu.cluster.report.bill import fault_text
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.options import StoreOptions
     from podgpu.cluster.store.response import StoreFault
     from podgpu.errors import UserError
     from podgpu.numbers import percent
+    from podgpu.sources.replay.options import ReplayOptions
+
+    recording = config.of(ReplayOptions).file
+    if recording is not None:
+        return recorded_fit(recording, asked)
 
     def show(part: float) -> None:
         show_progress(f"reading the store: {percent(part)}" if part < 1 else "")

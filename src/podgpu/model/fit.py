@@ -13,6 +13,7 @@ CERTAINTIES = ("high", "medium", "low")
 # What a container holds of each of its cards.
 WHOLE, INSTANCE, PORTION, TIME_SLICE = "card", "instance", "portion", "time-slice"
 
+AT_LIMIT = 0.97  # so much of its memory is all of it
 UNSEEN = -1  # in a series: nothing is known of this minute
 
 ByteSeries: TypeAlias = "array[int]"  # of type code q
@@ -113,6 +114,9 @@ class FitAdvice(Struct, frozen=True, kw_only=True):
     together: tuple[WorkloadName, ...] = ()  # the others on the same card, if it is to be shared
     why: tuple[str, ...] = ()  # sentences of evidence
     certainty: str = CERTAINTIES[-1]
+    peak_bytes: int | None = None  # the most memory that was seen on one of its devices
+    memory_bytes: int | None = None  # that it may use there
+    busy_ratio: float | None = None  # at most, at the percentile that was asked for, of a card
     gpus: float | None = None  # that it holds now
     saved_gpus: float | None = None  # below 0 if it needs more; absent if not known
     saved_per_hour: float | None = None  # in the currency; absent without a price

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from podgpu import __version__
 from podgpu.model.fit import ADVICE_KINDS, LEAVE, FitAdvice, FitStatement
-from podgpu.numbers import UNKNOWN, count, coverage, duration, gpu_number, gpus, money, percent
+from podgpu.numbers import UNKNOWN, count, coverage, duration, gib, gpu_number, gpus, money, percent
 from podgpu.views.row_table import Column, RowTable
 from podgpu.views.text import line
 
@@ -24,6 +24,9 @@ class FitRow(Struct, frozen=True, kw_only=True):
     to: str
     together: tuple[str, ...]
     certainty: str
+    peak_bytes: int | None = None
+    memory_bytes: int | None = None
+    busy_ratio: float | None = None
     gpus: float | None = None
     saved_gpus: float | None = None
     saved_per_hour: float | None = None
@@ -44,6 +47,9 @@ def fit_row(advice: FitAdvice) -> FitRow:
         to=advice.to,
         together=tuple(map(str, advice.together)),
         certainty=advice.certainty,
+        peak_bytes=advice.peak_bytes,
+        memory_bytes=advice.memory_bytes,
+        busy_ratio=_rounded(advice.busy_ratio),
         gpus=_rounded(advice.gpus),
         saved_gpus=_rounded(advice.saved_gpus),
         saved_per_hour=_rounded(advice.saved_per_hour),
@@ -60,16 +66,13 @@ def fit_table(statement: FitStatement) -> RowTable[FitRow]:
 
 def fit_heading(statement: FitStatement) -> list[str]:
     """Say of when the advice is, how much was seen, and what all of it would save."""
-    parts = [f"{_iso(statement.start)} to {_iso(statement.end)}", f"{coverage(statement.coverage)} seen"]
-    found = [
-        f"{count(number, 'workload')} {kind}" if kind == ADVICE_KINDS[0] else f"{number} {kind}"
-        for kind, number in _counts(statement)
-    ]
-    saved = f"to save: {gpus(statement.saved_gpus or 0.0)} of {gpu_number(statement.gpus)}"
+    seen = f"{_iso(statement.start)} to {_iso(statement.end)}, {coverage(statement.coverage)} seen"
+    found = ", ".join(f"{number} {kind}" for kind, number in _counts(statement))
+    saved = f"{gpu_number(statement.saved_gpus or 0.0)} of {gpus(statement.gpus)} to save"
     if statement.saved_per_hour is not None:
         saved += f", {money(statement.saved_per_hour, statement.currency)} an hour"
-    lines = [("DEMO, " if statement.demo else "") + ", ".join(parts)]
-    return [*lines, f"{', '.join(found)}; {saved}"]
+    demo = "DEMO, " if statement.demo else ""
+    return [f"{demo}{seen}", f"{count(len(statement.rows), 'workload')}: {found}", saved]
 
 
 def fit_problems(statement: FitStatement) -> list[str]:
@@ -116,8 +119,11 @@ def _columns(statement: FitStatement) -> tuple[Column[FitRow], ...]:
         Column("HAS", lambda row: gpu_number(row.gpus), number=True),
         Column("SAVES", lambda row: gpu_number(row.saved_gpus) if row.saved_gpus else "", number=True),
         *((costs,) if statement.currency else ()),
+        Column("PEAK GiB", lambda row: gib(row.peak_bytes), number=True),
+        Column("OF GiB", lambda row: gib(row.memory_bytes), number=True, wide=True),
+        Column("BUSY", lambda row: percent(row.busy_ratio), number=True),
         Column("SURE", lambda row: row.certainty),
-        Column("WHY", lambda row: line(row.why[0]) if row.why else UNKNOWN),
+        Column("WHY", lambda row: line(row.why[0]) if row.why else UNKNOWN, wide=True),
     )
 
 

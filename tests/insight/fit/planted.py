@@ -37,7 +37,7 @@ WEEKS = 3 * WEEK
 JUDGED = 2 * WEEK
 NODES = 100
 NOISE, SPIKE, RARE = 0.05, 0.05, 1e-3  # now and then there is more than ever
-BUSIER = 1.1  # so much more memory is used in the third week, at most
+BUSIER = 1.1  # so much more memory some of them use in the third week
 
 CARDS = {
     "NVIDIA H200": 141 * GIB,
@@ -137,6 +137,12 @@ class Planter:
         )
 
 
+def hide(series: UseSeries, first: int, end: int) -> None:
+    series.memory[first:end] = array("q", [UNSEEN]) * (end - first)
+    for bounds in (series.most, series.least):
+        bounds[first:end] = array("f", [UNSEEN]) * (end - first)
+
+
 WHOLE_CARD = HeldPart(kind=WHOLE, ratio=1.0)
 
 
@@ -170,7 +176,7 @@ def idle(planter: Planter) -> Planted:
         for bounds in (series.most, series.least):
             bounds[:used] = array("f", [0.4]) * used
     kind = planter.random.choice(["Deployment", "StatefulSet", "Pod", "Job"])
-    return Planted(planter.workload("idle", model, WHOLE_CARD, series, kind=kind), RELEASE, "nothing")
+    return Planted(planter.workload("idle", model, WHOLE_CARD, series, kind=kind), RELEASE, "")
 
 
 def oversized(planter: Planter, memory: Pattern = office_hours, family: str = "large") -> Planted:
@@ -188,9 +194,12 @@ def oversized(planter: Planter, memory: Pattern = office_hours, family: str = "l
     cores = planter.random.uniform(0.3, 0.9) * by_memory[0].core_ratio
     right = next(other for other in parts if other.memory_bytes >= peak * 1.2 and other.core_ratio >= cores)
     series = planter.series(peak, cores, memory, memory)
-    busier = planter.random.uniform(1.0, BUSIER)
-    series.memory[JUDGED:] = array("q", [int(size * busier) for size in series.memory[JUDGED:]])
-    return Planted(planter.workload(family, model, WHOLE_CARD, series), SHRINK, right.name)
+    is_busier = planter.random.random() < 0.4
+    if is_busier:
+        series.memory[JUDGED:] = array("q", [int(size * BUSIER) for size in series.memory[JUDGED:]])
+    return Planted(
+        planter.workload(family, model, WHOLE_CARD, series), SHRINK, right.name, is_moving=is_busier
+    )
 
 
 def seasonal(planter: Planter) -> Planted:
@@ -268,8 +277,7 @@ def fresh(planter: Planter) -> Planted:
     begins = planter.random.randrange(JUDGED - DAY + 60, JUDGED - 120)
     planted = oversized(planter, family="fresh")
     series = planted.use.series
-    for values in (series.memory, series.most, series.least):
-        values[:begins] = array(values.typecode, [UNSEEN]) * begins
+    hide(series, 0, begins)
     return Planted(planted.use, UNJUDGED, is_moving=True, begins=begins)
 
 
@@ -277,9 +285,8 @@ def half_unseen(planter: Planter) -> Planted:
     """Its node is scraped for half of the time only."""
     planted = oversized(planter, family="unseen")
     series = planted.use.series
-    for first in range(0, WEEKS, 400):
-        for values in (series.memory, series.most, series.least):
-            values[first : first + 200] = array(values.typecode, [UNSEEN]) * len(values[first : first + 200])
+    for first in range(200, WEEKS, 400):
+        hide(series, first, min(first + 200, WEEKS))
     return Planted(planted.use, UNJUDGED)
 
 
@@ -333,5 +340,6 @@ MIX: Sequence[tuple[Callable[[Planter], Planted], int]] = (
 def planted(workloads: int, seed: int = 30) -> Iterator[Planted]:
     planter = Planter(Random(seed))
     for make, percent in MIX:
-        for _ in range(max(round(workloads * percent / 100), 2)):
+        number = max(round(workloads * percent / 100), 2)
+        for _ in range(number - number % 2 if make is company else number):
             yield make(planter)

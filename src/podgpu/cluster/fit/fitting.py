@@ -1,17 +1,23 @@
 """Makes the statement that a user asks for with `podgpu fit`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from msgspec import Struct
 
 from podgpu.cluster.fit.parts import write_part
-from podgpu.cluster.fit.stored import stored_use
+from podgpu.cluster.fit.recorded import recorded_use
+from podgpu.cluster.fit.stored import StoredUse, stored_use
 from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
+from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
+from podgpu.model import Cluster
+from podgpu.model.cluster_document import decode
 from podgpu.model.fit import FitStatement, FitTerms
 from podgpu.model.insight import Prices
+from podgpu.sources.replay.recording import Recording
 
 
 class FitRequest(Struct, frozen=True, kw_only=True):
@@ -32,14 +38,39 @@ async def make_fit(
         raise StoreFault(EMPTY, f"{NOTHING}, or choose another time")
     demo = store.select("podgpu_build_info", 'demo="true"')
     is_demo = await store.points(f"last_over_time({demo}{window.range})", asked.end)
+    notices = tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
+    return _statement(found, asked, is_demo=bool(is_demo), notices=notices)
+
+
+def recorded_fit(path: Path, asked: FitRequest) -> FitStatement:
+    """Judge by a recording, all of it. Raises UserError if it cannot be read."""
+    recording = Recording(path)
+    is_demo = False
+
+    def moments() -> Iterator[Cluster]:
+        nonlocal is_demo
+        for number in range(len(recording.times)):
+            cluster = decode(recording.document(number))
+            is_demo = is_demo or cluster.demo
+            yield cluster
+
+    found = recorded_use(moments())
+    if not found.uses:
+        raise UserError(f"{path}: no pod holds a GPU in this recording; make another with `podgpu record`")
+    return _statement(found, asked, is_demo=is_demo)
+
+
+def _statement(
+    found: StoredUse, asked: FitRequest, *, is_demo: bool, notices: tuple[str, ...] = ()
+) -> FitStatement:
     facts = FitPeriodFacts(
         start=found.period.start,
         end=found.period.end,
         step=found.period.step,
         terms=asked.terms,
         prices=asked.prices,
-        demo=bool(is_demo),
-        notices=tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices)),
+        demo=is_demo,
+        notices=notices,
     )
     uses = [use for use in found.uses if asked.namespace in (None, use.workload.namespace)]
     return fit_statement(uses, facts, write_part)

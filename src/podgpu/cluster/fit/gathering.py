@@ -7,16 +7,18 @@ each of them.
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from podgpu.cluster.report.counters import CardKey
-from podgpu.model.fit import UNSEEN, CardType, HeldPart, UseSeries, WorkloadName, WorkloadUse
+from podgpu.model.fit import AT_LIMIT, UNSEEN, CardType, HeldPart, UseSeries, WorkloadName, WorkloadUse
 from podgpu.model.quantity import total_of_known
 
 NodeKey = tuple[str, str]  # its cluster, and its name
+BRIDGED_STEPS = 3  # a counter that was not seen for so long is taken to have grown evenly
 RECENT_STEPS = 10  # who was seen within so many steps before the workload's last one is one of its replicas
 
 
@@ -122,6 +124,8 @@ class UseGatherer:
             if first and any(other is not state for other in workload.holders.values()):
                 workload.restarts.add(first)
         scraped = self._scraped[holder.node]
+        facts = self._facts[holder]
+        size = facts.held.memory_limit_bytes or facts.card.memory_bytes
         for number in numbers:
             if number <= state.last:
                 continue
@@ -130,7 +134,7 @@ class UseGatherer:
             state.last = number
             used = minutes.memory.get(number)
             if used is not None:
-                if state.memory and not used:
+                if _began_anew(state.memory, used, size):
                     workload.restarts.add(number)
                 state.memory = used
         state.is_used = state.is_used or any(ratio > 0 for ratio in minutes.most.values())
@@ -180,6 +184,29 @@ class UseGatherer:
         scraped = self._scraped[holder.node]
         again = scraped.find(1, last + 1)
         return scraped.count(0, last + 1, self._steps if again < 0 else again)
+
+
+def counter_ratios(points: Sequence[tuple[int, float]], step: int) -> Iterator[tuple[int, float]]:
+    """Return what a counter of seconds grew by in each step, as a part of the step. Points are by the number of a step.
+
+    Bounds are booked once a minute, and two bookings may fall into one step: the first is of the step before.
+    """
+    found: dict[int, float] = {}
+    for (before, base), (number, value) in pairwise(points):
+        missed = number - before
+        if 0 < missed <= BRIDGED_STEPS:
+            grown = (value - base if value >= base else value) / (step * missed)
+            found |= dict.fromkeys(range(before + 1, number + 1), grown)
+    for number, ratio in found.items():
+        late = max(found.get(number + 1, 0.0) - 1.0, 0.0)
+        yield number, min(ratio + late, 1.0)
+
+
+def _began_anew(before: float, used: float, size: int | None) -> bool:
+    """Whether its process ended in between. One that is back at once shows it only if it had used all that it may."""
+    return before > 0 and (
+        used == 0 or (size is not None and before >= AT_LIMIT * size and used < before / 2)
+    )
 
 
 def _unseen_series(steps: int) -> tuple["array[int]", "array[float]", "array[float]"]:

@@ -1,12 +1,11 @@
 """Reads the evidence of a period from a store: what each container holds, and what it used minute by minute."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from podgpu.cluster.fit.gathering import FitHolder, HolderMinutes, NodeKey, UseGatherer
+from podgpu.cluster.fit.gathering import FitHolder, HolderMinutes, NodeKey, UseGatherer, counter_ratios
 from podgpu.cluster.fit.held import HeldFacts, holder_of
 from podgpu.cluster.report.queries import CounterStore, TimeWindow, range_of
 from podgpu.cluster.store.promql import own_labels
@@ -18,8 +17,7 @@ STEPS = (60, 300, 900, 3600)
 MOST_POINTS = 40_000_000  # of all containers
 POINTS_OF_AN_ANSWER = 1_000_000
 LONGEST_PART, SHORTEST_PART = 1440, 15  # steps
-# A counter that was not seen for so many steps is taken to have grown evenly.
-BRIDGED_STEPS = 3
+SHORTEST = 0.001  # seconds
 _INFO = "podgpu_gpu_info"
 _MEMORY = "podgpu_container_memory_used_bytes"
 _BOUND = "podgpu_container_busy_bound_seconds_total"
@@ -84,8 +82,8 @@ class _MinuteReader:
         self._store = store
         self._period = period
         self._gatherer = gatherer
-        # Where a step has but one scrape, it may come a little late.
-        self._within = range_of(max(period.step, 1.5 * interval))
+        # Where a step has but one scrape, it may come a little late. Some stores count the first moment of a range too.
+        self._within = range_of(max(period.step, 1.5 * interval) - SHORTEST)
 
     async def read(self, first: int, end: int) -> None:
         """Read some steps: in one piece if the store can, else in two."""
@@ -130,23 +128,9 @@ class _MinuteReader:
         return {number: value for number, value in found if number in numbers}
 
     def _ratios(self, samples: Sequence[Sample], numbers: range) -> Mapping[int, float]:
-        """Return what a counter of seconds grew by in each step, as a part of the step."""
-        found: dict[int, float] = {}
         points = [(self._period.number(at), value) for at, value in samples]
-        for (before, base), (number, value) in pairwise(points):
-            missed = number - before
-            if 0 < missed <= BRIDGED_STEPS:
-                grown = (value - base if value >= base else value) / (self._period.step * missed)
-                for each in range(before + 1, number + 1):
-                    found[each] = grown
-        return {number: ratio for number, ratio in _evened(found) if number in numbers}
-
-
-def _evened(ratios: Mapping[int, float]) -> Iterator[tuple[int, float]]:
-    """The bounds are booked once a minute, and two bookings may fall into one step: the first is of the step before."""
-    for number, ratio in ratios.items():
-        late = max(ratios.get(number + 1, 0.0) - 1.0, 0.0)
-        yield number, min(ratio + late, 1.0)
+        found = counter_ratios(points, self._period.step)
+        return {number: ratio for number, ratio in found if number in numbers}
 
 
 def _by_holder(

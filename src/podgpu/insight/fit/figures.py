@@ -6,13 +6,12 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from podgpu.model.fit import FitTerms, WorkloadUse
+from podgpu.model.fit import AT_LIMIT, FitTerms, WorkloadUse
 
 N = TypeVar("N", int, float)
 
 USED_RATIO = 1e-4  # a minute in which it was busy for less is one without use
 FULL_RATIO = 0.95  # busy for so much of its part is all of it
-AT_LIMIT = 0.97  # so much of its memory is all of it
 STEPS_BEFORE_RESTART = 3
 STEADY_GROWTH = 0.02  # a peak that grew by less is the same
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from podgpu.insight.fit.figures import USED_RATIO, UseFigures, figures_of
+from podgpu.insight.fit.figures import USED_RATIO, UseFigures, figures_of, memory_size
 from podgpu.insight.fit.sizes import Need, PartSize, instances_of, need_of, portion_for, smallest
 from podgpu.model.fit import (
     ENLARGE,
@@ -16,6 +16,7 @@ from podgpu.model.fit import (
     PORTION,
     RELEASE,
     SHRINK,
+    TIME_SLICE,
     UNJUDGED,
     WHOLE,
     FitTerms,
@@ -92,35 +93,39 @@ def _unknown(text: str) -> Verdict:
 def _larger(case: Case) -> Verdict | None:
     use, figures = case.use, case.figures
     is_whole, is_limited = use.held.kind == WHOLE, use.held.kind in (INSTANCE, PORTION)
+    part: PartSize | None
     if figures.out_of_memory:
         times = count(figures.out_of_memory, "time")
         why = f"It ended {times} with all of its memory in use, {memory(figures.peak_bytes)}."
+        part = _next_part(use, memory_factor=LARGER_BY)
     elif is_limited and figures.full_ratio >= THROTTLED:
         why = f"It used all of its part in {percent(figures.full_ratio)} of the minutes, at least."
+        part = _next_part(use, core_factor=LARGER_BY)
     elif is_whole and figures.full_ratio >= ALWAYS_FULL and not use.workload.kind.endswith("Job"):
         why = f"The card was fully busy in {percent(figures.full_ratio)} of the minutes, at least."
         return Verdict(kind=ENLARGE, to="more replicas", why=(why,))
     else:
         return None
-    part = _next_part(use)
     if part is None:
-        return Verdict(
-            kind=ENLARGE, to="card with more memory" if is_whole else "whole card", ratio=1.0, why=(why,)
-        )
+        to = "larger card" if is_whole else "whole card"
+        return Verdict(kind=ENLARGE, to=to, ratio=1.0, why=(why,))
     return Verdict(
         kind=ENLARGE, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=(why,)
     )
 
 
-def _next_part(use: WorkloadUse) -> PartSize | None:
-    """Return a part that is larger than what it holds, by a good deal."""
+def _next_part(use: WorkloadUse, *, memory_factor: float = 1.0, core_factor: float = 1.0) -> PartSize | None:
+    """Return a part that has more of what is short, by a good deal."""
     size, ratio = use.held.memory_limit_bytes, use.held.ratio
     if size is None or ratio is None:
         return None
-    need = Need(memory_bytes=int(size * LARGER_BY), core_ratio=min(ratio * LARGER_BY, 1.0))
+    need = Need(memory_bytes=int(size * memory_factor), core_ratio=min(ratio * core_factor, 1.0))
     if use.held.kind == INSTANCE:
-        larger = [part for part in instances_of(use.card) if part.ratio > ratio and part.memory_bytes > size]
-        return larger[0] if larger else None
+        own = next((part for part in instances_of(use.card) if part.name == use.held.profile), None)
+        if own:
+            cores = own.core_ratio * core_factor
+            need = Need(memory_bytes=int(own.memory_bytes * memory_factor), core_ratio=min(cores, 1.0))
+        return smallest(instances_of(use.card), need)
     return portion_for(need, use.card)
 
 
@@ -135,7 +140,7 @@ def _release(case: Case) -> Verdict | None:
         since = "Not used at all" if never else "Not used"
         held = f" It holds {memory(figures.peak_bytes)} of memory." if figures.peak_bytes else ""
         why = f"{since} in the last {duration(unused)}.{held}"
-        return Verdict(kind=RELEASE, to="nothing", ratio=0.0, why=(why,))
+        return Verdict(kind=RELEASE, ratio=0.0, why=(why,))
     if never:
         needed = duration(case.terms.release_seconds)
         text = f"Not used in the {duration(use.watched_seconds)} that it was watched; {needed} are needed to say more."
@@ -198,7 +203,16 @@ def _part_for(case: Case, need: Need) -> PartSize | None:
 
 
 def _leave(case: Case) -> Verdict:
-    return Verdict(kind=LEAVE, why=())
+    held = case.use.held
+    if held.kind == TIME_SLICE:
+        why = "A time slice has no size of its own: how many there are is the same for all on a card."
+    elif held.devices > 1:
+        why = (
+            "All of its devices are used, and parts of several cards cannot work together as whole cards do."
+        )
+    else:
+        why = "Nothing smaller holds what it used, with headroom."
+    return Verdict(kind=LEAVE, why=(why,))
 
 
 _RULES: Sequence[Callable[[Case], Verdict | None]] = (
@@ -215,8 +229,8 @@ def evidence(case: Case) -> tuple[str, ...]:
     """Say what was seen, in the same words for every advice."""
     use, figures = case.use, case.figures
     sentences = [f"Watched for {duration(use.watched_seconds)}, {percent(use.seen_ratio)} of it seen."]
-    if figures.peak_bytes is not None:
-        size = use.held.memory_limit_bytes or use.card.memory_bytes
+    if figures.peak_bytes:
+        size = memory_size(use)
         grown = (
             f", {memory(figures.growth_bytes)} more than in the first half" if figures.growth_bytes else ""
         )
@@ -229,8 +243,10 @@ def evidence(case: Case) -> tuple[str, ...]:
             f"{percent(case.terms.percentile)} of the minutes."
         )
     if figures.used_ratio is not None and figures.used_ratio > USED_RATIO:
-        pause = duration(figures.longest_pause * case.step)
-        sentences.append(f"Used in {percent(figures.used_ratio)} of the minutes; longest pause {pause}.")
+        pause = (
+            f"; longest pause {duration(figures.longest_pause * case.step)}" if figures.longest_pause else ""
+        )
+        sentences.append(f"Used in {percent(figures.used_ratio)} of the minutes{pause}.")
     if figures.restarts:
         sentences.append(f"It began anew {count(figures.restarts, 'time')}.")
     return tuple(sentences)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from podgpu.insight.fit.company import companies
+from podgpu.insight.fit.figures import memory_size
 from podgpu.insight.fit.rules import DAY, Case, Verdict, case_of, evidence, verdict
 from podgpu.model.fit import (
     ADVICE_KINDS,
@@ -124,6 +125,9 @@ def _row(
         together=others,
         why=(*found.why, *evidence(case)),
         certainty=LOW if found.kind == UNJUDGED else _certainty(use),
+        peak_bytes=case.figures.peak_bytes,
+        memory_bytes=memory_size(use),
+        busy_ratio=case.figures.busy,
         gpus=use.gpus,
         saved_gpus=saved,
         saved_per_hour=None if saved is None or price is None else saved * price,
