@@ -15,8 +15,10 @@ from podgpu.feed import Feed
 from podgpu.history.timeline import timeline
 from podgpu.insight import InsightSettings, conclude, reconclude
 from podgpu.model import Cluster, Moment, Statement, of_one
+from podgpu.model.fit import FitStatement
 from podgpu.option.value import Address
 from podgpu.serve.cluster.bills import BillRoute
+from podgpu.serve.cluster.fits import FitRoute
 from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response
@@ -37,6 +39,7 @@ class Script:
 
     are_rows_broken = False
     bills: Mapping[str, Statement] = {}  # by what they are grouped by
+    fit: FitStatement | None = None
     moments: Sequence[Moment] = ()  # of the last hour
 
     def __init__(self, first: Document, settings: InsightSettings = SETTINGS) -> None:
@@ -108,7 +111,13 @@ class _Tables:
             "/api/v1/rows": Route(self._rows),
             "/api/v1/timeline": Route(self._timeline),
             "/api/v1/report": Route(BillRoute(self)),
+            **FitRoute(self).routes(),
         }
+
+    async def made(self, _now: float) -> FitStatement:
+        if self._script.fit is None:
+            raise UserError("the store has no samples of podgpu")
+        return self._script.fit
 
     async def of(self, query: Mapping[str, str], _now: float) -> tuple[Statement, Mapping[str, Any]]:
         try:

@@ -12,6 +12,7 @@ from podgpu.cluster.agent_reader import AgentReader, DirectClient, ProxyClient, 
 from podgpu.cluster.allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.discovery import BackedDiscovery, Discovery, NodeTarget, PodDiscovery, StaticDiscovery
 from podgpu.cluster.federation import MOST_BYTES, Federation, Upstream, UpstreamServer
+from podgpu.cluster.fit.fitting import StoreFits
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.node_state import ReadFault, SnapshotReader
@@ -52,7 +53,7 @@ class ClusterReader(Protocol):
 
 
 class OpenCluster:
-    """A cluster that `loop` reads until it is closed. `history` and `bills` are there where a store is read."""
+    """A cluster that `loop` reads until it is closed. `history`, `bills` and `fits` are there where a store is read."""
 
     def __init__(
         self,
@@ -61,10 +62,12 @@ class OpenCluster:
         api: ApiServer | None = None,
         history: StoreHistory | None = None,
         bills: StoreBills | None = None,
+        fits: StoreFits | None = None,
     ) -> None:
         self.loop = loop
         self.history = history
         self.bills = bills
+        self.fits = fits
         self.running = loop.supervisor.supervise(PART, loop.run)
         self._to_close = (*to_close, history) if history else to_close
         self._api = api
@@ -175,7 +178,8 @@ def _opened(
     options = config.of(StoreOptions)
     history = StoreHistory(Store(options)) if store else None
     bills = StoreBills(options, config.of(PriceOptions).price) if store else None
-    return OpenCluster(loop, *to_close, api=api, history=history, bills=bills)
+    fits = StoreFits(options, config.of(PriceOptions).price) if store else None
+    return OpenCluster(loop, *to_close, api=api, history=history, bills=bills, fits=fits)
 
 
 def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery | None) -> OpenCluster:

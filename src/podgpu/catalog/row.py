@@ -59,6 +59,7 @@ class Stability(Enum):
 
 _CARD = ("node", "gpu", "uuid")
 _CONTAINER = (*_CARD, "mig", "namespace", "pod", "container")
+_WORKLOAD = ("namespace", "workload_kind", "workload_name", "container", "model")
 
 
 class Scope(Enum):
@@ -75,6 +76,7 @@ class Scope(Enum):
     PROCESS = ("podgpu_process_", _CONTAINER, Worth.DETAIL, Stability.EXPERIMENTAL)
     CLUSTER_NODE = ("podgpu_cluster_", ("node",), Worth.CORE, Stability.EXPERIMENTAL)
     CLUSTER = ("podgpu_cluster_", (), Worth.CORE, Stability.EXPERIMENTAL)
+    WORKLOAD = ("podgpu_workload_", _WORKLOAD, Worth.CORE, Stability.EXPERIMENTAL)
     AGENT = ("podgpu_", ("node",), Worth.VITAL)
 
     def __init__(

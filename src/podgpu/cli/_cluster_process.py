@@ -50,6 +50,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         history=cluster.history,
         past=past,
         bills=cluster.bills,
+        fits=cluster.fits,
         guard=open_guard(config),
         supervisor=cluster.loop.supervisor,
     )

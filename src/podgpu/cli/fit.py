@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from podgpu.cluster.fit.fitting import FitRequest
     from podgpu.model.fit import FitStatement, FitTerms
 
-HELP = "Advise what workloads should hold: less, a part, a shared card, nothing, or more."
+HELP = "Advise what workloads should hold: less, shared, none or more."
 OPTIONS = ("config_file", "replay_file", *(name for name, option in ALL.items() if option.group == STORE))
 
 WARNED = 1  # exit code
+METRICS = "metrics"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -44,7 +45,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="also print why, and the lines of YAML to change"
     )
-    add_table_output(parser)
+    add_table_output(parser, METRICS)
 
 
 def run(config: Config, arguments: Namespace) -> int:
@@ -65,6 +66,11 @@ def run(config: Config, arguments: Namespace) -> int:
         prices=config.of(PriceOptions).price,
     )
     found = _read(config, asked)
+    if arguments.output == METRICS:
+        from podgpu.views.fit_series import fit_page
+
+        print(fit_page(found).decode(), end="")
+        return 0
     is_for_people = arguments.output in FOR_PEOPLE and not arguments.no_headers
     if is_for_people:
         is_text = arguments.output != "markdown"

@@ -1,6 +1,6 @@
 // What is looked at is in the address, so that a link shows the same.
 
-export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", bill: "Bill" };
+export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", bill: "Bill", fit: "Fit" };
 export const FACETS = ["namespace", "workload", "team", "node", "model", "state"];
 export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", lost: "lost", stale: "stale", xid: "XID", ecc: "ECC" };
 const GROUPS = { "": "most GPUs", busy: "busiest", idle: "most not used", memory: "most memory", power: "most power", name: "name" };
@@ -12,7 +12,9 @@ export const SORTS = {
   teams: GROUPS,
   idle: { "": "most wasted", since: "longest idle", name: "name" },
   bill: { "": "" },
+  fit: { "": "" },
 };
+export const FROM_STORE = ["bill", "fit"]; // views of what the store remembers: of everything, without filters
 export const NO_TEAM = "-"; // pods without the label
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
 const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "at"];

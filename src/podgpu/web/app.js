@@ -1,6 +1,6 @@
 // podgpu's page: one document, views of it, the bill where there is a store, and a page for each pod and each GPU.
 
-import { Address, FACETS, filterOf, focusAgain } from "./address.js";
+import { Address, FACETS, FROM_STORE, filterOf, focusAgain } from "./address.js";
 import { Alerts } from "./alerts.js";
 import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
@@ -8,6 +8,7 @@ import { Controls } from "./controls.js";
 import { copyOnClick } from "./copy.js";
 import { h, morph, write } from "./dom.js";
 import { Feed } from "./feed.js";
+import { Fit } from "./fit.js";
 import { Fleet } from "./fleet.js";
 import { CardHour, gpuPage } from "./gpu.js";
 import * as byGpu from "./gpus.js";
@@ -59,6 +60,7 @@ class App {
     this.legend = new Legend();
     this.badge = new Badge();
     this.bill = new Bill(this.address, () => this.draw());
+    this.fit = new Fit(() => this.draw());
     this.banners = h("section", { class: "banners", "aria-label": "Where the numbers come from" });
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
     this.empty = h("p", { class: "empty", hidden: true });
@@ -81,7 +83,7 @@ class App {
       NAMES.gpus,
     );
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
-    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.legend.element, this.bill.element);
+    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.legend.element, this.bill.element, this.fit.element);
     this.foot = h("footer", { class: "dim" });
     this.loading = new Loading();
     this.timeline = new Timeline({
@@ -121,10 +123,11 @@ class App {
       if (event.key === "Escape") event.target.blur();
       return;
     }
-    const view = { g: "gpus", w: "workloads", i: "idle", b: this.model.hasStore && "bill" }[event.key];
+    const view = { g: "gpus", w: "workloads", i: "idle", b: this.model.hasStore && "bill", f: this.model.hasStore && "fit" }[event.key];
     if (event.key === "/") {
       event.preventDefault();
-      if (this.detail || this.address.view === "bill") this.address.go({ pod: "", gpu: "", view: this.address.view === "bill" ? "gpus" : this.address.view });
+      const isStored = FROM_STORE.includes(this.address.view);
+      if (this.detail || isStored) this.address.go({ pod: "", gpu: "", view: isStored ? "gpus" : this.address.view });
       this.controls.focus();
     } else if (event.key === "?") this.help.toggle();
     else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && moveCard(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
@@ -242,17 +245,17 @@ class App {
 
   drawOverview() {
     const { address, model } = this;
-    const isBill = address.view === "bill";
-    this.sheet.hidden = this.legend.element.hidden = isBill;
+    const stored = { bill: this.bill, fit: this.fit }[address.view];
+    this.sheet.hidden = this.legend.element.hidden = Boolean(stored);
     this.legend.draw(this.colours);
-    if (isBill) this.waste.draw();
-    this.bill.element.hidden = !isBill;
+    if (stored) this.waste.draw();
+    for (const view of [this.bill, this.fit]) view.element.hidden = view !== stored;
     this.overview.dataset.view = address.view;
     this.tiles.draw(model, this.history);
     this.alerts.draw(model.insight.problems, model.isCluster);
-    if (isBill) {
+    if (stored) {
       this.controls.draw(model);
-      this.bill.draw(model);
+      stored.draw(model);
     } else this.drawList();
   }
 
@@ -334,7 +337,7 @@ class App {
   drawFoot() {
     const { document: doc, isCluster, hasStore } = this.model;
     const text = `podgpu ${doc.version}`;
-    const keys = `Keys: ? all, / search, space pause, ← → a step, g GPUs, w workloads, i idle${hasStore ? ", b bill" : ""}`;
+    const keys = `Keys: ? all, / search, space pause, ← → a step, g GPUs, w workloads, i idle${hasStore ? ", b bill, f fit" : ""}`;
     if (this.foot.dataset.sign === text + keys) return;
     this.foot.dataset.sign = text + keys;
     const links = [["metrics", "Metrics"], [isCluster ? "api/v1/cluster" : "api/v1/snapshot", "JSON"], ["-/ready", "Ready"]];

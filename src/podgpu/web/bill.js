@@ -26,7 +26,7 @@ export class Bill {
     this.empty = h("p", { class: "empty", hidden: true });
     this.element = h(
       "section",
-      { class: "sheet bill", "aria-label": "Bill", hidden: true },
+      { class: "sheet bill stored", "aria-label": "Bill", hidden: true },
       h("div", { class: "title" }, h("h2", {}, "Month to date"), this.by, this.download),
       this.about,
       this.notices,

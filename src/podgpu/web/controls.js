@@ -1,6 +1,6 @@
 // Tabs, search, filters and order. All of it is in the address.
 
-import { FACETS, SORTS, STATES, VIEWS } from "./address.js";
+import { FACETS, FROM_STORE, SORTS, STATES, VIEWS } from "./address.js";
 import { fill, h, shortModel, write } from "./dom.js";
 import { partOf } from "./numbers.js";
 
@@ -38,11 +38,10 @@ export class Controls {
       tab.setAttribute("href", address.link({ view: tab.dataset.view, sort: "" }));
       if (isOn) tab.setAttribute("aria-current", "page");
       else tab.removeAttribute("aria-current");
-      tab.hidden = { bill: !model.hasStore, nodes: model.nodes.length < 2, teams: !model.labels.length }[tab.dataset.view] ?? false;
+      tab.hidden = { bill: !model.hasStore, fit: !model.hasStore, nodes: model.nodes.length < 2, teams: !model.labels.length }[tab.dataset.view] ?? false;
     }
-    // A bill is of everything.
-    this.search.hidden = this.filters.hidden = address.view === "bill";
-    if (address.view === "bill") return;
+    this.search.hidden = this.filters.hidden = FROM_STORE.includes(address.view);
+    if (FROM_STORE.includes(address.view)) return;
     if (this.search.value !== address.q && document.activeElement !== this.search) this.search.value = address.q;
     const sign = FACETS.map((name) => address[name]).join("\n");
     if (sign !== this.sign || Date.now() - this.at > CHOICES_MS) {

@@ -28,7 +28,7 @@ export class Legend {
 const KEYS = [
   ["/", "search"],
   ["g  w  i", "GPUs, workloads, idle"],
-  ["b", "the bill, where there is a store"],
+  ["b  f", "the bill and what fits, where there is a store"],
   ["↑  ↓", "the card before, the next card"],
   ["Enter", "open what has the focus"],
   ["←  →  Space", "the last hour: back, on, live"],

@@ -20,6 +20,7 @@ _SCOPES: Mapping[Scope, set[str]] = {
     Scope.ENDED: _CARD,
     Scope.CONTAINER: _CONTAINER,
     Scope.PROCESS: _CONTAINER,
+    Scope.WORKLOAD: {"namespace", "workload_kind", "workload_name", "container", "model"},
 }
 
 # What Prometheus adds to every series. A cluster label comes from whoever collects for several clusters, and the

@@ -8,8 +8,10 @@ from msgspec import Struct
 from podgpu.cluster.fit.parts import write_part
 from podgpu.cluster.fit.recorded import recorded_use
 from podgpu.cluster.fit.stored import StoredUse, stored_use
+from podgpu.cluster.report.bill import fault_text, in_thread
 from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
 from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
@@ -18,6 +20,8 @@ from podgpu.model.cluster_document import decode
 from podgpu.model.fit import FitStatement, FitTerms
 from podgpu.model.insight import Prices
 from podgpu.sources.replay.recording import Recording
+
+USUAL_SECONDS = 14 * 86_400.0
 
 
 class FitRequest(Struct, frozen=True, kw_only=True):
@@ -40,6 +44,30 @@ async def make_fit(
     is_demo = await store.points(f"last_over_time({demo}{window.range})", asked.end)
     notices = tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
     return _statement(found, asked, is_demo=bool(is_demo), notices=notices)
+
+
+class StoreFits:
+    """Makes statements for a server."""
+
+    def __init__(self, options: StoreOptions, prices: Prices | None) -> None:
+        self._options = options
+        self._prices = prices
+
+    async def made(self, now: float) -> FitStatement:
+        """Judge by the last two weeks. Raises StoreFault with advice."""
+        asked = FitRequest(start=now - USUAL_SECONDS, end=now, prices=self._prices)
+        try:
+            # Weeks of many nodes are much to read, and requests must not wait for it.
+            return await in_thread(lambda: self._read(asked))
+        except StoreFault as fault:
+            raise StoreFault(fault.reason, fault_text(fault)) from None
+
+    async def _read(self, asked: FitRequest) -> FitStatement:
+        store = Store(self._options, whole=True)
+        try:
+            return await make_fit(store, asked)
+        finally:
+            await store.close()
 
 
 def recorded_fit(path: Path, asked: FitRequest) -> FitStatement:

@@ -177,7 +177,7 @@ class StoreBills:
             )
         try:
             # A month of many nodes is much to add up, and other requests must not wait for it.
-            found = await _in_thread(lambda: self._read(asked, now))
+            found = await in_thread(lambda: self._read(asked, now))
         except StoreFault as fault:
             raise StoreFault(fault.reason, fault_text(fault)) from None
         return with_period_notice(found, words, now), asked.document
@@ -190,7 +190,7 @@ class StoreBills:
             await store.close()
 
 
-async def _in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run it in a thread, in an event loop of its own. It ends when the caller is cancelled."""
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 

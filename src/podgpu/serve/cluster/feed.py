@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from podgpu.model import Cluster, Snapshot, Statement
+from podgpu.model.fit import FitStatement
 
 
 class ClusterFeed(Protocol):
@@ -33,6 +34,11 @@ class ClusterFeed(Protocol):
 class UsageHistory(Protocol):
     async def of(self, namespace: str, pod: str, seconds: int) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Fetch a pod's use over so many seconds: pairs of time and value by quantity. Raises UserError."""
+
+
+class Fits(Protocol):
+    async def made(self, now: float) -> FitStatement:
+        """Advise by the last two weeks. Raises UserError, and ReasonedError if the store has no answer."""
 
 
 class Bills(Protocol):

@@ -7,7 +7,8 @@ import msgspec
 
 from podgpu.errors import UserError
 from podgpu.serve.cluster.bills import BillRoute
-from podgpu.serve.cluster.feed import Bills, ClusterFeed, UsageHistory
+from podgpu.serve.cluster.feed import Bills, ClusterFeed, Fits, UsageHistory
+from podgpu.serve.cluster.fits import METRICS_PATH, PATH, FitRoute
 from podgpu.serve.cluster.page_registry import ClusterPageRegistry
 from podgpu.serve.cluster.pages import ClusterPages, ClusterRows, SingleFlight, StalePage
 from podgpu.serve.cluster.views import ClusterMetricsView
@@ -31,6 +32,7 @@ class ClusterRoutes:
         registry: ClusterPageRegistry,
         history: UsageHistory | None,
         bills: Bills | None,
+        fits: Fits | None,
         load: Load,
     ) -> None:
         self._feed = feed
@@ -38,6 +40,7 @@ class ClusterRoutes:
         self._registry = registry
         self._history = history
         self._bills = BillRoute(bills) if bills else None
+        self._fits = FitRoute(fits) if fits else None
         self._load = load
         self._fetches: SingleFlight[bytes] = SingleFlight()
         self._all_rows = ClusterRows(lambda: feed.cluster)
@@ -50,6 +53,7 @@ class ClusterRoutes:
             "/api/v1/rows": Route(self._rows),
             "/api/v1/history": Route(self._past, waits=True),
             "/api/v1/report": Route(self._bills or _no_store, waits=True),
+            **(self._fits.routes() if self._fits else dict.fromkeys((PATH, METRICS_PATH), Route(_no_store))),
             "/metrics": pages[PREFIX + dialect],
             **probes(self._load, lambda: self._feed.ready, "no node has been read yet"),
         }
@@ -58,6 +62,8 @@ class ClusterRoutes:
         self._fetches.close()
         if self._bills:
             self._bills.close()
+        if self._fits:
+            self._fits.close()
 
     async def _page(self, path: str, request: Request) -> Response:
         """Answer 503 rather than with what is too old."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from podgpu.model import Cluster
 from podgpu.option.value import Address
 from podgpu.serve.cluster.events import ClusterChanges
-from podgpu.serve.cluster.feed import Bills, ClusterFeed, UsageHistory
+from podgpu.serve.cluster.feed import Bills, ClusterFeed, Fits, UsageHistory
 from podgpu.serve.cluster.page_registry import ClusterPageRegistry
 from podgpu.serve.cluster.pages import ClusterPages
 from podgpu.serve.cluster.routes import ClusterRoutes
@@ -38,11 +38,12 @@ class ClusterServer(HttpServer):
         history: UsageHistory | None = None,
         past: History[Cluster] | None = None,
         bills: Bills | None = None,
+        fits: Fits | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
         load = Load(max_requests)
         self._pages = ClusterPages(feed, registry.views)
-        self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, load)
+        self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, fits, load)
         self._keeper: asyncio.Task[None] | None = None
         kept = PastRoutes(past, json.encode, rows_document)
         super().__init__(
