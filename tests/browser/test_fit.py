@@ -1,10 +1,13 @@
 """What fits, on the page, in a real browser: the rows of the command, from the same statement."""
 
+import pytest
+
 from podgpu.model.fit import FitAdvice, FitStatement, WorkloadName
 from podgpu.views.fit import fit_table
 from tests.browser.chromium import Browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 GIB = 1 << 30
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,12 +15,13 @@ from podgpu.cluster.fit.stored import StoredUse, stored_use
 from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.model.fit import INSTANCE, PORTION, FitTerms, WorkloadName, WorkloadUse
+from podgpu.model.fit import FitTerms
 from tests.e2e import prometheus, victoria
+from tests.e2e.fit_past import StoredPast
 from tests.insight.fit.planted import (
     DAY,
-    Planted,
     Planter,
+    demo_weeks,
     fine,
     half_unseen,
     idle,
@@ -34,74 +37,15 @@ pytestmark = pytest.mark.skipif(
     reason="prometheus or victoria-metrics is not installed",
 )
 
+PAGE = (Path(__file__).parents[2] / "docs/fit.md").read_text()
 MINUTES = DAY + 60
 FAMILIES = (idle, oversized, portion, throttled, out_of_memory, fine, half_unseen)
 
 
-class StoredPast:
-    """The samples of one workload of each family, once a minute."""
-
-    def __init__(self) -> None:
-        self.start = int(time.time()) // 60 * 60 - (MINUTES + 10) * 60
-        planter = Planter(Random(30))
-        self.workloads: list[Planted] = [make(planter) for make in FAMILIES]
-        self.lines = [line for each in self.workloads for line in self._lines(each)]
-
-    @property
-    def end(self) -> int:
-        return self.start + MINUTES * 60
-
-    def use(self, name: WorkloadName) -> WorkloadUse:
-        [found] = (each for each in self.workloads if each.use.workload == name)
-        use = found.window(0, MINUTES)
-        assert use
-        return use
-
-    def _lines(self, planted: Planted) -> Iterator[str]:
-        use, series = planted.use, planted.use.series
-        node, pod = use.nodes[0], f"{use.workload.name}-0"
-        card = f'node="{node}",gpu="0",uuid="GPU-{pod}",job="podgpu"'
-        mig = f"MIG-{pod}" if use.held.kind == INSTANCE else ""
-        own = f'{card},mig="{mig}",namespace="{use.workload.namespace}",pod="{pod}",container="main"'
-        yield from self._facts(use, card, own, pod, mig)
-        most = least = 0.0
-        yield from self._bounds(own, 0, most, least)
-        for minute in range(MINUTES):
-            if series.most[minute] < 0:
-                if series.most[minute + 1] >= 0:
-                    yield from self._bounds(own, minute + 1, most, least)
-                continue
-            stamp = (self.start + (minute + 1) * 60) * 1000
-            most, least = most + series.most[minute] * 60, least + series.least[minute] * 60
-            for info_stamp in (stamp - 30_000, stamp):
-                yield f'podgpu_gpu_info{{{card},model="{use.card.model}"}} 1 {info_stamp}'
-            yield f"podgpu_container_memory_used_bytes{{{own}}} {series.memory[minute]} {stamp}"
-            yield from self._bounds(own, minute + 1, most, least)
-
-    def _facts(self, use: WorkloadUse, card: str, own: str, pod: str, mig: str) -> Iterator[str]:
-        stamp = (self.start + (MINUTES - 5) * 60) * 1000
-        name, namespace = use.workload, f'namespace="{use.workload.namespace}"'
-        yield f"podgpu_container_allocated_ratio{{{own}}} {use.held.ratio} {stamp}"
-        yield f"podgpu_gpu_memory_total_bytes{{{card}}} {use.card.memory_bytes} {stamp}"
-        owner = f'workload_kind="{name.kind}",workload_name="{name.name}"'
-        yield f'podgpu_pod_info{{node="{use.nodes[0]}",{namespace},pod="{pod}",{owner}}} 1 {stamp}'
-        if use.held.kind == PORTION:
-            yield f"podgpu_container_memory_limit_bytes{{{own}}} {use.held.memory_limit_bytes} {stamp}"
-            asked = f'{namespace},pod="{pod}",container="main",resource="nvidia_com_gpumem",unit="integer"'
-            yield f"kube_pod_container_resource_limits{{{asked}}} 1000 {stamp}"
-        if mig:
-            labels = f'{card},mig="{mig}",profile="{use.held.profile}"'
-            yield f"podgpu_mig_memory_total_bytes{{{labels}}} {use.held.memory_limit_bytes} {stamp}"
-
-    def _bounds(self, own: str, minute: int, most: float, least: float) -> Iterator[str]:
-        stamp = (self.start + minute * 60) * 1000
-        for bound, value in (("most", most), ("least", least)):
-            yield f'podgpu_container_busy_bound_seconds_total{{{own},bound="{bound}"}} {value!r} {stamp}'
-
-
 @pytest.fixture(scope="module")
 def past() -> StoredPast:
-    return StoredPast()
+    planter = Planter(Random(30))
+    return StoredPast([make(planter) for make in FAMILIES], MINUTES)
 
 
 @pytest.fixture(scope="module", params=["prometheus", "victoria-metrics"])
@@ -160,3 +104,19 @@ def test_the_command_says_what_the_rules_say(
     }
     [part] = (row for row in found["rows"] if row["workload_name"].startswith("portion"))
     assert part["change"].startswith("nvidia.com/gpumem: ")
+
+
+def test_the_example_of_the_page_is_real(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of two weeks of the demo's workloads, at steps of five minutes."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("{currency: EUR, gpu_hour: {NVIDIA H200: 3.50}}")
+    past = StoredPast(list(demo_weeks()), 14 * DAY // 5, 300)
+    with victoria.victoria(tmp_path / "store") as url:
+        victoria.keep(url, "\n".join([*past.lines, ""]))
+        times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (past.start, past.end)]
+        arguments = [f"--prometheus.url={url}", f"--from={times[0]}", f"--to={times[1]}", f"--price={prices}"]
+        assert main(["fit", *arguments, "--explain"]) == 0
+    _, *printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]  # without the times
+    table, explained = re.findall(r"```(?:console|text)\n(.*?)\n```", PAGE, re.DOTALL)
+    assert printed[: len(table.splitlines()) - 2] == table.splitlines()[2:]
+    assert explained in "\n".join(printed)

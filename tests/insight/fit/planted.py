@@ -343,3 +343,23 @@ def planted(workloads: int, seed: int = 30) -> Iterator[Planted]:
         number = max(round(workloads * percent / 100), 2)
         for _ in range(number - number % 2 if make is company else number):
             yield make(planter)
+
+
+def demo_weeks() -> Iterator[Planted]:
+    """Yield workloads of the demo, a value for five minutes each."""
+    planter = Planter(Random(8))
+    plan: Sequence[tuple[str, str, str, float, float, Pattern, str]] = (
+        ("research", "Job", "pretrain", 118, 0.99, always, LEAVE),
+        ("assist", "Deployment", "chat", 24, 0.24, office_hours, SHRINK),
+        ("lab", "StatefulSet", "notebook-5", 11, 0.0, never, RELEASE),
+        ("search", "CronJob", "score-nightly", 40, 0.9, night, SHARE),
+        ("search", "Deployment", "rank", 52, 0.6, office_hours, SHARE),
+        ("speech", "Deployment", "asr", 12, 0.1, office_hours, SHRINK),
+    )
+    for namespace, kind, name, peak, busy, pattern, right in plan:
+        minutes = planter.series(peak * GIB, busy, always, pattern)
+        series = UseSeries(memory=minutes.memory[::5], most=minutes.most[::5], least=minutes.least[::5])
+        use = planter.workload(name, "NVIDIA H200", WHOLE_CARD, series)
+        yield Planted(
+            replace(use, workload=WorkloadName(namespace, kind, name, "main", "", "NVIDIA H200")), right
+        )

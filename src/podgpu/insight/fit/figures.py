@@ -20,7 +20,7 @@ class UseFigures(Struct, frozen=True, kw_only=True):
     seen_steps: int
     peak_bytes: int | None = None  # the most memory that was seen
     usual_bytes: int | None = None  # memory at the percentile that was asked for
-    growth_bytes: int = 0  # by how much the peak of the second half exceeds that of the first
+    growth_bytes: int = 0  # by how much the second half exceeds the first, at the percentile
     busy: float | None = None  # at most, at the percentile that was asked for
     mean_least: float | None = None
     mean_most: float | None = None
@@ -40,7 +40,8 @@ def figures_of(use: WorkloadUse, terms: FitTerms) -> UseFigures:
     least = [value for value in series.least if value >= 0]
     peak = max(memory, default=None)
     half = len(memory) // 2
-    growth = max(memory[half:]) - max(memory[:half]) if half else 0
+    halves = [percentile(part, terms.percentile) for part in (memory[:half], memory[half:]) if part]
+    growth = halves[1] - halves[0] if half else 0
     unused_steps, unused_seen, pause = _pauses(series.most)
     part = use.held.ratio or 1.0
     full = sum(value >= FULL_RATIO * part for value in least) / len(least) if least else 0.0
