@@ -48,7 +48,7 @@ class HolderFacts(Struct, frozen=True, kw_only=True):
 
 
 class HolderMinutes(Struct, frozen=True):
-    """What is known of a holder in a part of the period: by the number of the minute."""
+    """What is known of a holder in a part of the period: by the number of the minute, none of them outside of it."""
 
     memory: Mapping[int, float]
     most: Mapping[int, float]
@@ -93,7 +93,7 @@ class UseGatherer:
 
     def add(self, holder: FitHolder, minutes: HolderMinutes) -> None:
         facts = self._facts.get(holder)
-        numbers = sorted({*minutes.memory, *minutes.most} & set(range(self._steps)))
+        numbers = sorted({*minutes.memory, *minutes.most})
         if facts is None or not numbers:
             return
         workload = self._workloads.get(facts.workload)
@@ -101,17 +101,14 @@ class UseGatherer:
             workload = self._workloads[facts.workload] = _WorkloadState(*_unseen_series(self._steps))
         self._note(workload, holder, numbers, minutes)
         for number, used in minutes.memory.items():
-            if number in range(self._steps):
-                workload.memory[number] = max(workload.memory[number], round(used))
+            workload.memory[number] = max(workload.memory[number], round(used))
         for number, ratio in minutes.most.items():
-            if number in range(self._steps):
-                workload.most[number] = max(workload.most[number], ratio)
+            workload.most[number] = max(workload.most[number], ratio)
         for number, ratio in minutes.least.items():
-            if number in range(self._steps):
-                so_far = workload.least[number]
-                workload.least[number] = ratio if so_far < 0 else min(so_far, ratio)
-                workload.doubt += max(minutes.most.get(number, 1.0) - ratio, 0.0)
-                workload.bounded += 1
+            so_far = workload.least[number]
+            workload.least[number] = ratio if so_far < 0 else min(so_far, ratio)
+            workload.doubt += max(minutes.most.get(number, 1.0) - ratio, 0.0)
+            workload.bounded += 1
 
     def _note(
         self, workload: _WorkloadState, holder: FitHolder, numbers: Sequence[int], minutes: HolderMinutes
