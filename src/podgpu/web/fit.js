@@ -5,7 +5,7 @@ import { h, shortModel, write } from "./dom.js";
 import { bare, count, coverage, gpuNumber, gpus, memory, money, percent } from "./numbers.js";
 
 const REFRESH_MS = 300_000;
-const RETRY_MS = 5000; // while the first statement is being made
+const RETRY_MS = 2000; // while the first statement is being made
 const BUSY = 503;
 const NO_STORE = "There is no store to judge by. Give podgpu cluster one with --prometheus.url.";
 const MAKING = "Two weeks are being read from the store. That takes a while the first time.";
@@ -34,7 +34,7 @@ export class Fit {
   }
 
   #answer() {
-    if (Date.now() - this.asked > (this.answer?.rows ? REFRESH_MS : RETRY_MS)) this.#ask();
+    if (Date.now() - this.asked >= (this.answer?.rows ? REFRESH_MS : RETRY_MS)) this.#ask();
     return this.answer;
   }
 
@@ -45,6 +45,7 @@ export class Fit {
     this.asked = Date.now();
     if (answer?.ok && said) this.answer = said;
     else if (answer?.status !== BUSY) this.answer = { ...this.answer, error: said || "The server does not answer." };
+    if (!this.answer?.rows) setTimeout(() => this.onNews(), RETRY_MS);
     this.onNews();
   }
 }
