@@ -107,5 +107,5 @@ async def test_a_store_without_samples_is_said_to_be_so(chromium: Browser) -> No
     async with staged(Script(await document())) as url, chromium.page() as page:
         await page.open(url + "?view=fit")
         await page.until(
-            "document.querySelector('.fit .empty').textContent === 'the store has no samples of podgpu'"
+            "document.querySelector('.fit .empty').textContent.startsWith('the store has no samples')"
         )
