@@ -16,7 +16,7 @@ from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
 from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
 from podgpu.model import Cluster
-from podgpu.model.cluster_document import decode
+from podgpu.model.document import decode_cluster
 from podgpu.model.fit import FitStatement, FitTerms
 from podgpu.model.insight import Prices
 from podgpu.sources.replay.recording import Recording
@@ -78,7 +78,7 @@ def recorded_fit(path: Path, asked: FitRequest) -> FitStatement:
     def moments() -> Iterator[Cluster]:
         nonlocal is_demo
         for number in range(len(recording.times)):
-            cluster = decode(recording.document(number))
+            cluster = decode_cluster(recording.document(number))
             is_demo = is_demo or cluster.demo
             yield cluster
 

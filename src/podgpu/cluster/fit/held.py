@@ -8,8 +8,7 @@ from podgpu.cluster.fit.parts import system_of
 from podgpu.cluster.report.counters import CardKey, PodKey, card_of
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.queries import CounterQueries, CounterStore, TimeWindow
-from podgpu.cluster.store.promql import own_labels
-from podgpu.cluster.store.response import Point
+from podgpu.cluster.store.response import Point, own_labels
 from podgpu.model.fit import INSTANCE, PORTION, TIME_SLICE, WHOLE, CardType, HeldPart, WorkloadName
 
 _CONTAINER, _GPU, _MIG = "podgpu_container_", "podgpu_gpu_", "podgpu_mig_"

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from podgpu.cluster.fit.gathering import FitHolder, HolderMinutes, NodeKey, UseGatherer, counter_ratios
 from podgpu.cluster.fit.held import HeldFacts, holder_of
 from podgpu.cluster.report.queries import CounterStore, TimeWindow, range_of
-from podgpu.cluster.store.promql import own_labels
-from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Sample, Series, StoreFault
+from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Sample, Series, StoreFault, own_labels
 from podgpu.model.fit import WorkloadUse
 
 # Of so many seconds each step of the series is, the first that does not make them too long.
