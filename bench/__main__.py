@@ -2,10 +2,25 @@
 
 import sys
 
-from bench import attribution, cards, cluster, footprint, history, parsing, rendering, sampling, scrape
+from bench import (
+    attribution,
+    cards,
+    cluster,
+    footprint,
+    history,
+    memory,
+    parsing,
+    rendering,
+    sampling,
+    scrape,
+    switches,
+)
 from bench.figure import Figure
 
-PARTS = (rendering, parsing, scrape, sampling, attribution, cards, cluster, history, footprint)
+PARTS = (
+    *(rendering, parsing, scrape, sampling, switches, attribution, cards),
+    *(cluster, history, footprint, memory),
+)
 
 
 def main() -> int:

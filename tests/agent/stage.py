@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
@@ -22,6 +21,9 @@ from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
 from tests.patience import PATIENCE
 from tests.tree import SETTINGS
+
+if TYPE_CHECKING:
+    import pytest  # benchmarks run where it is not installed
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 INTERVAL = 0.5
@@ -81,7 +83,7 @@ async def agent_over(
     library: Path,
     folder: Path,
     node: FakeNode,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: "pytest.MonkeyPatch",
     *,
     kubelet: FakeKubelet,
     pod_sources: list[PodSource],

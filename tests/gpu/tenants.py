@@ -248,7 +248,12 @@ def main() -> int:
         if path := destination():
             written(path, recorded)
     inside = sum(verdict.is_inside for verdict in verdicts)
-    print(f"inside {inside} of {len(verdicts)}")
+    watched_minutes = MINUTES * len(SETS.split(";"))
+    sums = "exact sums" if exact else "sums or memory OFF"
+    share = 100 * inside / max(1, len(verdicts))
+    print(
+        f"inside {inside} of {len(verdicts)} tenant-minutes ({share:.1f} %), {sums} over {watched_minutes} minutes"
+    )
     return 0 if exact and inside >= ENOUGH * len(verdicts) else 1
 
 

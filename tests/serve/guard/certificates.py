@@ -6,8 +6,6 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 _SANS = "subjectAltName=IP:127.0.0.1,DNS:localhost"
 # Python 3.13 insists on these.
@@ -61,6 +59,8 @@ class Authority:
     def _openssl(*words: str) -> None:
         openssl = shutil.which("openssl")
         if openssl is None:
+            import pytest  # benchmarks run where it is not installed
+
             pytest.skip("openssl is not installed")
         command = [openssl, "req", "-x509", *_KEY, "-days", "1", *words]
         subprocess.run(command, check=True, capture_output=True)
