@@ -17,7 +17,7 @@ from podgpu.feed import Feed
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
 from podgpu.option.value import Address
-from podgpu.serve.cluster.feed import Bills, UsageHistory
+from podgpu.serve.cluster.feed import Bills, Fits, UsageHistory
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
@@ -63,6 +63,7 @@ async def serving(
     dialect: str = "native",
     history: UsageHistory | None = None,
     bills: Bills | None = None,
+    fits: Fits | None = None,
     **flags: list[str],
 ) -> AsyncIterator[ClusterServer]:
     server = ClusterServer(
@@ -73,6 +74,7 @@ async def serving(
         max_streams=10,
         history=history,
         bills=bills,
+        fits=fits,
     )
     await server.start([Address("127.0.0.1", 0, dialect)])
     try:

@@ -59,12 +59,14 @@ class FitRoute:
         return self._statement
 
     async def _make(self) -> None:
+        self._due = time.monotonic() + RETRY_SECONDS
         try:
             self._statement, self._fault = await self._fits.made(time.time()), ""
             self._due = time.monotonic() + KEPT_SECONDS
-        except (UserError, ReasonedError) as error:
+        except ReasonedError as fault:
+            self._fault = fault.detail
+        except UserError as error:
             self._fault = str(error)
-            self._due = time.monotonic() + RETRY_SECONDS
 
     def _not_yet(self) -> Response:
         if self._fault:
