@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from podgpu.agent.playback import Playback
 from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
+from podgpu.cluster.fit.fitting import FitRequest, make_fit
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import statement
@@ -36,7 +37,10 @@ from podgpu.sources.replay.recording import MAGIC, Player, Recording, frame
 from podgpu.views import exposition
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.exposition import Format
+from podgpu.views.fit import fit_table
+from podgpu.views.fit_series import fit_page
 from podgpu.views.json import encode
+from podgpu.views.row_table import json_text
 from tests.cluster.nodes import card, fresh, tenant
 from tests.faults.page import parsed
 from tests.fuzz.mutation import damaged, noise
@@ -147,7 +151,7 @@ class _FakeStore(Store):
 
 
 async def store_answers(random: Random) -> None:
-    """What a store answers, through the reading of nodes, reports and the time of last use."""
+    """What a store answers, through the reading of nodes, reports, what fits and the time of last use."""
     with suppress(StoreFault):
         reading = await read_nodes(_FakeStore(random, 0.3), NOW)
         nodes = [node_of(one.snapshot) for one in reading.nodes.values()]
@@ -156,6 +160,10 @@ async def store_answers(random: Random) -> None:
         await statement(
             _FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"), StatementTerms(), NOW + 3600.0
         )
+    with suppress(StoreFault):
+        fit = await make_fit(_FakeStore(random, 0.1), FitRequest(start=NOW - 7200.0, end=NOW))
+        json_text(fit_table(fit))
+        fit_page(fit)
     with suppress(StoreFault):
         await last_uses(_FakeStore(random, 0.5), {"train"}, 3600.0, NOW)
 

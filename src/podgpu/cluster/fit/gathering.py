@@ -19,6 +19,7 @@ from podgpu.model.quantity import total_of_known
 
 NodeKey = tuple[str, str]  # its cluster, and its name
 BRIDGED_STEPS = 3  # a counter that was not seen for so long is taken to have grown evenly
+MOST_BYTES = 1 << 60  # no card has as much: a broken agent may say anything
 RECENT_STEPS = 10  # who was seen within so many steps before the workload's last one is one of its replicas
 
 
@@ -101,7 +102,7 @@ class UseGatherer:
             workload = self._workloads[facts.workload] = _WorkloadState(*_unseen_series(self._steps))
         self._note(workload, holder, numbers, minutes)
         for number, used in minutes.memory.items():
-            workload.memory[number] = max(workload.memory[number], round(used))
+            workload.memory[number] = max(workload.memory[number], round(min(used, MOST_BYTES)))
         for number, ratio in minutes.most.items():
             workload.most[number] = max(workload.most[number], ratio)
         for number, ratio in minutes.least.items():

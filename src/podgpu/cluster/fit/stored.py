@@ -71,7 +71,7 @@ async def _interval(store: CounterStore, window: TimeWindow) -> float:
     """Find the seconds between two scrapes."""
     hour = min(window.seconds, 3600.0)
     counts = await store.points(f"count_over_time({store.select(_INFO)}{range_of(hour)})", window.end)
-    return hour / median(point.value for point in counts) if counts else float(STEPS[0])
+    return hour / max(median(point.value for point in counts), 1.0) if counts else float(STEPS[0])
 
 
 class _MinuteReader:
