@@ -107,10 +107,10 @@ def test_the_command_says_what_the_rules_say(
 
 
 def test_the_example_of_the_page_is_real(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of two weeks of the demo's workloads, at steps of five minutes."""
+    """Of two weeks of the demo's workloads, at steps of a quarter of an hour."""
     prices = tmp_path / "prices.yaml"
     prices.write_text("{currency: EUR, gpu_hour: {NVIDIA H200: 3.50}}")
-    past = StoredPast(list(demo_weeks()), 14 * DAY // 5, 300)
+    past = StoredPast(list(demo_weeks()), 14 * DAY // 15, 900)
     with victoria.victoria(tmp_path / "store") as url:
         victoria.keep(url, "\n".join([*past.lines, ""]))
         times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (past.start, past.end)]

@@ -5,7 +5,7 @@ import { h, shortModel, write } from "./dom.js";
 import { bare, count, coverage, gpuNumber, gpus, memory, money, percent } from "./numbers.js";
 
 const REFRESH_MS = 300_000;
-const RETRY_MS = 2000; // while the first statement is being made
+const RETRY_MS = 1000; // while the first statement is being made
 const BUSY = 503;
 const NO_STORE = "There is no store to judge by. Give podgpu cluster one with --prometheus.url.";
 const MAKING = "Two weeks are being read from the store. That takes a while the first time.";

@@ -346,7 +346,7 @@ def planted(workloads: int, seed: int = 30) -> Iterator[Planted]:
 
 
 def demo_weeks() -> Iterator[Planted]:
-    """Yield workloads of the demo, a value for five minutes each."""
+    """Yield workloads of the demo, a value for each quarter of an hour."""
     planter = Planter(Random(8))
     plan: Sequence[tuple[str, str, str, float, float, Pattern, str]] = (
         ("research", "Job", "pretrain", 118, 0.99, always, LEAVE),
@@ -358,7 +358,7 @@ def demo_weeks() -> Iterator[Planted]:
     )
     for namespace, kind, name, peak, busy, pattern, right in plan:
         minutes = planter.series(peak * GIB, busy, always, pattern)
-        series = UseSeries(memory=minutes.memory[::5], most=minutes.most[::5], least=minutes.least[::5])
+        series = UseSeries(memory=minutes.memory[::15], most=minutes.most[::15], least=minutes.least[::15])
         use = planter.workload(name, "NVIDIA H200", WHOLE_CARD, series)
         yield Planted(
             replace(use, workload=WorkloadName(namespace, kind, name, "main", "", "NVIDIA H200")), right
