@@ -6,7 +6,8 @@ from typing import Any
 
 import yaml
 
-from podgpu.cli import cluster, report
+from podgpu.cli import cluster, fit, report
+from podgpu.cli._output import FORMATS
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import spellings
 from podgpu.option import NOT_AN_AGENTS
@@ -98,6 +99,11 @@ _REFINED: Mapping[str, Schema] = {
     "report.coverage": {"type": "number", "minimum": 0, "maximum": 1},
     "report.nodeSelector": _FREE,
     "report.resources": _FREE,
+    "fit.output": {"enum": list(FORMATS)},
+    "fit.headroom": {"type": "number", "minimum": 0, "maximum": 400},
+    "fit.percentile": {"type": "number", "minimum": 50, "maximum": 100},
+    "fit.nodeSelector": _FREE,
+    "fit.resources": _FREE,
     "kubeletPath": _FOLDER,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
@@ -127,8 +133,9 @@ def text() -> str:
     whole["properties"]["config"] = _section([_key(flag) for flag in _leaves(_of_agent())], "")
     of_cluster = _section([_key(flag) for flag in _leaves(cluster.OPTIONS)], "")
     whole["properties"]["cluster"]["properties"]["config"] = of_cluster
-    of_report = _section([_key(flag) for flag in _leaves(report.OPTIONS)], "")
-    whole["properties"]["report"]["properties"]["config"] = of_report
+    for job, options in (("report", report.OPTIONS), ("fit", fit.OPTIONS)):
+        of_job = _section([_key(flag) for flag in _leaves(options)], "")
+        whole["properties"][job]["properties"]["config"] = of_job
     # A chart that depends on this one switches it by this value.
     whole["properties"]["enabled"] = {"type": "boolean"}
     document = {
@@ -137,14 +144,14 @@ def text() -> str:
         **whole,
         "definitions": {
             _key(flag): leaf
-            for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS, *report.OPTIONS}).items()
+            for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS, *report.OPTIONS, *fit.OPTIONS}).items()
         },
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def ranges() -> str:
-    names = {*_of_agent(), *cluster.OPTIONS, *report.OPTIONS}
+    names = {*_of_agent(), *cluster.OPTIONS, *report.OPTIONS, *fit.OPTIONS}
     return option_schema.ranges(option for option, now in spellings() if now.name in names)
 
 

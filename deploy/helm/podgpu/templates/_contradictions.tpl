@@ -4,7 +4,9 @@
 {{- $given := include "podgpu.given" . | fromJson -}}
 {{- include "podgpu.refuseOutOfRange" (dict "root" . "key" "config" "given" $given) -}}
 {{- include "podgpu.refuseOutOfRange" (dict "root" . "key" "cluster.config" "given" (include "podgpu.cluster.given" . | fromJson)) -}}
-{{- include "podgpu.refuseOutOfRange" (dict "root" . "key" "report.config" "given" (include "podgpu.report.given" . | fromJson)) -}}
+{{- range $job := list "report" "fit" -}}
+{{- include "podgpu.refuseOutOfRange" (dict "root" $ "key" (printf "%s.config" $job) "given" (include "podgpu.job.given" (dict "root" $ "job" $job) | fromJson)) -}}
+{{- end -}}
 {{- include "podgpu.refuseOwnedKeys" (dict "given" $given) -}}
 {{- include "podgpu.refuseTwoScrapers" . -}}
 {{- include "podgpu.refuseClashingListeners" . -}}
@@ -21,6 +23,7 @@
 {{- include "podgpu.cluster.refuse" . -}}
 {{- include "podgpu.cluster.refuseLockedOut" . -}}
 {{- include "podgpu.report.refuse" . -}}
+{{- include "podgpu.job.refuse" (dict "root" . "job" "fit" "what" "advice") -}}
 {{- end -}}
 
 {{/* dict "kind" DURATION, SIZE or NUMBER and "text" such as 500ms, whose form the schema has checked: the number in base units. */}}

@@ -1,0 +1,180 @@
+"""Places the replicas of workloads on the cards of a plan."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from podgpu.catalog.mig_profiles import MigCard, MigProfile, mig_card, profiles_of
+from podgpu.insight.fit.rules import case_of, verdict
+from podgpu.insight.fit.sizes import Need, instances_of, portion_for, smallest
+from podgpu.insight.packing import Cutting, Improver, Packing, Place, pack_shares, pack_slices, parts_of
+from podgpu.model.fit import UNJUDGED, CardType, FitTerms, WorkloadUse
+from podgpu.model.fit_plan import CARDS, MIG, PORTIONS, TIME_SLICES, PlanLayout
+
+WHOLE_CARD = "whole card"
+CORE_PARTS = 1000  # busy time is placed in thousandths of a card
+
+
+class Demand(Struct, frozen=True, kw_only=True):
+    """What a replica asks for. A replica of several cards is as many demands for whole ones."""
+
+    use: WorkloadUse
+    part: str  # for people
+    size: tuple[int, ...] = ()  # memory, and what else its layout limits
+    profile: MigProfile | None = None  # with MIG
+
+
+class PlacedPool(Struct, frozen=True, kw_only=True):
+    """`cards` has the demands on each card, each with the first memory slice of its instance."""
+
+    cards: tuple[tuple[tuple[Demand, int | None], ...], ...]
+    packing: Packing
+    whole: int
+    free_ratio: float
+    useless_ratio: float
+
+
+class PlacingPool:
+    """The workloads of one model, and how its cards are divided."""
+
+    def __init__(
+        self, card: CardType, layout: PlanLayout, terms: FitTerms, step: int, improve: Improver | None = None
+    ) -> None:
+        self._improve = improve
+        self._card = card
+        self._layout = layout
+        self._terms = terms
+        self._step = step
+        self._mig = mig_card(card.model)
+        self._memory = card.memory_bytes or 1
+
+    @property
+    def _capacity(self) -> tuple[int, ...]:
+        """Memory, and time-slices or busy time. A card that cannot be divided has one place."""
+        limits = {TIME_SLICES: self._layout.number or 1, PORTIONS: CORE_PARTS, CARDS: CORE_PARTS}
+        return self._memory, limits.get(self._layout.kind, 1)
+
+    def placed(self, uses: Sequence[WorkloadUse], cards_now: int) -> PlacedPool:
+        demands = [demand for use in uses for demand in self._demands(use)]
+        if self._layout.kind == MIG and self._mig is not None:
+            packing = pack_slices([demand.profile for demand in demands if demand.profile], self._mig)
+        else:
+            sizes = [demand.size for demand in demands]
+            packing = pack_shares(sizes, self._capacity)
+            packing = self._improve(sizes, self._capacity, packing) if self._improve else packing
+        if self._layout.kind == CARDS:
+            packing = self._on_so_many(packing, demands, cards_now)
+        cards: list[list[tuple[Demand, int | None]]] = [[] for _ in range(packing.cards)]
+        for demand, place in zip(demands, packing.places, strict=True):
+            cards[place.card].append((demand, place.start))
+        free, useless = self._left(cards, demands)
+        return PlacedPool(
+            cards=tuple(map(tuple, cards)),
+            packing=packing,
+            whole=sum(demand.part == WHOLE_CARD for demand in demands),
+            free_ratio=free,
+            useless_ratio=useless,
+        )
+
+    def _demands(self, use: WorkloadUse) -> list[Demand]:
+        part = self._whole(use) if use.held.devices > 1 else self._part(use)
+        return [part] * (use.replicas * use.held.devices)
+
+    def _whole(self, use: WorkloadUse) -> Demand:
+        profile = self._mig.profiles[-1] if self._mig and self._layout.kind == MIG else None
+        return Demand(use=use, part=WHOLE_CARD, size=self._capacity, profile=profile)
+
+    def _part(self, use: WorkloadUse) -> Demand:
+        case = case_of(use, self._terms, self._step)
+        is_judged = verdict(case).kind != UNJUDGED
+        need = case.need if is_judged else self._held(use)
+        if need is None or self._card.memory_bytes is None or need.memory_bytes > self._memory:
+            return self._whole(use)
+        if self._layout.kind == MIG:
+            kept = None if is_judged else self._profile(use.held.profile)
+            return Demand(use=use, part=kept.name, profile=kept) if kept else self._instance(use, need)
+        if self._layout.kind == PORTIONS:
+            portion = portion_for(need, self._card)
+            if portion is None:
+                return self._whole(use)
+            size = portion.memory_bytes, round(CORE_PARTS * portion.core_ratio)
+            return Demand(use=use, part=portion.name, size=size)
+        if self._layout.kind == TIME_SLICES:
+            return Demand(use=use, part="time-slice", size=(need.memory_bytes, 1))
+        cores = min(round(CORE_PARTS * need.core_ratio), CORE_PARTS)
+        return Demand(use=use, part="shared card", size=(need.memory_bytes, cores))
+
+    def _instance(self, use: WorkloadUse, need: Need) -> Demand:
+        wanted = self._layout.profiles
+        parts = [part for part in instances_of(self._card) if not wanted or part.name in wanted]
+        part = smallest(parts, need)
+        return Demand(use=use, part=part.name, profile=self._profile(part.name)) if part else self._whole(use)
+
+    def _profile(self, name: str) -> MigProfile | None:
+        return next((profile for profile in profiles_of(self._card.model) if profile.name == name), None)
+
+    def _held(self, use: WorkloadUse) -> Need | None:
+        """What cannot be judged needs what it holds."""
+        ratio, limit = use.held.ratio, use.held.memory_limit_bytes
+        if ratio is None:
+            return None
+        return Need(memory_bytes=round(ratio * self._memory) if limit is None else limit, core_ratio=ratio)
+
+    def _on_so_many(self, packing: Packing, demands: Sequence[Demand], now: int) -> Packing:
+        """Put the largest first on the card that has most room, also where there is not enough."""
+        cards = self._layout.number or max(round(now * (1 - (self._layout.fewer or 0.0))), 1)
+        if packing.cards <= cards:
+            return packing
+        taken, places = [0.0] * cards, {}
+        order = sorted(
+            range(len(demands)), key=lambda at: (-max(parts_of(demands[at].size, self._capacity)), at)
+        )
+        for number in order:
+            at = min(range(cards), key=lambda card: (taken[card], card))
+            taken[at] += max(parts_of(demands[number].size, self._capacity))
+            places[number] = Place(at)
+        return Packing(
+            places=tuple(places[number] for number in range(len(demands))),
+            cards=cards,
+            least_cards=packing.least_cards,
+            solver="the fullest last",
+        )
+
+    def _left(
+        self, cards: Sequence[Sequence[tuple[Demand, int | None]]], demands: Sequence[Demand]
+    ) -> tuple[float, float]:
+        """Return which part of the cards' memory is free, and which of it is of no use to anything smaller."""
+        if not cards:
+            return 0.0, 0.0
+        left = [self._left_of_card(card, demands) for card in cards]
+        return sum(free for free, _ in left) / len(cards), sum(useless for _, useless in left) / len(cards)
+
+    def _left_of_card(
+        self, card: Sequence[tuple[Demand, int | None]], demands: Sequence[Demand]
+    ) -> tuple[float, float]:
+        if self._layout.kind == MIG and self._mig:
+            return self._left_of_slices(card, self._mig)
+        free = [
+            most - sum(sizes)
+            for most, sizes in zip(
+                self._capacity, zip(*(demand.size for demand, _ in card), strict=True), strict=True
+            )
+        ]
+        memory = max(free[0], 0) / self._memory
+        is_useful = any(
+            all(size <= left for size, left in zip(demand.size, free, strict=True)) for demand in demands
+        )
+        return memory, 0.0 if is_useful else memory
+
+    def _left_of_slices(self, card: Sequence[tuple[Demand, int | None]], mig: MigCard) -> tuple[float, float]:
+        taken = Cutting()
+        for demand, start in card:
+            if demand.profile and start is not None:
+                taken = taken.with_instance(demand.profile, start) or taken
+        wanted, usable = self._layout.profiles, taken.slices
+        for profile in mig.profiles:
+            for start in profile.starts if not wanted or profile.name in wanted else ():
+                after = taken.with_instance(profile, start)
+                usable |= after.slices if after else 0
+        slices = mig.memory_slices
+        return 1 - taken.slices.bit_count() / slices, 1 - usable.bit_count() / slices
