@@ -7,8 +7,8 @@ from podgpu.config import Config
 from podgpu.option import STORE
 
 if TYPE_CHECKING:
-    from podgpu.cluster.fit.fitting import FitRequest
-    from podgpu.model.fit import FitStatement, FitTerms
+    from podgpu.cluster.fit.fitting import FitEvidence, FitRequest
+    from podgpu.model.fit import FitTerms
 
 HELP = "Advise what workloads should hold: less, shared, none or more."
 OPTIONS = ("config_file", "replay_file", *(name for name, option in ALL.items() if option.group == STORE))
@@ -45,6 +45,12 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="also print why, and the lines of YAML to change"
     )
+    parser.add_argument(
+        "--plan",
+        metavar="LAYOUT",
+        help="replay the time with cards that are divided in another way: mig, mig:1g.18gb,3g.71gb, timeslice:4, hami, "
+        "cards:80 or cards:-20%%",
+    )
     add_table_output(parser, METRICS)
 
 
@@ -52,7 +58,7 @@ def run(config: Config, arguments: Namespace) -> int:
     import time
 
     from podgpu.cli._output import FOR_PEOPLE, print_problems, print_table
-    from podgpu.cluster.fit.fitting import FitRequest
+    from podgpu.cluster.fit.fitting import FitRequest, judged
     from podgpu.config.sections import PriceOptions
     from podgpu.option.times import period
     from podgpu.views.fit import explained, fit_heading, fit_problems, fit_table, fit_terms
@@ -65,7 +71,13 @@ def run(config: Config, arguments: Namespace) -> int:
         terms=_terms(arguments),
         prices=config.of(PriceOptions).price,
     )
-    found = _read(config, asked)
+    if arguments.plan is not None:
+        from podgpu.cli import _plan
+        from podgpu.insight.plan.layouts import layout_of
+
+        layout = layout_of(arguments.plan)
+        return _plan.print_plan(_read(config, asked, has_pools=True), layout, arguments)
+    found = judged(_read(config, asked))
     if arguments.output == METRICS:
         from podgpu.views.fit_series import fit_page
 
@@ -111,12 +123,12 @@ def _ratio(flag: str, text: str, least: float, most: float) -> float:
     return found / 100
 
 
-def _read(config: Config, asked: "FitRequest") -> "FitStatement":
+def _read(config: Config, asked: "FitRequest", *, has_pools: bool = False) -> "FitEvidence":
     """Read a recording if one is given, else the store. Raises UserError if neither answers."""
     import asyncio
 
     from podgpu.cli._target.progress import show_progress
-    from podgpu.cluster.fit.fitting import make_fit, recorded_fit
+    from podgpu.cluster.fit.fitting import recorded_evidence, stored_evidence
     from podgpu.cluster.report.bill import fault_text
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.options import StoreOptions
@@ -127,15 +139,15 @@ def _read(config: Config, asked: "FitRequest") -> "FitStatement":
 
     recording = config.of(ReplayOptions).file
     if recording is not None:
-        return recorded_fit(recording, asked)
+        return recorded_evidence(recording, asked)
 
     def show(part: float) -> None:
         show_progress(f"reading the store: {percent(part)}" if part < 1 else "")
 
-    async def read() -> "FitStatement":
+    async def read() -> "FitEvidence":
         store = Store(config.of(StoreOptions), whole=True)
         try:
-            return await make_fit(store, asked, show)
+            return await stored_evidence(store, asked, show, has_pools=has_pools)
         except StoreFault as fault:
             raise UserError(fault_text(fault)) from None
         finally:

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from podgpu.model.fit import FitTerms, WorkloadName
 
+PoolKey = tuple[str, str]  # a cluster, and a model
 MIG, TIME_SLICES, PORTIONS, CARDS = "mig", "timeslice", "hami", "cards"
 
 
@@ -22,8 +23,8 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
 
     cards: int | None = None  # that there are
     idle_watts: float | None = None  # of a card, the least that was measured; absent if not known
-    switching: float | None = (
-        None  # the part of the time that goes to switching where cards are shared, by the log
+    switch_seconds: float | None = (
+        None  # from one context to the next, by the driver's log; absent if not known
     )
 
 

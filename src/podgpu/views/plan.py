@@ -76,28 +76,33 @@ def plan_heading(plan: PlanStatement) -> list[str]:
     now, cards, least = (
         sum(getattr(pool, name) for pool in plan.pools) for name in ("cards_now", "cards", "least_cards")
     )
-    bound = (
-        "which is the least"
-        if cards == least
-        else f"{percent(cards / least - 1)} above the least, {integer(least)}"
-    )
-    text = f"plan {plan.plan.text}: {count(cards, 'card')} of {integer(now)} needed"
-    return [("DEMO, " if plan.demo else "") + seen, f"{text}, {bound}" if least else text]
+    text = f"plan {plan.plan.text}: {count(cards, 'card')} of {integer(now)}"
+    if cards < least:
+        text += f", where {integer(least)} are needed at least"
+    elif least:
+        text += f" needed, {percent(cards / least - 1)} above the least, {integer(least)}"
+    return [("DEMO, " if plan.demo else "") + seen, text]
 
 
 def plan_sentences(plan: PlanStatement) -> list[str]:
-    """Say below the table what went wrong, and what would be saved."""
-    found = [
-        f"{line(pool.model)}: {_minute(minute)}"
+    """Say below the table what went wrong, on the worst cards, and what would be saved."""
+    worst = {
+        (pool.cluster, pool.model, minute.card): minute
         for pool in plan.pools
-        for minute in pool.minutes[:MOST_MINUTES]
-    ]
-    saved = [pool for pool in plan.pools if pool.saved_joules and pool.saved_joules > 0]
-    found += [
-        f"{line(pool.model)}: {count(pool.cards_now - pool.cards, 'card')} fewer would have saved at least "
-        f"{energy(pool.saved_joules)}, {watts(pool.idle_watts)} while idle."
-        for pool in saved
-    ]
+        for minute in reversed(pool.minutes)
+    }
+    ranked = sorted(worst.items(), key=lambda each: (-each[1].missing_bytes, -each[1].busy_least, each[0]))
+    found = [f"{line(model)}: {_minute(minute)}" for (_, model, _), minute in ranked[:MOST_MINUTES]]
+    if len(ranked) > MOST_MINUTES:
+        found.append(
+            f"{count(len(ranked) - MOST_MINUTES, 'more card')} would have been too full; -o json names minutes."
+        )
+    joules = sum(pool.saved_joules or 0.0 for pool in plan.pools)
+    if joules > 0:
+        idle = sum(pool.idle_watts or 0.0 for pool in plan.pools)
+        found.append(
+            f"Idle, the cards that are not needed take {watts(idle)}: {energy(joules)} in this time."
+        )
     if plan.plan.kind != MIG and any(pool.slowdown_most > 1 for pool in plan.pools):
         found.append("SLOWER is of work done over time. The latency of a single request may suffer more.")
     return found

@@ -134,7 +134,7 @@ def test_minutes_with_more_work_than_time_are_counted_by_both_bounds() -> None:
     assert (pool.slower_minutes_least, pool.slower_minutes_most, pool.full_minutes) == (0, 60, 0)
     both = pool_of("timeslice:2", sure, use("also", 20, office))
     assert both.slower_minutes_least == both.slower_minutes_most == 60
-    assert 1.79 <= both.slowdown_least < both.slowdown_most < 7
+    assert 1.79 <= both.slowdown_least < both.slowdown_most < 13
     assert {minute.at for minute in both.minutes} == {60.0 * minute for minute in range(480, 540)}
     assert not any(minute.missing_bytes for minute in both.minutes)
 
@@ -143,7 +143,7 @@ def test_the_log_of_switches_narrows_the_range() -> None:
     uses = use("a", 20, 0.6), use("b", 20, 0.6)
     worst, logged = (
         pool_of("timeslice:2", *uses),
-        pool_of("timeslice:2", *uses, pool=PoolFacts(switching=0.02)),
+        pool_of("timeslice:2", *uses, pool=PoolFacts(switch_seconds=1e-5)),
     )
     assert logged.slowdown_least == worst.slowdown_least
     assert logged.slowdown_most < worst.slowdown_most

@@ -1,11 +1,12 @@
 """Makes the statement that a user asks for with `podgpu fit`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from podgpu.cluster.fit.parts import write_part
+from podgpu.cluster.fit.pools import read_pools
 from podgpu.cluster.fit.recorded import recorded_use
 from podgpu.cluster.fit.stored import StoredUse, stored_use
 from podgpu.cluster.report.bill import fault_text, in_thread
@@ -17,7 +18,8 @@ from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
 from podgpu.model import Cluster
 from podgpu.model.document import decode_cluster
-from podgpu.model.fit import FitStatement, FitTerms
+from podgpu.model.fit import FitStatement, FitTerms, WorkloadUse
+from podgpu.model.fit_plan import PoolFacts, PoolKey
 from podgpu.model.insight import Prices
 from podgpu.sources.replay.recording import Recording
 
@@ -32,10 +34,33 @@ class FitRequest(Struct, frozen=True, kw_only=True):
     prices: Prices | None = None
 
 
+class FitEvidence(Struct, frozen=True, kw_only=True):
+    """What a statement or a plan is made of."""
+
+    uses: Sequence[WorkloadUse]
+    facts: FitPeriodFacts
+    pools: Mapping[PoolKey, PoolFacts] = {}  # all cards by cluster and model; empty unless a plan needs it
+
+
 async def make_fit(
     store: Store, asked: FitRequest, progress: Callable[[float], None] = lambda _: None
 ) -> FitStatement:
     """Raises StoreFault. The groups that would fit together are found among all workloads of the request."""
+    return judged(await stored_evidence(store, asked, progress))
+
+
+def judged(evidence: FitEvidence) -> FitStatement:
+    return fit_statement(evidence.uses, evidence.facts, write_part)
+
+
+async def stored_evidence(
+    store: Store,
+    asked: FitRequest,
+    progress: Callable[[float], None] = lambda _: None,
+    *,
+    has_pools: bool = False,
+) -> FitEvidence:
+    """Raises StoreFault."""
     window = TimeWindow(asked.start, asked.end)
     found = await stored_use(store, window, progress)
     if not found.uses:
@@ -43,7 +68,8 @@ async def make_fit(
     demo = store.select("podgpu_build_info", 'demo="true"')
     is_demo = await store.points(f"last_over_time({demo}{window.range})", asked.end)
     notices = tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
-    return _statement(found, asked, is_demo=bool(is_demo), notices=notices)
+    pools = await read_pools(store, window) if has_pools else {}
+    return _evidence(found, asked, pools, is_demo=bool(is_demo), notices=notices)
 
 
 class StoreFits:
@@ -70,8 +96,8 @@ class StoreFits:
             await store.close()
 
 
-def recorded_fit(path: Path, asked: FitRequest) -> FitStatement:
-    """Judge by a recording, all of it. Raises UserError if it cannot be read."""
+def recorded_evidence(path: Path, asked: FitRequest) -> FitEvidence:
+    """Read a recording, all of it. Raises UserError if it cannot be read."""
     recording = Recording(path)
     is_demo = False
 
@@ -85,12 +111,17 @@ def recorded_fit(path: Path, asked: FitRequest) -> FitStatement:
     found = recorded_use(moments())
     if not found.uses:
         raise UserError(f"{path}: no pod holds a GPU in this recording; make another with `podgpu record`")
-    return _statement(found, asked, is_demo=is_demo)
+    return _evidence(found, asked, {}, is_demo=is_demo)
 
 
-def _statement(
-    found: StoredUse, asked: FitRequest, *, is_demo: bool, notices: tuple[str, ...] = ()
-) -> FitStatement:
+def _evidence(
+    found: StoredUse,
+    asked: FitRequest,
+    pools: Mapping[PoolKey, PoolFacts],
+    *,
+    is_demo: bool,
+    notices: tuple[str, ...] = (),
+) -> FitEvidence:
     facts = FitPeriodFacts(
         start=found.period.start,
         end=found.period.end,
@@ -101,4 +132,4 @@ def _statement(
         notices=notices,
     )
     uses = [use for use in found.uses if asked.namespace in (None, use.workload.namespace)]
-    return fit_statement(uses, facts, write_part)
+    return FitEvidence(uses=uses, facts=facts, pools=pools)

@@ -7,42 +7,41 @@ from collections.abc import Iterable, Mapping
 from podgpu.cluster.report.counters import CardKey, card_of
 from podgpu.cluster.report.queries import CounterStore, TimeWindow
 from podgpu.cluster.store.response import Point
-from podgpu.model.fit_plan import PoolFacts
+from podgpu.model.fit_plan import PoolFacts, PoolKey
 
-PoolKey = tuple[str, str]  # a cluster, and a model
-_INFO, _POWER, _SWITCHING = (
-    "podgpu_gpu_info",
-    "podgpu_gpu_power_watts",
-    "podgpu_gpu_switching_seconds_total",
-)
-_RATE = "5m"  # switching is that of the worst five minutes
-_CEILING = 0.9  # a card that does nothing but switch does not work
+_INFO, _POWER = "podgpu_gpu_info", "podgpu_gpu_power_watts"
+_SWITCHES, _SWITCHING = "podgpu_gpu_context_switches_total", "podgpu_gpu_switching_seconds_total"
+ENOUGH_SWITCHES = 1000  # to say how long one takes
 
 
 async def read_pools(store: CounterStore, window: TimeWindow) -> dict[PoolKey, PoolFacts]:
-    infos, power, switching = await asyncio.gather(
-        store.points(f"last_over_time({store.select(_INFO)}{window.range})", window.end),
-        store.points(f"min_over_time({store.select(_POWER)}{window.range})", window.end),
-        store.points(_worst_rate(store, window), window.end),
+    infos, power, switches, seconds = await asyncio.gather(
+        *(
+            store.points(f"{function}({store.select(metric)}{window.range})", window.end)
+            for function, metric in (
+                ("last_over_time", _INFO),
+                ("min_over_time", _POWER),
+                ("increase", _SWITCHES),
+                ("increase", _SWITCHING),
+            )
+        )
     )
     pools = {
         card: (card.cluster, point.labels.get("model", ""))
         for point in infos
         if (card := card_of(point.labels))
     }
-    watts, parts = (_by_pool(pools, points) for points in (power, switching))
+    watts, numbers, times = (_by_pool(pools, points) for points in (power, switches, seconds))
     return {
         pool: PoolFacts(
-            cards=number,
+            cards=cards,
             idle_watts=min(watts[pool]) if watts[pool] else None,
-            switching=min(max(parts[pool]), _CEILING) if parts[pool] else None,
+            switch_seconds=sum(times[pool]) / sum(numbers[pool])
+            if sum(numbers[pool]) >= ENOUGH_SWITCHES
+            else None,
         )
-        for pool, number in Counter(pools.values()).items()
+        for pool, cards in Counter(pools.values()).items()
     }
-
-
-def _worst_rate(store: CounterStore, window: TimeWindow) -> str:
-    return f"max_over_time(rate({store.select(_SWITCHING)}[{_RATE}]){window.range[:-1]}:{_RATE}])"
 
 
 def _by_pool(pools: Mapping[CardKey, PoolKey], points: Iterable[Point]) -> Mapping[PoolKey, list[float]]:

@@ -73,7 +73,7 @@ def fit_statement(uses: Sequence[WorkloadUse], facts: FitPeriodFacts, write: Par
         terms=facts.terms,
         rows=tuple(sorted(rows, key=_rank)),
         step_seconds=facts.step,
-        coverage=_coverage(uses),
+        coverage=coverage_of(uses),
         gpus=total_of_known(row.gpus for row in rows),
         saved_gpus=total_of_known(row.saved_gpus for row in rows if (row.saved_gpus or 0.0) > 0),
         saved_per_hour=total_of_known(row.saved_per_hour for row in rows if (row.saved_per_hour or 0.0) > 0),
@@ -164,7 +164,7 @@ def _change(use: WorkloadUse, found: Verdict, portions: str, write: PartWriter) 
     return write(found.part_kind, system, found.wanted)
 
 
-def _coverage(uses: Sequence[WorkloadUse]) -> float | None:
+def coverage_of(uses: Sequence[WorkloadUse]) -> float | None:
     watched = sum(use.watched_seconds for use in uses)
     return sum(use.watched_seconds * use.seen_ratio for use in uses) / watched if watched else None
 

@@ -1,6 +1,7 @@
 """Places the replicas of workloads on the cards of a plan."""
 
 from collections.abc import Sequence
+from operator import add, itemgetter
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from podgpu.model.fit import UNJUDGED, CardType, FitTerms, WorkloadUse
 from podgpu.model.fit_plan import CARDS, MIG, PORTIONS, TIME_SLICES, PlanLayout
 
 WHOLE_CARD = "whole card"
+ROUNDED_UP = 1 + 1e-9
 CORE_PARTS = 1000  # busy time is placed in thousandths of a card
 
 
@@ -121,23 +123,22 @@ class PlacingPool:
         return Need(memory_bytes=round(ratio * self._memory) if limit is None else limit, core_ratio=ratio)
 
     def _on_so_many(self, packing: Packing, demands: Sequence[Demand], now: int) -> Packing:
-        """Put the largest first on the card that has most room, also where there is not enough."""
+        """Put the largest first on the card that is emptiest, also where there is not enough room on any."""
         cards = self._layout.number or max(round(now * (1 - (self._layout.fewer or 0.0))), 1)
-        if packing.cards <= cards:
-            return packing
-        taken, places = [0.0] * cards, {}
-        order = sorted(
-            range(len(demands)), key=lambda at: (-max(parts_of(demands[at].size, self._capacity)), at)
-        )
-        for number in order:
-            at = min(range(cards), key=lambda card: (taken[card], card))
-            taken[at] += max(parts_of(demands[number].size, self._capacity))
-            places[number] = Place(at)
+        parts = [parts_of(demand.size, self._capacity) for demand in demands]
+        taken, places = [[0.0] * len(self._capacity) for _ in range(cards)], {}
+        for number in sorted(range(len(demands)), key=lambda at: (-max(parts[at]), at)):
+            at, fullness = min(enumerate(_fullness(own, parts[number]) for own in taken), key=itemgetter(1))
+            if fullness > ROUNDED_UP and packing.cards <= cards:
+                return packing
+            taken[at] = list(map(add, taken[at], parts[number]))
+            places[number] = at
+        numbers = {card: number for number, card in enumerate(sorted(set(places.values())))}
         return Packing(
-            places=tuple(places[number] for number in range(len(demands))),
-            cards=cards,
+            places=tuple(Place(numbers[places[number]]) for number in range(len(demands))),
+            cards=len(numbers),
             least_cards=packing.least_cards,
-            solver="the fullest last",
+            solver="the emptiest card first",
         )
 
     def _left(
@@ -178,3 +179,8 @@ class PlacingPool:
                 usable |= after.slices if after else 0
         slices = mig.memory_slices
         return 1 - taken.slices.bit_count() / slices, 1 - usable.bit_count() / slices
+
+
+def _fullness(taken: Sequence[float], more: Sequence[float]) -> float:
+    """Return how full a card would be, by what it has least room for. 1 is full."""
+    return max(own + its for own, its in zip(taken, more, strict=True))

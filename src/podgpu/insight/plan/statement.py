@@ -11,12 +11,20 @@ from podgpu.insight.fit.statement import FitPeriodFacts, coverage_of
 from podgpu.insight.packing import Improver
 from podgpu.insight.plan.placing import PlacedPool, PlacingPool
 from podgpu.insight.plan.replay import CardReplay, FullMinute, replay_instances, replay_shared
-from podgpu.insight.slowdown import WORST_TURNS, Slowdown, TurnTaking
+from podgpu.insight.slowdown import USUAL_TURNS, Slowdown, TurnTaking
 from podgpu.model.fit import CardType, WorkloadUse
-from podgpu.model.fit_plan import MIG, PlanLayout, PlanMinute, PlanPlace, PlanPool, PlanStatement, PoolFacts
+from podgpu.model.fit_plan import (
+    MIG,
+    PlanLayout,
+    PlanMinute,
+    PlanPlace,
+    PlanPool,
+    PlanStatement,
+    PoolFacts,
+    PoolKey,
+)
 from podgpu.model.quantity import total_of_known
 
-PoolKey = tuple[str, str]  # a cluster, and a model
 MOST_MINUTES = 100  # of a pool are named
 
 
@@ -115,7 +123,7 @@ def _pool(key: PoolKey, uses: Sequence[WorkloadUse], facts: PoolFacts, question:
 
 def _replays(placed: PlacedPool, card: CardType, layout: PlanLayout, facts: PoolFacts) -> list[CardReplay]:
     mig = mig_card(card.model)
-    turns = WORST_TURNS if facts.switching is None else TurnTaking(switching=facts.switching)
+    turns = USUAL_TURNS if facts.switch_seconds is None else TurnTaking(switch_seconds=facts.switch_seconds)
     demands = [[demand for demand, _ in own] for own in placed.cards]
     if layout.kind == MIG:
         return [replay_instances(own, mig) for own in demands] if mig else []
