@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from podgpu.model.fit import INSTANCE, PORTION, WorkloadName, WorkloadUse
 from tests.insight.fit.planted import Planted
 
+IDLE_WATTS = 75
+
 
 class StoredPast:
     """The samples of some workloads that end shortly before now: so many, at steps of so many seconds."""
@@ -49,6 +51,8 @@ class StoredPast:
         name, namespace = use.workload, f'namespace="{use.workload.namespace}"'
         yield f"podgpu_container_allocated_ratio{{{own}}} {use.held.ratio} {stamp}"
         yield f"podgpu_gpu_memory_total_bytes{{{card}}} {use.card.memory_bytes} {stamp}"
+        for later, watts in ((0, IDLE_WATTS), (60_000, 5 * IDLE_WATTS)):
+            yield f"podgpu_gpu_power_watts{{{card}}} {watts} {stamp + later}"
         owner = f'workload_kind="{name.kind}",workload_name="{name.name}"'
         yield f'podgpu_pod_info{{node="{use.nodes[0]}",{namespace},pod="{pod}",{owner}}} 1 {stamp}'
         if use.held.kind == PORTION:

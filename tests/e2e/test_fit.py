@@ -17,7 +17,7 @@ from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.model.fit import FitTerms
 from tests.e2e import prometheus, victoria
-from tests.e2e.fit_past import StoredPast
+from tests.e2e.fit_past import IDLE_WATTS, StoredPast
 from tests.insight.fit.planted import (
     DAY,
     Planter,
@@ -120,3 +120,24 @@ def test_the_example_of_the_page_is_real(tmp_path: Path, capsys: pytest.CaptureF
     table, explained = re.findall(r"```(?:console|text)\n(.*?)\n```", PAGE, re.DOTALL)
     assert printed[: len(table.splitlines()) - 2] == table.splitlines()[2:]
     assert explained in "\n".join(printed)
+
+
+def test_a_plan_places_the_workloads_of_the_store_on_fewer_cards(
+    store: str, past: StoredPast, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (past.start, past.end)]
+    arguments = [f"--prometheus.url={store}", f"--from={times[0]}", f"--to={times[1]}", "--plan=hami"]
+    assert main(["fit", *arguments, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    placed = {
+        place["workload"]["name"] for pool in found["layout"] for card in pool["cards"] for place in card
+    }
+    assert placed == {each.use.workload.name for each in past.workloads}
+    assert sum(row["cards_now"] for row in found["rows"]) == len(past.workloads)  # a card of its own for each
+    for row in found["rows"]:
+        assert row["least_cards"] <= row["cards"] <= row["cards_now"]
+        assert row["idle_watts"] == IDLE_WATTS * (row["cards_now"] - row["cards"])
+    assert main(["fit", *arguments]) == 0
+    assert "plan hami: " in capsys.readouterr().out
+    assert main(["fit", *arguments, "-o", "metrics"]) == 2
+    assert "leave out --plan" in capsys.readouterr().err

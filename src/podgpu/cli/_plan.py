@@ -4,7 +4,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from podgpu.cli._cp_sat import improver
-from podgpu.cli._output import FOR_PEOPLE, print_problems, print_sentences, print_table
+from podgpu.cli._output import FOR_PEOPLE, FORMATS, print_problems, print_sentences, print_table
+from podgpu.errors import UserError
 from podgpu.insight.plan.statement import plan_statement
 from podgpu.views.plan import plan_heading, plan_sentences, plan_table
 
@@ -16,6 +17,8 @@ WARNED = 1  # exit code
 
 
 def print_plan(evidence: "FitEvidence", layout: "PlanLayout", arguments: Namespace) -> int:
+    if arguments.output not in FORMATS:
+        raise UserError(f"-o {arguments.output} is of the advice; leave out --plan, or give another format")
     found = plan_statement(evidence.uses, evidence.facts, layout, evidence.pools, improver())
     is_for_people = arguments.output in FOR_PEOPLE and not arguments.no_headers
     if is_for_people:
