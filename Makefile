@@ -49,6 +49,7 @@ fuzz: $(READY) ## damage documents, store answers, recordings and files for ten 
 
 fit-check: $(READY) ## judge 400 made-up workloads as podgpu fit does, for about two minutes, and compare with what is right
 	$(BIN)/python -m tests.insight.fit
+	$(BIN)/python -m tests.insight.plan
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
 	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from podgpu.cli import cluster, fit, report
+from podgpu.cli import cluster, report
 from podgpu.cli._output import FORMATS
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import spellings
@@ -133,9 +133,9 @@ def text() -> str:
     whole["properties"]["config"] = _section([_key(flag) for flag in _leaves(_of_agent())], "")
     of_cluster = _section([_key(flag) for flag in _leaves(cluster.OPTIONS)], "")
     whole["properties"]["cluster"]["properties"]["config"] = of_cluster
-    for job, options in (("report", report.OPTIONS), ("fit", fit.OPTIONS)):
-        of_job = _section([_key(flag) for flag in _leaves(options)], "")
-        whole["properties"][job]["properties"]["config"] = of_job
+    of_store = _section([_key(flag) for flag in _leaves(report.OPTIONS)], "")
+    for job in ("report", "fit"):
+        whole["properties"][job]["properties"]["config"] = of_store
     # A chart that depends on this one switches it by this value.
     whole["properties"]["enabled"] = {"type": "boolean"}
     document = {
@@ -144,14 +144,14 @@ def text() -> str:
         **whole,
         "definitions": {
             _key(flag): leaf
-            for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS, *report.OPTIONS, *fit.OPTIONS}).items()
+            for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS, *report.OPTIONS}).items()
         },
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def ranges() -> str:
-    names = {*_of_agent(), *cluster.OPTIONS, *report.OPTIONS, *fit.OPTIONS}
+    names = {*_of_agent(), *cluster.OPTIONS, *report.OPTIONS}
     return option_schema.ranges(option for option, now in spellings() if now.name in names)
 
 
