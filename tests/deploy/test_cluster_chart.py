@@ -11,6 +11,7 @@ from podgpu.config.precedence import load
 from tests.conftest import Golden
 from tests.deploy import chart
 from tests.deploy.chart import Object, needs_helm
+from tests.deploy.test_privileges import notes
 
 pytestmark = needs_helm
 
@@ -222,3 +223,10 @@ def test_a_scraper_that_would_be_turned_away_is_refused(asks: Object) -> None:
 def test_agents_behind_a_proxy_ask_the_cluster_for_a_login_too() -> None:
     values = {"config": {"web.trusted-proxy": "127.0.0.1"}, "cluster": {"enabled": True}}
     assert "Set tlsServerConfig.existingSecret." in chart.refusal(values)
+
+
+def test_the_notes_warn_of_a_page_without_a_login() -> None:
+    public: Object = {"enabled": True, "ingress": {"enabled": True}}
+    locked: Object = {**public, "config": {"web.trusted-proxy": "127.0.0.1"}}
+    assert "Let a proxy ask for a login" in notes({"cluster": public})
+    assert "WARNING" not in notes({"cluster": locked})

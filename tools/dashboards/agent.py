@@ -27,7 +27,7 @@ _NOW = Section(
         ),
         stat("Series", "Series that all agents have to show.", "short", "sum(podgpu_series{<node>})"),
         stat(
-            "Busy time accounted for",
+            "Accounted for",
             "Busy time that is booked to containers, as a share of all that is booked.",
             "percentunit",
             "clamp(1 - sum(rate(podgpu_unattributed_busy_seconds_total{<node>}[15m]))"

@@ -16,7 +16,7 @@ GPU = Column("gpu", "GPU", 60)
 NAMESPACE = Column("namespace", "Namespace", 120, TO_NAMESPACE)
 POD = Column("pod", "Pod", 200, TO_POD)
 CONTAINER = Column("container", "Container", 110)
-UUID = Column("uuid", "UUID", 330)
+UUID = Column("uuid", "UUID", 375)
 
 BUSY = "rate(podgpu_container_busy_seconds_total{<namespace>}[$__rate_interval])"
 

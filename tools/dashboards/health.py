@@ -43,8 +43,8 @@ _NOW = Section(
             thresholds=BAD_ABOVE_ZERO,
         ),
         stat(
-            "XIDs in the chosen time",
-            "Errors that the driver raised. A counter that appeared within this time counts from zero.",
+            "XIDs raised",
+            "Errors that the driver raised in the chosen time. A counter that appeared meanwhile counts from zero.",
             "short",
             _XIDS,
             thresholds=BAD_ABOVE_ZERO,
@@ -72,7 +72,7 @@ _PRESENCE = Section(
             absent="No GPU reports a problem",
         ),
         table(
-            "XIDs",
+            "XIDs since the agent started",
             "Errors that the driver raised since the agent started, by XID.",
             (CLUSTER, NODE, GPU, Column("xid", "XID", 70)),
             Query("max by (cluster, node, gpu, xid) (podgpu_gpu_xid_errors_total{<node>})", "Errors", "none"),
@@ -208,20 +208,19 @@ _INVENTORY = Section(
     (
         table(
             "Cards",
-            "Model, driver and place of each card, and what the driver asks for.",
+            "Model and place of each card, and what the driver asks for. The dashboard podgpu itself has its version.",
             (
                 CLUSTER,
                 NODE,
                 GPU,
                 Column("model", "Model", 120),
-                Column("mig_enabled", "MIG", 60),
-                Column("driver_version", "Driver", 100),
-                Column("vbios", "VBIOS", 120),
-                Column("pci_bus_id", "PCI bus", 140),
+                Column("mig_enabled", "MIG", 55),
+                Column("vbios", "VBIOS", 135),
+                Column("pci_bus_id", "PCI bus", 155),
                 UUID,
             ),
             Query(
-                "max by (cluster, node, gpu, model, mig_enabled, driver_version, vbios, pci_bus_id, uuid)"
+                "max by (cluster, node, gpu, model, mig_enabled, vbios, pci_bus_id, uuid)"
                 " (podgpu_gpu_info{<node>})"
             ),
             Query(f"max by ({_BY}) (podgpu_gpu_recovery_action{{<node>}})", "Recovery", "none", RECOVERY),

@@ -61,8 +61,6 @@ def _defaults(panel: Panel) -> Json:
         found["min"] = panel.least
     if panel.most is not None:
         found["max"] = panel.most
-    if panel.whole:
-        found["decimals"] = 0
     return found
 
 
@@ -108,7 +106,8 @@ def _options(panel: Panel) -> Json:
             "showValue": "never",
             "rowHeight": 0.8,
             "perPage": _ROWS_PER_PAGE,
-            "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
+            # It would name the words for an empty panel as a state.
+            "legend": {"displayMode": "list", "placement": "bottom", "showLegend": False, "calcs": []},
             "tooltip": {"mode": "single", "sort": "none"},
         },
         "table": {"showHeader": True, "cellHeight": "sm", "sortBy": [_order(panel)] if panel.sort else []},

@@ -134,7 +134,10 @@ def lines(
     whole: bool = False,
     absent: str = "",
 ) -> Panel:
-    """`most` is for ratios that cannot exceed it; `whole` for counts, which have no decimals."""
+    """`most` is for ratios that cannot exceed it; `whole` for counts, whose queries must answer without decimals.
+
+    The panel has no `decimals`: between whole numbers, Grafana would mark the axis with the words for an empty panel.
+    """
     return Panel(
         "timeseries",
         title,

@@ -89,6 +89,7 @@ _BOUNDS = Section(
             Query(f"sum({_bound('most')})", "at most"),
             Query(f"sum({_BOOKED})", "booked"),
             Query(f"sum({_bound('least')})", "at least"),
+            width=24,
         ),
         lines(
             "Uncertainty by container",
@@ -99,6 +100,7 @@ _BOUNDS = Section(
                 _NAME,
             ),
             most=1,
+            width=24,
         ),
         table(
             "Containers",
@@ -188,6 +190,7 @@ _SWITCHING = Section(
             ),
             most=1,
             absent=_NO_LOG,
+            width=24,
         ),
         lines(
             "Evaded samples",
@@ -196,6 +199,7 @@ _SWITCHING = Section(
             Query("podgpu_container_sampling_evasion_ratio{<namespace>}", _NAME),
             most=1,
             absent=_NO_LOG,
+            width=24,
         ),
     ),
 )

@@ -69,6 +69,7 @@ _USE = Section(
             "percentunit",
             Query(f"clamp_max(sum by ({_PLACE}) ({_BUSY}), 1)", _CONTAINER),
             most=1,
+            width=24,
         ),
         lines(
             "SM utilization",
@@ -76,6 +77,7 @@ _USE = Section(
             "percentunit",
             Query("podgpu_container_sm_utilization_ratio{<pod>}", _CONTAINER),
             most=1,
+            width=24,
         ),
         lines(
             "Share of the card",
@@ -83,12 +85,14 @@ _USE = Section(
             "percentunit",
             Query("podgpu_container_allocated_ratio{<pod>}", _CONTAINER),
             most=1,
+            width=24,
         ),
         lines(
             "Memory",
             "Device memory each container's processes hold.",
             "bytes",
             Query("podgpu_container_memory_used_bytes{<pod>}", _CONTAINER),
+            width=24,
         ),
         lines(
             "Memory by limit",
@@ -99,6 +103,7 @@ _USE = Section(
                 _CONTAINER,
             ),
             absent="No sharing system sets a limit",
+            width=24,
         ),
         lines(
             "Power",
@@ -108,6 +113,7 @@ _USE = Section(
                 f"sum by ({_PLACE}) (rate(podgpu_container_energy_joules_total{{<pod>}}[$__rate_interval]))",
                 _CONTAINER,
             ),
+            width=24,
         ),
     ),
 )

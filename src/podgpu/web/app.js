@@ -6,7 +6,7 @@ import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
 import { copyOnClick } from "./copy.js";
-import { h, morph, write } from "./dom.js";
+import { h, morph, shortModel, write } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Fit } from "./fit.js";
 import { Fleet } from "./fleet.js";
@@ -39,6 +39,12 @@ const HEADS = {
   teams: ["Team", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may have", "Power"],
   idle: ["Pod", "Held", "Not used for", "Why it counts as idle", "Wasted"],
 };
+
+/** Cards of virtual machines: the driver does not list them, so they have no row. */
+function guestsText(guests) {
+  const names = guests.map((guest) => `${guest.model ? `${shortModel(guest.model)} ` : ""}${guest.pci_bus_id}`);
+  return names.length ? `Given to virtual machines, and not measured: ${names.join(", ")}.` : "";
+}
 
 class App {
   constructor(root) {
@@ -289,13 +295,15 @@ class App {
   /** Why the list is empty, or what it leaves out. */
   note(view, answers, items, gpus) {
     const { address, model } = this;
+    const guests = guestsText(model.document.guests ?? []);
+    if (!model.gpus.length && guests) return `Every GPU is given away. ${guests}`;
     if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. If something is wrong, it is listed above.";
     if (answers.includes(undefined)) return "The server is being asked.";
     const error = answers.find((one) => one.error)?.error;
     if (error) return `The server was asked again, but gave no newer rows: ${error}`;
     if (!gpus) return "Nothing matches. Clear the filter to see all.";
     const empty = address.view === "idle" ? `No pod holds a GPU without using it for ${duration(model.insight.idle_after_seconds)} or more.` : "No container uses these GPUs.";
-    return [items ? "" : empty, view.noteOf?.(answers)].filter(Boolean).join(" ");
+    return [items ? "" : empty, view.noteOf?.(answers), address.view === "gpus" && guests].filter(Boolean).join(" ");
   }
 
   drawDetail() {

@@ -152,7 +152,7 @@ def test_a_query_of_a_dashboard_is_answered(
 
 def test_the_first_xid_of_a_kind_is_counted(scraper: Prometheus) -> None:
     """The demo raises one. Its counter appears with it, so that increase() alone would see none."""
-    (query,) = [query for _, panel, query in QUERIES if panel.title == "XIDs in the chosen time"]
+    (query,) = [query for _, panel, query in QUERIES if panel.title == "XIDs raised"]
     assert scraper.query("sum(podgpu_gpu_xid_errors_total)")[0][1] == 1
     assert scraper.query(chosen(query.promql))[0][1] == 1
     assert scraper.query("sum(increase(podgpu_gpu_xid_errors_total[1m]))")[0][1] == 0

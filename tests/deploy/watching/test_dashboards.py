@@ -148,6 +148,27 @@ def test_a_dashboard_is_changed_at_its_source_alone(board: Dashboard) -> None:
     assert FILES[board.uid]["editable"] is False
 
 
+@each_panel
+def test_the_words_for_an_empty_panel_are_nowhere_else(board: Dashboard, panel: Panel) -> None:
+    """With `decimals`, Grafana writes them on the axis between two whole numbers."""
+    (shown,) = [one for one in FILES[board.uid]["panels"] if one["title"] == panel.title]
+    defaults = shown["fieldConfig"]["defaults"]
+    assert defaults["noValue"]
+    assert shown["type"] != "timeseries" or "decimals" not in defaults
+
+
+@each_panel
+def test_a_legend_of_containers_leaves_room_for_the_lines(board: Dashboard, panel: Panel) -> None:
+    """A name of namespace, pod and container takes half of a window."""
+    if panel.kind == "timeseries" and any("{{container}}" in query.legend for query in panel.queries):
+        assert panel.width == 24
+
+
+@each_panel
+def test_a_stat_has_room_for_its_title(board: Dashboard, panel: Panel) -> None:
+    assert panel.kind != "stat" or len(panel.title) <= 18
+
+
 @pytest.mark.parametrize("states", [WORKS, RECOVERY], ids=["works", "recovery"])
 def test_each_state_has_a_colour_and_a_name_of_its_own(states: tuple[State, ...]) -> None:
     for values in ([state.value for state in states], [state.text for state in states]):
@@ -168,6 +189,7 @@ def test_timelines_show_the_colours_of_their_states() -> None:
             "1": "green",
         }
         assert panel["options"]["mergeValues"] is False
+        assert panel["options"]["legend"]["showLegend"] is False, "it would name the words for an empty panel"
         assert panel["fieldConfig"]["defaults"]["color"]["mode"] != "thresholds"
         # A grid row has 30 pixels and 8 between; title, axis and legend take about 90.
         assert (panel["gridPos"]["h"] * 38 - 90) / panel["options"]["perPage"] >= 20, "names would overlap"

@@ -1,5 +1,8 @@
 {{- define "podgpu.notes" -}}
 podgpu runs on {{ if .Values.affinity }}the nodes your affinity chooses{{ else if .Values.gpuNodesOnly }}every node with a GPU label{{ else }}every node that tolerations and nodeSelector allow{{ end }}.
+{{- if and .Values.gpuNodesOnly (not .Values.affinity) }}
+If there are no pods, no node has a label of GPU feature discovery or node feature discovery: set gpuNodesOnly=false, and a nodeSelector.
+{{- end }}
 
 Look at one agent's page:
   kubectl -n {{ include "podgpu.namespace" . }} port-forward ds/{{ include "podgpu.fullname" . }} {{ .Values.port }}
@@ -35,10 +38,10 @@ The page of the whole cluster:
 WARNING: cluster.replicas is {{ .Values.cluster.replicas }}. Each replica serves the same series: do not scrape them all, or sums count everything
 {{ .Values.cluster.replicas }} times.
 {{- end }}
-{{- if and (or .Values.cluster.ingress.enabled .Values.cluster.httpRoute.enabled) (not .Values.cluster.webConfig.basic_auth_users) }}
+{{- if and (or .Values.cluster.ingress.enabled .Values.cluster.httpRoute.enabled) (not (include "podgpu.cluster.asksForLogin" .)) }}
 
-WARNING: whoever reaches the page from outside sees every namespace and pod that holds a GPU. Ask for a login in front of it, or by
-cluster.webConfig.
+WARNING: whoever reaches the page from outside sees every namespace and pod that holds a GPU. Let a proxy ask for a login
+(docs/serving.md#behind-a-single-sign-on), or set cluster.webConfig.
 {{- end }}
 {{- end }}
 {{- if .Values.priorityClassName | hasPrefix "system-" }}

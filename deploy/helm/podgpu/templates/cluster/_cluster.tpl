@@ -43,6 +43,12 @@ annotations:
 {{- if eq (get (include "podgpu.cluster.given" . | fromJson) "web.kube-auth" | default "off") "on" -}}true{{- end -}}
 {{- end -}}
 
+{{/* Whether the pages of this pod are only for those who have logged in: "true" or "". */}}
+{{- define "podgpu.cluster.asksForLogin" -}}
+{{- $proxy := hasKey (include "podgpu.cluster.given" . | fromJson) "web.trusted-proxy" -}}
+{{- if or .Values.cluster.webConfig.basic_auth_users (include "podgpu.cluster.asksForTokens" .) $proxy -}}true{{- end -}}
+{{- end -}}
+
 {{/* What other values set, as JSON: the agents of this release, and no others. */}}
 {{- define "podgpu.cluster.own" -}}
 {{- $selector := list -}}
@@ -91,8 +97,7 @@ annotations:
 {{- if and $scraped (gt (int .replicas) 1) -}}
 {{- fail (printf "cluster.replicas=%d: each replica serves the same series, so every sum over podgpu_cluster_… would be %d times as large. Keep one replica where it is scraped: a new pod has read all agents within seconds." (int .replicas) (int .replicas)) -}}
 {{- end -}}
-{{- $asks := or .webConfig.basic_auth_users (include "podgpu.cluster.asksForTokens" $) (hasKey (include "podgpu.cluster.given" $ | fromJson) "web.trusted-proxy") -}}
-{{- if and .podMonitor.enabled $asks (not (or .podMonitor.basicAuth .podMonitor.authorization)) -}}
+{{- if and .podMonitor.enabled (include "podgpu.cluster.asksForLogin" $) (not (or .podMonitor.basicAuth .podMonitor.authorization)) -}}
 {{- fail "The pages of the cluster ask for a login, but cluster.podMonitor has none, so every scrape would be refused. Set cluster.podMonitor.basicAuth or cluster.podMonitor.authorization." -}}
 {{- end -}}
 {{- if and (or .ingress.enabled .httpRoute.enabled) (not .service.enabled) -}}
