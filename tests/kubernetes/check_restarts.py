@@ -84,8 +84,8 @@ def test_names_stay_while_the_api_server_restarts(agent: Object, plane: ControlP
     wait_for(lambda: len(shares(agent)) == 4)
     before = workloads(agent)
     end("kube-apiserver")
-    wait_for(lambda: not is_up(agent, "apiserver"), 60.0)
+    wait_for(lambda: not is_up(agent, "apiserver"))
     assert workloads(agent) == before
     plane.start_api_server()
-    wait_for(lambda: is_up(agent, "apiserver"), 60.0)
+    wait_for(lambda: is_up(agent, "apiserver"))
     assert workloads(agent) == before

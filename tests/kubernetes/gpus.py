@@ -14,6 +14,7 @@ from tests.kubernetes.cluster.control_plane import NODE
 from tests.kubernetes.cluster.programs import environment
 from tests.kubernetes.kubectl import Object, apply, get, kubectl, make_namespace
 from tests.kubernetes.plugins import dra_driver
+from tests.patience import PATIENCE
 
 FOLDER = Path("/run/nvidia")  # on the node; the chart mounts it as it would mount a driver
 IMAGE = "podgpu:0.1.0"  # for workloads too: the only image here, and it has a Python
@@ -120,7 +121,7 @@ def _pid(pod: Object) -> int:
     return pid
 
 
-def wait_for(what: Callable[[], object], seconds: float = 30.0) -> None:
+def wait_for(what: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Ask until the answer is true."""
     deadline = monotonic() + seconds
     while not what():
