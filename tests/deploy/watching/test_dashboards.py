@@ -148,13 +148,10 @@ def test_a_dashboard_is_changed_at_its_source_alone(board: Dashboard) -> None:
     assert FILES[board.uid]["editable"] is False
 
 
-@each_panel
-def test_the_words_for_an_empty_panel_are_nowhere_else(board: Dashboard, panel: Panel) -> None:
-    """With `decimals`, Grafana writes them on the axis between two whole numbers."""
-    (shown,) = [one for one in FILES[board.uid]["panels"] if one["title"] == panel.title]
-    defaults = shown["fieldConfig"]["defaults"]
-    assert defaults["noValue"]
-    assert shown["type"] != "timeseries" or "decimals" not in defaults
+def test_the_words_for_an_empty_panel_are_not_on_its_axis() -> None:
+    """With `decimals`, Grafana writes them there, between two whole numbers."""
+    shown = [panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "timeseries"]
+    assert [panel["title"] for panel in shown if "decimals" in panel["fieldConfig"]["defaults"]] == []
 
 
 @each_panel
