@@ -25,7 +25,12 @@ class Provider:
     def token(self, nonce: str = "") -> str:
         """Make an ID token, as a person or a program gets it."""
         now = int(time.time())
-        claims = {"iss": self.url, "aud": CLIENT, "sub": "CgVhbGljZRIFbG9jYWw", "email": self.email}
+        claims: dict[str, object] = {
+            "iss": self.url,
+            "aud": CLIENT,
+            "sub": "CgVhbGljZRIFbG9jYWw",
+            "email": self.email,
+        }
         claims |= {"email_verified": True, "nonce": nonce, "iat": now, "exp": now + HOUR}
         signed = b".".join((_encoded({"alg": "RS256", "kid": "1", "typ": "JWT"}), _encoded(claims)))
         command = ["openssl", "dgst", "-sha256", "-sign", str(self.key)]
