@@ -60,9 +60,10 @@ async def test_cells_are_filled_by_what_is_chosen(chromium: Browser) -> None:
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
         # Outlines of idle holders cover some of it.
-        await page.until(f"{PIXELS}(['accent'])[0] > {busy * 0.7}")
-        accent, bad = await page.run(f"{PIXELS}(['accent', 'badbg'])")
-        assert accent <= busy and 0 < bad < CELL * CELL
+        accent, bad = await page.until(
+            f"(found => found[0] > {busy * 0.7} && found[1] > 0 && found)({PIXELS}(['accent', 'badbg']))"
+        )
+        assert accent <= busy and bad < CELL * CELL
         summary = await page.text(".fleet p.dim")
         assert summary.startswith(f"{NODES * 8} GPUs on {NODES} nodes") and "1 lost (hatched)" in summary
         await page.run(
@@ -73,8 +74,10 @@ async def test_cells_are_filled_by_what_is_chosen(chromium: Browser) -> None:
         await page.until(f"{PIXELS}(['accent'])[0] === 0")
         await page.run("document.querySelector('.fleet details').open = true")
         await page.until("document.querySelectorAll('.fleet tbody tr').length > 3")
-        counted = await page.texts(".fleet tbody tr:nth-child(-n+3) td")
-        assert sum(map(int, counted)) == len(cards)
+        counted = (
+            "[...document.querySelectorAll('.fleet tbody tr:nth-child(-n+3) td')].map(e => +e.textContent)"
+        )
+        await page.expect(f"{counted}.reduce((sum, number) => sum + number, 0)", len(cards))
         assert page.complaints == []
 
 
@@ -101,8 +104,8 @@ async def test_a_brush_filters_the_list_and_is_in_the_address(chromium: Browser)
         first, last = (2 * (CELL + 1) + 4.0, 20.0), (4 * (CELL + 1) + 4.0, 20.0)
         await drag(page, first, last)
         await page.until(f"{COUNT} === '3 of {NODES * 8} GPUs'")
-        shown = await page.texts(".gpu .who b")
-        assert shown == ["2", "3", "4"]
+        shown = ["2", "3", "4"]
+        await page.expect_texts(".gpu .who b", shown)
         link = await page.run("location.href")
         async with chromium.page() as other:
             await other.open(link)
@@ -141,7 +144,7 @@ async def test_groups_are_the_rows_of_top(chromium: Browser, view: str) -> None:
             (item.row for item in rows.VIEWS[view](script.cluster, EVERYTHING)), key=lambda row: row.name
         )
         await page.expect_texts(".work .first a", [row.name for row in found])
-        assert await page.texts(".work .watts") == [numbers.watts(row.power_watts) for row in found]
+        await page.expect_texts(".work .watts", [numbers.watts(row.power_watts) for row in found])
 
 
 SHOWN = """[...document.querySelectorAll('.gpu .memory .seg[href]:not(.dimmed)')]
@@ -163,6 +166,7 @@ async def test_teams_are_rows_of_a_label_and_lead_to_their_gpus(chromium: Browse
             for pod in row["snapshot"]["pods"]
             if pod.get("labels") == {"team": "search"}
         }
-        await page.until("document.querySelector('.gpu .memory .seg[href]:not(.dimmed)') !== null")
-        full = await page.run(SHOWN)
-        assert {name.split(",")[0].split("/")[1] for name in full} <= pods
+        await page.until(
+            f"(shown => shown.length > 0 && shown.every(name => {sorted(pods)}.includes(name)))"
+            f"({SHOWN}.map(name => name.split(',')[0].split('/')[1]))"
+        )

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="package")
 TOPICS = """Object.fromEntries([...document.querySelectorAll('.topics .box')].map(box => [
     box.querySelector('h3').textContent,
     [...box.querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.textContent))]))"""
+FACTS = "document.querySelector('.topics .facts') !== null"
 TENANTS = "[...document.querySelectorAll('.gpupage .box h3 a')].map(one => one.textContent)"
 
 
@@ -41,10 +42,11 @@ async def test_a_card_opens_its_page_which_says_what_the_document_does(chromium:
         await page.run("document.querySelectorAll('.gpu .number')[4].click()")
         await page.expect_texts(".gpupage .bars .number", ["4"])
         await page.expect("new URLSearchParams(location.search).get('gpu')", card["gpu"]["uuid"])
+        await page.until(FACTS)
         shown = await page.run(TOPICS)
         assert shown.pop("The card")[0] == ["UUID", card["gpu"]["uuid"], "Copy"]
         assert shown == written(cards_of(document)[4])
-        assert set(await page.run(TENANTS)) == pods_on(card)
+        await page.expect(f"[...new Set({TENANTS})].sort()", sorted(pods_on(card)))
         await page.run("document.querySelector('.gpupage .box h3 a').click()")
         await page.until("new URLSearchParams(location.search).get('pod') !== null")
         await page.expect("document.querySelector('.gpupage')", None)
@@ -63,11 +65,10 @@ async def test_an_xid_is_shown_with_its_meaning_and_who_was_on_the_card(chromium
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(f"{url}?gpu={card['gpu']['uuid']}")
         name = f"{present[0]['namespace']}/{present[0]['pod']}"
-        assert await page.texts(".xids .value") == ["XID 31", "XID 999"]
-        assert await page.texts(".xids .how") == [
-            f"GPU memory page fault. On it: {name}.",
-            "Not a known code. No pod was on it.",
-        ]
+        await page.expect_texts(".xids .value", ["XID 31", "XID 999"])
+        await page.expect_texts(
+            ".xids .how", [f"GPU memory page fault. On it: {name}.", "Not a known code. No pod was on it."]
+        )
         assert page.complaints == []
 
 
@@ -78,10 +79,11 @@ async def test_a_mig_instance_has_a_page_of_its_own(chromium: Browser) -> None:
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(f"{url}?gpu={instance['uuid']}")
         await page.expect_texts(".gpupage h2", [f"GPU 3 · {instance['profile']}"])
+        await page.until(FACTS)
         shown = await page.run(TOPICS)
         shown.pop("The card")
         assert shown == written(cards_of(document)[3].instances[0])
-        assert set(await page.run(TENANTS)) == pods_on(card, instance["uuid"])
+        await page.expect(f"[...new Set({TENANTS})].sort()", sorted(pods_on(card, instance["uuid"])))
         assert page.complaints == []
 
 
@@ -104,5 +106,5 @@ async def test_axe_finds_nothing_serious_on_the_page_of_a_gpu(
     async with staged(Script(document)) as url, chromium.page(width, 900) as page:
         await page.scheme(scheme)
         await page.open(f"{url}?gpu={document['cards'][4]['gpu']['uuid']}")
-        await page.until("document.querySelector('.topics .facts') !== null")
+        await page.until(FACTS)
         assert await serious(page) == []

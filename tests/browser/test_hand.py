@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -93,11 +94,13 @@ async def test_a_lost_card_is_never_folded_and_shown_in_full_colour(chromium: Br
     lost = [problem for problem in script.state["insight"]["problems"] if problem["kind"] == "gpu_unreadable"]
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
-        shown = await page.texts(".alert .what")
-        assert all(any(problem["text"] in text for text in shown) for problem in lost) and lost
+        assert lost
+        shown = "[...document.querySelectorAll('.alert .what')].map(e => e.textContent).join(' ')"
+        for problem in lost:
+            await page.until(f"{shown}.includes({json.dumps(problem['text'])})")
         await page.open(url + f"?q={document['cards'][2]['gpu']['uuid']}")
-        assert await page.run("document.querySelectorAll('.gpu .seg[href]').length") == 1
-        assert await page.run("document.querySelector('.dimmed')") is None
+        await page.expect("document.querySelectorAll('.gpu .seg[href]').length", 1)
+        await page.expect("document.querySelector('.dimmed')", None)
 
 
 async def test_a_holder_whose_memory_is_not_known_is_drawn(chromium: Browser) -> None:
@@ -109,9 +112,10 @@ async def test_a_holder_whose_memory_is_not_known_is_drawn(chromium: Browser) ->
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
         drawn = "[...document.querySelectorAll('.memory .unseen')].map(e => [e.textContent, e.offsetWidth])"
-        found: list[Any] = await page.run(drawn)
         holders = [tenant for card in document["cards"] for tenant in card["tenants"]]
-        assert len(found) == len(holders) and all(width > 3 for _, width in found)
+        found: list[Any] = await page.until(
+            f"(found => found.length === {len(holders)} && found.every(e => e[1] > 3) && found)({drawn})"
+        )
         assert "pretrain-0" in [name for name, _ in found]
 
 
@@ -141,7 +145,7 @@ async def test_back_returns_to_the_place_and_the_focus(chromium: Browser) -> Non
         await page.run("history.back()")
         await page.until("document.activeElement.classList.contains('seg')")
         assert pod in await page.run("document.activeElement.getAttribute('aria-label')")
-        assert await page.run("scrollY") == 3000
+        await page.expect("scrollY", 3000)
 
 
 async def test_a_focused_row_stays_while_the_order_changes(chromium: Browser) -> None:
@@ -166,7 +170,7 @@ async def test_old_numbers_are_dimmed_and_a_recording_is_not_live(chromium: Brow
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
         await page.until("document.querySelector('#state').textContent.startsWith('stale')")
-        assert await page.run("getComputedStyle(document.querySelector('.list')).opacity") < "1"
+        await page.until("getComputedStyle(document.querySelector('.list')).opacity < 1")
     async with staged(Script(document | {"replayed": True})) as url, chromium.page() as page:
         await page.open(url)
         assert "live" not in await page.text("#state")
@@ -197,4 +201,4 @@ async def test_loading_says_what_it_waits_for(chromium: Browser) -> None:
         )
         script.ready.set()
         await page.until("document.querySelector('.gpu') !== null")
-        assert await page.run("document.querySelector('.loading')") is None
+        await page.expect("document.querySelector('.loading')", None)

@@ -21,9 +21,7 @@ def point_at(selector: str) -> str:
 async def test_every_segment_has_a_name_for_the_mouse_and_the_keyboard(chromium: Browser) -> None:
     async with staged(Script(await demo_document())) as url, chromium.page(1280, 2000) as page:
         await page.open(url)
-        tips = await page.run(SEGMENTS)
-        assert len(tips) > 20
-        assert [tip for tip in tips if not tip] == []
+        await page.until(f"(tips => tips.length > 20 && tips.every(Boolean))({SEGMENTS})")
         for bar in ("memory", "busy", "power"):
             await page.run(point_at(f".list .{bar} .seg"))
             await page.expect(TIP, await page.run(f"document.querySelector('.list .{bar} .seg').dataset.tip"))
@@ -70,4 +68,5 @@ async def test_the_legend_names_every_namespace(chromium: Browser) -> None:
     }
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
-        assert names <= set(await page.texts(".legend li"))
+        legend = "[...document.querySelectorAll('.legend li')].map(e => e.textContent)"
+        await page.until(f"{sorted(names)}.every(name => {legend}.includes(name))")

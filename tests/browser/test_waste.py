@@ -23,10 +23,11 @@ async def test_the_idle_view_names_who_wastes_what_and_copies_a_message(chromium
         assert await page.texts(".waste:not([hidden])") == []
         await page.run("document.querySelector('nav a[data-view=idle]').click()")
         await page.until("document.querySelector('.waste li') !== null")
-        assert await page.texts(".waste li span") == [row.text for row in waste]
-        assert await page.run(
-            "[...document.querySelectorAll('.waste button')].map(one => one.dataset.copy)"
-        ) == [row.message for row in waste]
+        await page.expect_texts(".waste li span", [row.text for row in waste])
+        await page.expect(
+            "[...document.querySelectorAll('.waste button')].map(one => one.dataset.copy)",
+            [row.message for row in waste],
+        )
         await page.send("Emulation.setFocusEmulationEnabled", enabled=True)
         await page.run("document.querySelector('.waste button').focus()")
         await page.press("Enter", text="\r", code=13)

@@ -11,7 +11,7 @@ import pytest
 from podgpu.net.client import ERROR_BYTES, HttpAnswer, HttpClient
 from podgpu.net.connection import BUFFER_BYTES, ConnectionRefused, HttpFault
 from tests.net.rig import OK, Server, client, fault_of, get, serving
-from tests.patience import PATIENCE, until
+from tests.patience import PATIENCE, LoopClock, settle, until
 
 
 async def test_a_request_says_what_it_is_and_an_answer_what_it_holds() -> None:
@@ -236,13 +236,17 @@ def test_compression_is_undone_up_to_the_limit(body: bytes, encoding: str, found
 
 async def test_a_stream_comes_piece_by_piece_until_it_falls_silent() -> None:
     async with serving(b"HTTP/1.1 200 OK\r\n\r\nfirst") as server, client() as made:
-        async with made.stream(server.url, silence=0.2) as stream:
+        clock = LoopClock()
+        async with made.stream(server.url, silence=PATIENCE) as stream:
             pieces = stream.pieces()
             assert await anext(pieces) == b"first"
             server.writers[0].write(b"second")
             assert await anext(pieces) == b"second"
+            third = asyncio.ensure_future(anext(pieces))
+            await settle()
+            clock.set_ahead(PATIENCE)
             with pytest.raises(HttpFault) as caught:
-                await anext(pieces)
+                await third
         assert caught.value.reason == "stalled"
 
 

@@ -17,6 +17,7 @@ from podgpu.serve.cluster.views import ClusterListView
 from podgpu.supervise import Supervisor
 from tests.cluster.nodes import fresh
 from tests.patience import PATIENCE
+from tests.patience import until as wait
 from tests.serve.rig import Answer, connected
 
 INTERVAL = 0.1
@@ -99,6 +100,10 @@ async def until(server: ClusterServer, path: str, check: Callable[[Answer], bool
             await asyncio.sleep(0.01)
 
 
+def is_refused(page: Answer, words: str) -> bool:
+    return page.status == 503 and words in page.text
+
+
 async def test_a_page_that_cannot_be_made_is_a_503_and_the_others_are_fresh(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -106,16 +111,14 @@ async def test_a_page_that_cannot_be_made_is_a_503_and_the_others_are_fresh(
     async with serving(feed, frail, supervisor) as server:
         await until(server, "/frail", lambda page: page.status == 200)
         frail.is_broken = True
-        stale = await until(server, "/frail", lambda page: page.status == 503)
-        assert "this page could not be rendered for" in stale.text
+        await until(server, "/frail", lambda page: is_refused(page, "this page could not be rendered for"))
         seen = (await until(server, "/api/v1/cluster", lambda page: page.status == 200)).body
         await until(server, "/api/v1/cluster", lambda page: page.status == 200 and page.body != seen)
-        assert not supervisor.shown(())[0].up and supervisor.shown(())[0].name == "pages"
+        await wait(lambda: not supervisor.shown(())[0].up)
+        assert supervisor.shown(())[0].name == "pages"
         frail.is_broken = False
         await until(server, "/frail", lambda page: page.status == 200)
-        async with asyncio.timeout(PATIENCE):
-            while not supervisor.shown(())[0].up:  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.01)
+        await wait(lambda: supervisor.shown(())[0].up)
     assert len([record for record in caplog.records if "crashed" in record.message]) == 1
 
 
@@ -126,7 +129,6 @@ async def test_a_loop_that_stands_still_makes_every_page_a_503() -> None:
             await until(server, path, lambda page: page.status == 200)
         feed.lives = False
         for path in ("/metrics", "/api/v1/cluster", "/"):
-            found = await until(server, path, lambda page: page.status == 503)
-            assert "the nodes were not read for" in found.text
+            await until(server, path, lambda page: is_refused(page, "the nodes were not read for"))
         feed.lives = True
         await until(server, "/metrics", lambda page: page.status == 200)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from podgpu.sources.nvml import ReadRequest, child
+from podgpu.sources.nvml import ReadRequest, child, source
 from podgpu.sources.nvml.child import Sampler
 from podgpu.sources.nvml.gpm import MOST_BUSY_SAMPLES, BusySampler
 from podgpu.sources.nvml.handle import CallTracker, Handle
@@ -16,6 +16,7 @@ from podgpu.sources.nvml.source import NvmlSource
 from podgpu.sources.nvml.window_split import TENTH
 from tests.fakenvml.fake_node import FakeFault, FakeGpu, FakeNode, environment, h200
 from tests.fakenvml.stage import Stage, mig_card
+from tests.patience import PATIENCE
 
 SAMPLE, METRICS = "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
 CARDS = (h200(0).uuid, h200(1).uuid)
@@ -33,7 +34,7 @@ def resting(index: int) -> FakeGpu:
 def sampler_of(stage: Stage, *watched: str, node: FakeNode | None = None) -> Sampler:
     stage.load(node or FakeNode([resting(0), resting(1)]))
     sampler = Sampler(None)
-    sampler.report(ReadRequest(2.0, windows=CARDS, sampled=watched))
+    sampler.report(ReadRequest(60.0, windows=CARDS, sampled=watched))
     return sampler
 
 
@@ -102,7 +103,7 @@ def test_the_counters_of_the_page_are_the_same_with_and_without_busy_samples(sta
     sampler = sampler_of(stage, h200(0).uuid)
     for _ in range(3):
         sampler.sample_busy()
-    watched, other = sampler.report(ReadRequest(2.0, windows=CARDS, sampled=(h200(0).uuid,))).devices
+    watched, other = sampler.report(ReadRequest(60.0, windows=CARDS, sampled=(h200(0).uuid,))).devices
     profiled = [
         {
             reading.metric: reading.value
@@ -122,7 +123,7 @@ def test_a_card_that_is_lost_during_a_busy_sample_is_reported_by_the_next_readin
     stage.rewrite()
     sampler.sample_busy()
     assert not sampler.is_finished
-    lost, other = sampler.report(ReadRequest(2.0, windows=CARDS, sampled=(h200(0).uuid,))).devices
+    lost, other = sampler.report(ReadRequest(60.0, windows=CARDS, sampled=(h200(0).uuid,))).devices
     assert lost.fault
     assert lost.fault.reason == "lost"
     assert other.fault is None
@@ -209,7 +210,9 @@ async def test_the_windows_of_a_watched_card_are_cut_in_halves_while_it_is_watch
     for name, value in environment(library, tmp_path / "script").items():
         monkeypatch.setenv(name, value)
     watched = dict.fromkeys(CARDS, False) | {h200(0).uuid: True}
+    monkeypatch.setattr(source, "GRACE", PATIENCE)
     sampler = NvmlSource(interval=1.0, library=None, watched=lambda: watched)
+    sampler._budget = PATIENCE
     halved: dict[str, set[int]] = {}
     deadline = time.monotonic() + 60
     while TENTH not in halved.get(h200(0).uuid, ()) and time.monotonic() < deadline:

@@ -98,7 +98,7 @@ async def test_a_release_cuts_a_reading_short(start: OpenSampler) -> None:
 
 
 async def test_a_release_lets_a_long_answer_end_first(
-    start: OpenSampler, monkeypatch: pytest.MonkeyPatch
+    start: OpenSampler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If nobody reads its answer, a sampler blocks while writing it until it is killed."""
     monkeypatch.setattr(child_process, "STOP_SECONDS", PATIENCE)
@@ -107,6 +107,8 @@ async def test_a_release_lets_a_long_answer_end_first(
         gpu.processes = make_processes(200)
     sampler = start(node)
     await sampler.read()
+    node.faults = [FakeFault("delay 500000", "nvmlDeviceGetUtilizationRates", 15)]
+    node.write(tmp_path / "script")
     reading = asyncio.create_task(sampler.read())
     await until(lambda: sampler._is_stuck)
     process = sampler._process
