@@ -17,7 +17,6 @@ from typing import Any, cast
 from tests.patience import PATIENCE
 
 _NAMESPACES = ("pid", "mount", "ipc", "uts")  # the network is the host's, so that the page can be scraped
-_START_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,11 @@ def running(bundle: Path, config: dict[str, Any], run: Run) -> Iterator[Page]:
             yield page
         finally:
             subprocess.run([*runc, "kill", name, "TERM"], check=False, capture_output=True)
-            assert process.wait(timeout=20) == 0, log.read_text()
+            assert process.wait(PATIENCE) == 0, log.read_text()
 
 
 def _await(page: Page, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = monotonic() + _START_SECONDS
+    deadline = monotonic() + PATIENCE
     while monotonic() < deadline and process.poll() is None:
         try:
             page.get("/-/ready")

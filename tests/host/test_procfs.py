@@ -362,4 +362,4 @@ def test_failures_leave_no_descriptor_open(tree: Tree, procfs: Procfs) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         procfs.holders([7, 8, 9, 10])
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before

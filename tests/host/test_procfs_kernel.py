@@ -58,7 +58,7 @@ def test_many_cycles_leave_no_descriptor_open(child: subprocess.Popen[bytes]) ->
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         Procfs(PROC).holders([child.pid, 2**22 + 1])
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # those of earlier tests may close meanwhile
 
 
 def _unshared(script: str, *flags: str, before: str = "") -> str:

@@ -161,7 +161,7 @@ def test_the_rest_is_counted_when_logging_ends(lines: Lines, pipe: tuple[int, in
 
 def test_a_count_is_written_when_its_window_ends(pipe: tuple[int, int]) -> None:
     """Nothing else has to happen for that."""
-    handler = LineHandler(pipe[1], logfmt, RepeatFilter(seconds=0.05))
+    handler = LineHandler(pipe[1], logfmt, RepeatFilter(seconds=0.5))
     for _ in range(3):
         handler.handle(logging.LogRecord("x", logging.INFO, "", 0, "m", None, None))
     found = b""

@@ -35,9 +35,10 @@ from tests.fakekubelet._gen.podresources_pb2 import (
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.oracle.case import Case, device
 from tests.oracle.pod_bytes import encoded
+from tests.patience import PATIENCE
 
 NOTES = sharing.annotations_of(sharing.systems())
-SECONDS = 30.0  # there may be thousands of ids, and the machine may be busy
+SECONDS = PATIENCE  # there may be thousands of ids, and the machine may be busy
 
 
 async def inventory(case: Case) -> Inventory:

@@ -265,7 +265,7 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
     write(tmp_path, CacheFile().new(), container="good")
     before = len(list(Path("/proc/self/fd").iterdir()))
     look(tmp_path)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
