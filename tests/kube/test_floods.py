@@ -109,7 +109,7 @@ async def kubelet(*sockets: str) -> AsyncIterator[FakeKubelet]:
 
 @asynccontextmanager
 async def pods_of(root: Path) -> AsyncIterator[PodsApi]:
-    part = PodsApi(root, annotations=NOTES)
+    part = PodsApi(root, deadline=PATIENCE, annotations=NOTES)
     task = asyncio.create_task(part.run())
     try:
         yield part

@@ -24,6 +24,7 @@ from tests.fakeapi.recorded import NODE, listed, owners, watch_lines
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, kubelet_root
 from tests.fakenvml.fake_node import FakeGpu, FakeMig, FakeNode, FakeProcess, grows, h200
+from tests.patience import PATIENCE
 
 
 def gpu_map(snapshot: Snapshot) -> set[tuple[str, str, str, str]]:
@@ -161,7 +162,7 @@ async def test_three_real_pods_and_a_host_process_on_a_real_card(
                 FakeNode([recorded_card(recorded)]),
                 monkeypatch,
                 kubelet=kubelet,
-                pod_sources=[PodsApi(root)],
+                pod_sources=[PodsApi(root, deadline=PATIENCE)],
             ) as agent:
                 snapshot = await snapshot_when(agent, "energy", lambda one: _energy(one) > 2_000_000)
     (card,) = snapshot.cards
@@ -211,7 +212,7 @@ async def test_names_of_the_dra_cluster_and_its_static_pod(
                 FakeNode([card]),
                 monkeypatch,
                 kubelet=kubelet,
-                pod_sources=[PodsApi(root)],
+                pod_sources=[PodsApi(root, deadline=PATIENCE)],
             ) as agent:
                 snapshot = await snapshot_when(
                     agent, "names", lambda one: any(holder.container for holder in _holders(one))

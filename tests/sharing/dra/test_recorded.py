@@ -95,7 +95,7 @@ async def test_every_container_is_on_the_device_of_its_request(
                 interval=0.5,
                 allocations=allocations,
                 dynamics=ResourceClaims(api, NODE),
-                pod_sources=[PodWatch(api, NODE) if source == "api" else PodsApi(root)],
+                pod_sources=[PodWatch(api, NODE) if source == "api" else PodsApi(root, deadline=PATIENCE)],
                 to_close=[allocations, api],
             )
             running = asyncio.create_task(attribution.run(Supervisor()))
