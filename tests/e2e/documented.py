@@ -5,12 +5,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 from tests.e2e.prometheus import Prometheus
-from tests.e2e.rig import Demo
+from tests.e2e.recorder import Recorder
+from tests.e2e.rig import eventually
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 HOUR = 3600
@@ -28,29 +29,6 @@ def documented() -> dict[str, str]:
     assert len(blocks) == PAGE.read_text().count("```promql")
     assert len(dict(blocks)) == len(blocks)
     return dict(blocks)
-
-
-class Recorder:
-    """Keeps every snapshot that the demo publishes, by its time."""
-
-    def __init__(self, node: Demo) -> None:
-        self._node = node
-        self._found: dict[float, Snapshot] = {}
-        self._over = Event()
-        self._thread = Thread(target=self._run)
-
-    def __enter__(self) -> Mapping[float, Snapshot]:
-        self._thread.start()
-        return self._found
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(0.2):
-            snapshot = self._node.snapshot()
-            self._found[snapshot["taken_at"]] = snapshot
 
 
 @dataclass(frozen=True)
@@ -81,14 +59,15 @@ class Run:
         return (self.teams[pod(tenant)],)
 
 
-def run(scraper: Prometheus, recorded: Mapping[float, Snapshot]) -> Run:
-    """Look back from a moment ago, of which all is recorded."""
+def run(scraper: Prometheus, recorded: Recorder, node: str) -> Run:
+    """Look back from a moment ago."""
     at = time.time() - 2
     ((_, first),) = scraper.query("min_over_time(podgpu_snapshot_timestamp_seconds[1d])", at)
     ((_, last),) = scraper.query("podgpu_snapshot_timestamp_seconds", at)
-    pods = recorded[last]["pods"]
-    teams: dict[Row, str] = {(pod["namespace"], pod["name"]): pod["labels"]["team"] for pod in pods}
-    return Run(scraper, at, recorded[first], recorded[last], teams)
+    begun, ended = (eventually(partial(recorded.at, node, taken)) for taken in (first, last))
+    assert begun and ended
+    teams: dict[Row, str] = {(pod["namespace"], pod["name"]): pod["labels"]["team"] for pod in ended["pods"]}
+    return Run(scraper, at, begun, ended, teams)
 
 
 def tenants(snapshot: Snapshot) -> Iterator[Any]:

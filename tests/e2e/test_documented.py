@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.e2e import documented as of
-from tests.e2e.documented import HOUR, Key, Recorder, Row, Rows, Run, documented, run
+from tests.e2e.documented import HOUR, Key, Row, Rows, Run, documented, run
 from tests.e2e.prometheus import PROGRAM, Job, prometheus
+from tests.e2e.recorder import Recorder
 from tests.e2e.rig import demo
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="prometheus is not installed")
@@ -172,11 +173,11 @@ ANSWERS: Mapping[str, Answer] = {
 def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """One run for all queries."""
     folder = tmp_path_factory.mktemp("documented")
-    with demo(["native"], folder / "demo.log", "--interval=1s") as node, Recorder(node) as recorded:
+    with demo(["native"], folder / "demo.log", "--interval=1s") as node, Recorder({"demo": node}) as recorded:
         job = Job("podgpu", f"{node.urls['native']}/metrics")
         with prometheus([job], folder) as scraper:
             time.sleep(SECONDS)
-            yield run(scraper, recorded)
+            yield run(scraper, recorded, "demo")
 
 
 @pytest.mark.parametrize("title", documented())
