@@ -77,7 +77,8 @@ async def test_a_store_that_refuses_or_says_nothing_is_named(
 
 
 async def _check(words: list[str], url: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    line = [*words, f"--prometheus.url={url}", "--prometheus.timeout=1s"]
+    seconds = 1 if reason == "store_late" else 60
+    line = [*words, f"--prometheus.url={url}", f"--prometheus.timeout={seconds}s"]
     code = await asyncio.to_thread(main, line)
     printed = capsys.readouterr()
     assert (code, printed.out) == (2, ""), printed.err
