@@ -188,6 +188,15 @@ def test_an_answer_that_took_long_changes_no_clock() -> None:
     assert log.end_ns == 5000
 
 
+def test_a_first_answer_that_took_long_makes_no_step_of_the_next_one() -> None:
+    builder = played(*TWO)
+    first = builder.cut(CardClock(2500, -2 * LARGEST_STEP_NS, doubt_ns=2 * LARGEST_STEP_NS), 0)
+    log = cut(builder, 5000)
+    assert first
+    assert builder.counts == {}
+    assert (log.lost, log.end_ns) == ((), 5000)
+
+
 def test_records_of_instances_are_left_out() -> None:
     builder = SliceBuilder(began_ns=0)
     records = [

@@ -47,7 +47,7 @@ class SliceBuilder:
         self._lost: list[Span] = []
         self._starts: list[int] = []
         self._gaps: list[Span] = []  # between two contexts; no slice overlaps one
-        self._ahead_ns: int | None = None
+        self._clock: CardClock | None = None  # when it was read with least doubt
 
     def feed(self, records: bytes, dropped: int) -> None:
         for kind, _, _, event, _, sequence, context, pid, _, gi, ci, stamp in layout.RECORD.iter_unpack(
@@ -95,15 +95,11 @@ class SliceBuilder:
 
     def _ahead(self, clock: CardClock) -> tuple[int, bool]:
         """Return how far the card's clock is ahead, and whether a clock was set. A doubtful answer changes nothing."""
-        before = self._ahead_ns
-        if before is None:
-            self._ahead_ns = clock.ahead_ns
-            return clock.ahead_ns, False
-        change = abs(clock.ahead_ns - before)
-        if change <= LARGEST_STEP_NS + clock.doubt_ns and clock.doubt_ns > LARGEST_DOUBT_NS:
-            return before, False
-        self._ahead_ns = clock.ahead_ns
-        return clock.ahead_ns, change > LARGEST_STEP_NS + clock.doubt_ns
+        before, self._clock = self._clock or clock, clock
+        is_step = abs(clock.ahead_ns - before.ahead_ns) > LARGEST_STEP_NS + clock.doubt_ns + before.doubt_ns
+        if not is_step and clock.doubt_ns > max(LARGEST_DOUBT_NS, before.doubt_ns):
+            self._clock = before
+        return self._clock.ahead_ns, is_step
 
     def _follow(self, sequence: int) -> None:
         """Count the records that are missing before this one."""
