@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A busy machine is no reason to fail, so there is no deadline. PODGPU_TEST_PROFILE=deep looks further: `make deep`.
-# `quick` is for another Python: it looks for differences between them, and the examples are other ones each time.
+# CI must say the same of the same change, so `ci` tries the same examples each time. So does `quick`, for another Python.
 PROFILE = "PODGPU_TEST_PROFILE"
-settings.register_profile("usual", deadline=None)
-settings.register_profile("deep", deadline=None, max_examples=150)
-settings.register_profile("quick", deadline=None, max_examples=50)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("usual", PATIENT)
+settings.register_profile("deep", PATIENT, max_examples=150)
+settings.register_profile("ci", PATIENT, max_examples=150, derandomize=True)
+settings.register_profile("quick", PATIENT, max_examples=50, derandomize=True)
 settings.load_profile(os.environ.get(PROFILE, "usual"))
 
 GOLDEN = Path(__file__).parent / "golden"

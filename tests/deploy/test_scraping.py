@@ -9,7 +9,7 @@ import pytest
 from tests.deploy import chart
 from tests.deploy.chart import needs_helm
 from tests.e2e.prometheus import PROGRAM, Job, Prometheus, prometheus
-from tests.e2e.rig import demo, eventually
+from tests.e2e.rig import demo
 
 pytestmark = [needs_helm, pytest.mark.skipif(PROGRAM is None, reason="prometheus is not installed")]
 
@@ -49,8 +49,7 @@ def scraper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
             Target("by default", url, honor=False),
         ]
         with prometheus(jobs, folder) as here:
-            eventually(lambda: len(here.query("podgpu_up")) == len(jobs))
-            yield here
+            yield here.when(f"count(podgpu_up) == {len(jobs)}")
 
 
 def pods(scraper: Prometheus, job: str, label: str) -> set[str]:

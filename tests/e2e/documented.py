@@ -1,7 +1,6 @@
 """The queries of docs/operations.md, and what a run of the demo says to each."""
 
 import re
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ class Run:
     teams: Mapping[Row, str]
 
     def rows(self, query: str, labels: Row) -> Rows:
-        found = self.scraper.query(query, self.at)
+        found = self.scraper.query(query)
         rows = {tuple(one.get(name, "") for name in labels): value for one, value in found}
         assert len(rows) == len(found), "these labels do not tell the rows apart"
         return rows
@@ -61,13 +60,14 @@ class Run:
 
 def run(scraper: Prometheus, recorded: Recorder, node: str) -> Run:
     """Look back from a moment ago."""
-    at = time.time() - 2
-    ((_, first),) = scraper.query("min_over_time(podgpu_snapshot_timestamp_seconds[1d])", at)
-    ((_, last),) = scraper.query("podgpu_snapshot_timestamp_seconds", at)
+    then = scraper.when("podgpu_snapshot_timestamp_seconds")
+    ((_, first),) = then.query("min_over_time(podgpu_snapshot_timestamp_seconds[1d])")
+    ((_, last),) = then.query("podgpu_snapshot_timestamp_seconds")
     begun, ended = (eventually(partial(recorded.at, node, taken)) for taken in (first, last))
     assert begun and ended
     teams: dict[Row, str] = {(pod["namespace"], pod["name"]): pod["labels"]["team"] for pod in ended["pods"]}
-    return Run(scraper, at, begun, ended, teams)
+    assert then.at
+    return Run(then, then.at, begun, ended, teams)
 
 
 def tenants(snapshot: Snapshot) -> Iterator[Any]:

@@ -3,9 +3,10 @@
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +20,7 @@ PROGRAM = shutil.which("prometheus")
 
 # What Prometheus adds to each target's own series.
 OWN = "up|scrape_.*"
+LATEST_SECONDS = 3  # a scrape that began earlier is over
 
 Labels = Mapping[str, str]
 
@@ -40,8 +42,25 @@ class Job:
 
 @dataclass(frozen=True)
 class Prometheus:
+    """It is asked for what is now, unless it has a time of its own."""
+
     url: str
     log: Path
+    at: float | None = None
+
+    def when(self, *expressions: str) -> "Prometheus":
+        """The same, as of a moment at which all these had an answer.
+
+        A scrape that fails takes the series of its target away until the next one. What was a moment ago stays so.
+        """
+
+        def look() -> Prometheus | None:
+            moment = replace(self, at=time.time() - LATEST_SECONDS)
+            return moment if all(map(moment.query, expressions)) else None
+
+        found = eventually(look)
+        assert found, expressions
+        return found
 
     def targets(self) -> dict[str, dict[str, Any]]:
         """Return the health of each target, by job."""
@@ -50,6 +69,7 @@ class Prometheus:
 
     def query(self, expression: str, at: float | None = None) -> list[tuple[Labels, float]]:
         """What it answers, now or for a time in the past."""
+        at = at or self.at
         when = {} if at is None else {"time": str(at)}
         found = self._ask("query", query=expression, **when)["result"]
         return [(one["metric"], float(one["value"][1])) for one in found]

@@ -125,7 +125,7 @@ def cluster(log: Path, *options: str) -> Iterator[str]:
         "podgpu",
         "cluster",
         "--web.listen-address=127.0.0.1:0",
-        "--cluster.interval=1s",
+        "--cluster.interval=2s",
     ]
     with running([*program, *options], log):
         address = logged(log, r"addresses=(127\S+)")

@@ -182,7 +182,7 @@ def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.mark.parametrize("title", documented())
 def test_a_query_is_answered(over: Run, title: str) -> None:
-    answer = over.scraper.query(documented()[title], over.at)
+    answer = over.scraper.query(documented()[title])
     assert bool(answer) != (title in EMPTY)
 
 

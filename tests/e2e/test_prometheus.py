@@ -46,6 +46,12 @@ def scraper(jobs: list[Job], tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(scope="module")
+def scraped(scraper: Prometheus, jobs: list[Job]) -> Prometheus:
+    """As of a moment at which every page had been scraped."""
+    return scraper.when(f"count(up == 1) == {len(jobs)}")
+
+
+@pytest.fixture(scope="module")
 def facts(node: Demo) -> Facts:
     return Facts(node.snapshot())
 
@@ -184,10 +190,10 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.dialect)
-def test_a_query_finds_what_the_snapshot_says(scraper: Prometheus, facts: Facts, question: Question) -> None:
+def test_a_query_finds_what_the_snapshot_says(scraped: Prometheus, facts: Facts, question: Question) -> None:
     """Every address, path and format gives the same: any difference would be another row."""
     names = question.labels.split()
-    found = scraper.query(question.query)
+    found = scraped.query(question.query)
     rows = {(*(labels.get(name, "") for name in names), value) for labels, value in found}
     assert rows == question.rows(facts)
 
@@ -206,11 +212,11 @@ def test_no_dialect_is_left_without_a_query() -> None:
         'pod_gpu_memory_used{pod="notebook-5"} * 1024 * 1024',
     ],
 )
-def test_all_agree_on_the_memory_of_an_idle_pod(scraper: Prometheus, facts: Facts, bytes_of_it: str) -> None:
-    assert {value for _, value in scraper.query(bytes_of_it)} == {facts.memory_used("notebook-5")}
+def test_all_agree_on_the_memory_of_an_idle_pod(scraped: Prometheus, facts: Facts, bytes_of_it: str) -> None:
+    assert {value for _, value in scraped.query(bytes_of_it)} == {facts.memory_used("notebook-5")}
 
 
-def test_hami_s_dashboards_have_their_answers(scraper: Prometheus) -> None:
+def test_hami_s_dashboards_have_their_answers(scraped: Prometheus) -> None:
     """Those that one node cannot give are listed with the reason."""
-    empty = {one.expression for one in ASKED if not scraper.query(one.expression)}
+    empty = {one.expression for one in ASKED if not scraped.query(one.expression)}
     assert empty == {one.expression for one in ASKED if one.missing}

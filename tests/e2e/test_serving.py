@@ -84,7 +84,7 @@ def test_a_real_prometheus_scrapes_with_the_password(node: Node, tmp_path: Path)
     (node.folder / "password").write_text("secret")
     with started(node.folder / "prometheus.yml", tmp_path) as scraper:
         assert eventually(lambda: scraper.query("count(podgpu_gpu_info)")) == [({}, 8.0)]
-        assert scraper.targets()["podgpu"]["health"] == "up"
+        assert eventually(lambda: scraper.targets()["podgpu"]["health"] == "up")
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")

@@ -16,7 +16,7 @@ from tests.deploy.watching.rulebook import ALERTS, FILES, RECORDINGS, RULES, Rul
 from tests.deploy.watching.test_dashboards import PANELS, chosen
 from tests.deploy.watching.test_rules import RUNBOOK
 from tests.e2e.prometheus import PROGRAM, Job, Prometheus, prometheus
-from tests.e2e.rig import Demo, demo, eventually
+from tests.e2e.rig import Demo, demo
 from tools.dashboards.dashboard import Dashboard
 from tools.dashboards.panel import Panel
 
@@ -92,9 +92,11 @@ def scraper(node: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
     rules = list(hurried(folder))
     job = Job("podgpu", f"{node.urls['native']}/metrics")
     with prometheus([job], folder, rules) as here:
-        eventually(lambda: here.query("count_over_time(podgpu:workload_cost:increase5m[1m]) > 5"))
-        eventually(lambda: here.query("podgpu_container_sampling_evasion_ratio"))  # after twenty samples
-        yield here
+        yield here.when(
+            "count_over_time(podgpu:workload_cost:increase5m[1m]) > 5",
+            "podgpu_container_sampling_evasion_ratio",  # after twenty samples
+            "podgpu_up == 1",
+        )
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.deploy.watching.rulebook import ROOT
 from tests.deploy.watching.test_answers import hurried
 from tests.deploy.watching.test_dashboards import PANELS, chosen
 from tests.e2e.prometheus import PROGRAM, Job, Prometheus, prometheus
-from tests.e2e.rig import demo, eventually, logged, running
+from tests.e2e.rig import demo, logged, running
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="prometheus is not installed")
 
@@ -38,8 +38,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
             _replay(folder) as url,
             prometheus([*jobs, Job("replay", url)], folder, hurried(folder)) as here,
         ):
-            eventually(lambda: here.query("count(count_over_time(podgpu_up[1m]) > 8) == 3"))
-            yield here
+            yield here.when("count(count_over_time(podgpu_up[1m]) > 8) == 3", "count(podgpu_up) == 3")
         server.shutdown()
 
 
