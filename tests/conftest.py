@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine is no reason to fail, so there is no deadline. PODGPU_TEST_PROFILE=deep looks further: `make deep`.
-# CI must say the same of the same change, so `ci` tries the same examples each time. So does `quick`, for another Python.
+# CI must say the same of the same change: `ci` tries the same examples each time. So does `quick`, for another Python.
 PROFILE = "PODGPU_TEST_PROFILE"
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("usual", PATIENT)
