@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from podgpu.model import Cluster
+from podgpu.model import Card, Cluster
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from tests.agreement.facts import (
@@ -18,12 +18,18 @@ from tests.agreement.facts import (
     WASTE,
     Facts,
     listed,
+    of_pod,
 )
+from tests.agreement.tables import STATES
 from tests.browser.chromium import Browser, Page
 from tests.browser.stage import Script, staged
 
 _TILE = """[...document.querySelectorAll('.tile')].map((one) =>
   [...one.querySelectorAll('dt, dd.big, dd.dim')].map((part) => part.textContent))"""
+# The numbers of each pod, by what they are.
+_TENANTS = """Object.fromEntries([...document.querySelectorAll('.gpupage .box:has(h3 a)')].map(box => [
+  box.querySelector('h3 a').textContent, Object.fromEntries([...box.querySelectorAll('.facts tbody tr')].map(
+    row => [row.children[0].textContent, row.children[1].textContent]))]))"""
 _ALERTS = """[...document.querySelectorAll('.alert:not(.gone, .none) .what')].map((one) => {
   const next = one.querySelector('.next')?.textContent ?? '';
   const where = one.querySelector('.where') ? `${one.querySelector('.where').textContent}: ` : '';
@@ -32,23 +38,58 @@ _ALERTS = """[...document.querySelectorAll('.alert:not(.gone, .none) .what')].ma
 
 
 async def said(chromium: Browser, cluster: Cluster) -> dict[str, Facts]:
-    """The overview of the page: its totals, and its list of problems with all of them shown."""
+    """The overview of the page and, of the demo, the page of its most crowded GPU; each now and as a past moment."""
     (node, *others) = cluster.nodes
     written = cluster_json.encode(cluster) if others or node.snapshot is None else json.encode(node.snapshot)
     script = Script(msgspec.json.decode(written, type=dict))
+    script.past = script.state
     async with staged(script) as url, chromium.page(1400, 1200) as page:
-        await page.open(url)
-        await page.until("document.querySelector('.tile .big')?.textContent")
-        await page.run("document.querySelector('.more:not([hidden])')?.click()")
-        await page.expect(
-            "document.querySelectorAll('.alert:not(.gone, .none)').length",
-            len(script.state["insight"]["problems"]),
-        )
-        tiles = {name: (value, about) for name, value, about in await page.run(_TILE)}
-        problems = await page.run(_ALERTS)
-        waste = await _waste(page)
+        found = {"page": await _overview(page, url, script)}
+        if cluster.demo and not cluster.replayed:
+            card = max(_cards(cluster), key=lambda card: len(card.tenants))
+            found["page of a GPU"] = await _gpu(page, f"{url}?gpu={card.gpu.uuid}", card)
+            past = f"at={script.state['taken_at']:.0f}"
+            found["page of a GPU, in the past"] = await _gpu(page, f"{url}?gpu={card.gpu.uuid}&{past}", card)
+            await page.expect_text("#state", "paused")
+            found["page, in the past"] = await _overview(page, f"{url}?{past}", script)
+            await page.expect_text("#state", "paused")
         assert not page.complaints
-    return {"page": _totals(tiles) | _problems(problems) | {WASTE: waste}}
+    return found
+
+
+async def _overview(page: Page, url: str, script: Script) -> Facts:
+    """Its totals, its list of problems with all of them shown, and who wastes what."""
+    await page.open(url)
+    await page.until("document.querySelector('.tile .big')?.textContent")
+    await page.run("document.querySelector('.more:not([hidden])')?.click()")
+    await page.expect(
+        "document.querySelectorAll('.alert:not(.gone, .none)').length",
+        len(script.state["insight"]["problems"]),
+    )
+    tiles = {name: (value, about) for name, value, about in await page.run(_TILE)}
+    problems = await page.run(_ALERTS)
+    waste = await _waste(page)
+    return _totals(tiles) | _problems(problems) | {WASTE: waste}
+
+
+def _cards(cluster: Cluster) -> list[Card]:
+    """Those that answer. A pod is on one card of them, unless they have instances."""
+    found = [card for node in cluster.nodes if node.snapshot for card in node.snapshot.cards]
+    return [card for card in found if card.fault is None and not card.instances]
+
+
+async def _gpu(page: Page, url: str, card: Card) -> Facts:
+    """The numbers of each pod on a GPU."""
+    await page.open(url)
+    await page.expect(f"Object.keys({_TENANTS}).length", len(card.tenants))
+    facts: Facts = {}
+    for pod, rows in (await page.run(_TENANTS)).items():
+        state = rows.get("State", "").split(" ")[0]
+        facts[of_pod(pod, "use")] = rows["Busy"]
+        facts[of_pod(pod, "power")] = rows["Power"]
+        facts[of_pod(pod, "memory")] = rows["Memory"].removesuffix(" GiB")
+        facts[of_pod(pod, "state")] = state if state in STATES else ""
+    return facts
 
 
 async def _waste(page: Page) -> str:

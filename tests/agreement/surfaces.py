@@ -260,13 +260,17 @@ def top_problems(cluster: Cluster) -> Facts:
     shown = render(TopRows(cluster, EVERYTHING), press(TopState(), "w", 10), WIDTH, 400).lines[1:]
     lines = ["".join(part for part, _ in line) for line in shown]
     found: list[str] = []
+    waste: list[str] = []
+    last = found
     for line in lines:
-        if line.startswith("  ! "):
-            found.append(line[4:])
-        elif line.startswith("    ") and found:
-            found[-1] += f" {line.strip()}"
+        if line.startswith(("  ! ", "  - ")):
+            last = found if line.startswith("  ! ") else waste
+            last.append(line[4:])
+        elif line.startswith("    ") and last:
+            last[-1] += f" {line.strip()}"
     node = "|".join(re.escape(node.name) for node in cluster.nodes) if len(cluster.nodes) > 1 else "(?!)"
-    return {PROBLEMS: listed(re.sub(f"^(?:{node}): ", "", sentence) for sentence in found)}
+    problems = listed(re.sub(f"^(?:{node}): ", "", sentence) for sentence in found)
+    return {PROBLEMS: problems, WASTE: _joined("\n".join(waste))}
 
 
 def top(cluster: Cluster, view: str) -> Facts:

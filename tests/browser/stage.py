@@ -14,7 +14,7 @@ from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.history.timeline import timeline
 from podgpu.insight import InsightSettings, conclude, reconclude
-from podgpu.model import Cluster, Moment, Statement, of_one
+from podgpu.model import Cluster, Lanes, Moment, Statement, of_one
 from podgpu.model.fit import FitStatement
 from podgpu.option.value import Address
 from podgpu.serve.cluster.bills import BillRoute
@@ -41,6 +41,8 @@ class Script:
     bills: Mapping[str, Statement] = {}  # by what they are grouped by
     fit: FitStatement | None = None
     moments: Sequence[Moment] = ()  # of the last hour
+    lanes: Mapping[str, Lanes] = {}  # of shared cards, by UUID
+    past: Document | None = None  # what every moment of the past was
 
     def __init__(self, first: Document, settings: InsightSettings = SETTINGS) -> None:
         self._settings = settings
@@ -133,12 +135,16 @@ class _Tables:
         )
 
     def _history(self, request: Request) -> Response:
+        if "at" in request.query:
+            return Response(200, msgspec.json.encode(self._script.past), "application/json")
         if "gpu" in request.query:
+            lanes = self._script.lanes.get(request.query["gpu"])
             points = [(self._script.state["taken_at"] - 60.0 + number, 0.5) for number in range(60)]
             found = {
                 "schema": 1,
                 "gpu": request.query["gpu"],
                 "series": {"busy_ratio": points, "power_watts": points},
+                **({"lanes": lanes} if lanes else {}),
             }
             return Response(200, msgspec.json.encode(found), "application/json")
         step = int(request.query["hours"]) * 36
@@ -147,11 +153,13 @@ class _Tables:
             200, msgspec.json.encode(dict.fromkeys(("busy", "memory", "watts"), points)), "application/json"
         )
 
-    def _timeline(self, _request: Request) -> Response:
+    def _timeline(self, request: Request) -> Response:
         """Without moments nothing is kept: what a test needs of the past, it keeps itself."""
-        moments = self._script.moments
+        moments, hours = self._script.moments, int(request.query.get("hours", "1"))
         end = moments[-1].at if moments else 3600.0
-        found = {**timeline(moments, end - 3600.0, end, 15.0), "kept": {}, "moment_seconds": 5.0}
+        kept = {"from": end - 1800.0, "to": end} if moments else {}
+        found = timeline(moments, end - 3600.0 * hours, end, 15.0 * hours)
+        found |= {"kept": kept, "moment_seconds": 5.0}
         return Response(200, msgspec.json.encode(found), "application/json")
 
     def _page(self, _request: Request) -> Response:

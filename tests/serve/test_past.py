@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
+from podgpu.errors import UserError
 from podgpu.history.divisions import CardsOfNode
 from podgpu.history.kept import Kept
-from podgpu.model import Reading, Snapshot, of_one
+from podgpu.model import Lane, Lanes, Reading, Snapshot, of_one
+from podgpu.serve.http.request import Request
+from podgpu.serve.past import PastRoutes
 from podgpu.serve.server import NodeServer
 from podgpu.views import json
 from tests.serve.rig import StubNode, fetch, make_snapshot, serving
@@ -72,6 +75,7 @@ async def test_what_is_not_kept_is_not_found_and_what_is_kept_is_said(server: No
             "rows?by=odd&at=1h",
             "timeline?step=0",
         ),
+        *("timeline?hours=0", "timeline?hours=745", "timeline?hours=x"),
         *("timeline?step=x", "timeline?from=now&to=1h", "timeline?from=1h&to=now&step=1"),
     ],
 )
@@ -109,3 +113,50 @@ async def test_without_a_history_there_is_none_and_the_option_is_named() -> None
         for path in ("history?at=1h", "history?gpu=GPU-1", "timeline", "rows?by=gpus&at=1h"):
             answer = await fetch(server, f"/api/v1/{path}")
             assert (answer.status, "--history.size" in answer.text) == (404, True)
+
+
+async def test_lanes_stand_beside_the_series_also_where_no_history_is_kept() -> None:
+    lanes = Lanes(
+        is_whole=True,
+        ended_at=START,
+        step_us=200_000,
+        elapsed_us=400_000,
+        lanes=(Lane(reason="host", busy_us=(1, 2)),),
+        seen_us=(200_000, 200_000),
+        switching_us=(0, 3),
+        switches=1,
+        logged_us=400_000,
+    )
+    async with serving(StubNode(), lanes={"GPU-1": lanes}.get) as server:
+        found = plain_json.loads((await fetch(server, "/api/v1/history?gpu=GPU-1")).body)
+        assert found["series"] == {}
+        assert found["lanes"]["lanes"] == [{"reason": "host", "busy_us": [1, 2]}]
+        assert (await fetch(server, "/api/v1/history?gpu=GPU-2")).status == 404
+
+
+async def test_a_node_has_no_store_for_a_longer_timeline(server: NodeServer) -> None:
+    answer = await fetch(server, "/api/v1/timeline?hours=24")
+    assert (answer.status, "--prometheus.url" in answer.text) == (404, True)
+
+
+async def test_a_longer_timeline_comes_from_the_store_and_says_what_is_kept_here() -> None:
+    async def stored(hours: int) -> dict[str, int]:
+        if hours > 24:
+            raise UserError("store_limited: too many samples")
+        return {"from": hours}
+
+    history = Kept(CardsOfNode(), step=5.0, whole_every=4, most_bytes=1 << 20)
+    await history.keep(taken(0))
+    routes = PastRoutes(history, json.encode, lambda was, by: b"", stored=stored).over({})
+    answers = {
+        hours: await routes["/api/v1/timeline"].run(
+            Request("GET", "/api/v1/timeline", {"hours": str(hours)}, {}, None)
+        )
+        for hours in (24, 168)
+    }
+    assert plain_json.loads(answers[24].body) == {
+        "from": 24,
+        "kept": {"from": START, "to": START},
+        "moment_seconds": 5.0,
+    }
+    assert (answers[168].status, b"too many samples" in answers[168].body) == (502, True)

@@ -103,7 +103,9 @@ def test_a_demo_and_stale_numbers_are_announced(demo: bool, age: float, banners:
 
 def test_the_links() -> None:
     links = [attrs["href"] for tag, attrs in Outline(html(SNAPSHOT, 1.0)).tags if tag == "a"]
-    assert links == ["/metrics", "/api/v1/snapshot", "/-/healthy", "/-/ready"]
+    cards = [link for link in links if link and link.startswith("?gpu=")]
+    assert len(cards) == len([card for card in SNAPSHOT.cards if card.gpu.uuid])
+    assert links == [*cards, "/metrics", "/api/v1/snapshot", "/-/healthy", "/-/ready"]
 
 
 @given(SNAPSHOTS)

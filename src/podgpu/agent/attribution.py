@@ -32,6 +32,7 @@ from podgpu.model import (
     ContainerRef,
     Device,
     Holder,
+    Lanes,
     PartStatus,
     Pod,
     SharingStatus,
@@ -152,6 +153,11 @@ class Attribution:
         """Names the cards whose log of context switches is open, and whether it decides. None if logs are not read."""
         logs = self._switch_logs
         return (lambda: logs.open) if logs else None
+
+    def lanes(self, card: str) -> Lanes | None:
+        """Return who was at work on it in the last full minute; None where no log of context switches says so."""
+        books = self._books.cards.get(card)
+        return books.lanes() if books else None
 
     def forget(self, cards: Iterable[str]) -> None:
         cards = tuple(cards)

@@ -8,7 +8,8 @@ from msgspec.structs import fields, replace
 
 from podgpu.ledger.band import PERIOD_US, Period
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
-from podgpu.model import ENDED, UNATTRIBUTED, Band
+from podgpu.ledger.lanes import LaneRecorder
+from podgpu.model import ENDED, UNATTRIBUTED, Band, Lanes
 
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
 MOST_ENDED = 5000
@@ -73,7 +74,7 @@ class CardBooks(Struct, gc=False):
 
     `cycle` has the books of this cycle; None while the card is silent. `moved_mj` is what its energy counter moved by
     the last time it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the period that the
-    bands describe.
+    bands describe, and `last_lanes` show that period.
     """
 
     tenants: dict[TenantKey, Totals] = field(default_factory=dict)
@@ -81,6 +82,9 @@ class CardBooks(Struct, gc=False):
     whole: Totals = field(default_factory=Totals)
     period: Period = field(default_factory=Period)
     last_period: Band | None = None
+    recorder: LaneRecorder = field(default_factory=LaneRecorder)
+    last_lanes: Lanes | None = None
+    posted_at: float = 0.0
     cycle: CycleBooks | None = None
     moved_mj: int | None = None
     moved_us: int | None = None
@@ -95,6 +99,7 @@ class CardBooks(Struct, gc=False):
 
     def post(self, cycle: CycleBooks, interval: Interval, now: float, wall: float) -> None:
         self.cycle = cycle
+        self.posted_at = wall
         self.whole.busy_us += cycle.busy_us
         self.whole.energy_mj += cycle.energy_mj
         self.switches = _sum(self.switches, cycle.switches)
@@ -109,6 +114,7 @@ class CardBooks(Struct, gc=False):
         else:
             self._begin_with_log(cycle)
             self.period.add(cycle)
+            self.recorder.add(cycle)
             if self.period.elapsed_us >= PERIOD_US:
                 self._close_period()
 
@@ -135,6 +141,11 @@ class CardBooks(Struct, gc=False):
             elif not stands:
                 totals.moved_mj = totals.booking.energy_mj
 
+    def lanes(self) -> Lanes | None:
+        """Return those of the last period or, before the first is over, of what there is of it."""
+        bands, whole = self.period.bands(), self.period.whole()
+        return self.last_lanes or self.recorder.lanes(bands, whole, self.posted_at, is_whole=False)
+
     def _pass_gap(self, cycle: CycleBooks) -> None:
         """A gap is no part of a period that was watched, and after it there is no last period to show."""
         self._close_period()
@@ -143,16 +154,17 @@ class CardBooks(Struct, gc=False):
         self._forget_bands()
 
     def _forget_bands(self) -> None:
-        self.last_period = None
+        self.last_period = self.last_lanes = None
         for totals in (*self.tenants.values(), *self.rest.values()):
             totals.band = None
 
     def _close_period(self) -> None:
         self._forget_bands()
-        self.last_period = self.period.whole()
-        for party, band in self.period.bands().items():
+        self.last_period, bands = self.period.whole(), self.period.bands()
+        self.last_lanes = self.recorder.lanes(bands, self.last_period, self.posted_at, is_whole=True)
+        for party, band in bands.items():
             self._kept(party).bound(band)
-        self.period = Period()
+        self.period, self.recorder = Period(), LaneRecorder()
 
     def _kept(self, party: Party) -> Totals:
         """A tenant that was retired since has no totals of its own any more."""

@@ -17,7 +17,7 @@ from podgpu.agent.join import read, unattributed
 from podgpu.agent.xid_log import XidLog
 from podgpu.feed import SnapshotFeed
 from podgpu.insight import InsightSettings, conclude
-from podgpu.model import Device, ErrorCount, Fault, Gpu, GuestCard, PartStatus, Report, Snapshot
+from podgpu.model import Device, ErrorCount, Fault, Gpu, GuestCard, Lanes, PartStatus, Report, Snapshot
 from podgpu.sources import Source
 from podgpu.supervise import Supervisor, Work, is_crash
 
@@ -107,6 +107,9 @@ class Agent(SnapshotFeed):
             report = Report(fault=Fault(reason="source_error", detail=repr(error)))
         await self._publish(report)
         return report.brief
+
+    def lanes(self, card: str) -> Lanes | None:
+        return self._attribution.lanes(card) if self._attribution else None
 
     async def release(self, seconds: float) -> bool:
         released = await self._source.release(seconds)

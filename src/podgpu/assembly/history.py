@@ -1,10 +1,14 @@
 """Opens what keeps the last hour of a node or of a cluster."""
 
+import time
+
 from podgpu.agent.playback import Playback
+from podgpu.cluster.store.pod_history import LEAST_STEP, POINTS, StoreHistory
 from podgpu.config import Config
 from podgpu.history.divisions import CardsOfNode, NodesOfCluster
 from podgpu.history.kept import Kept
 from podgpu.history.recorded import RecordedHistory
+from podgpu.history.timeline import Object, timeline
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
 
 NODE_BYTES, CLUSTER_BYTES = 4 << 20, 64 << 20
@@ -22,6 +26,15 @@ def open_node_history(config: Config) -> Kept[Snapshot, Card] | None:
 def open_recorded_history(playback: Playback) -> RecordedHistory:
     """All of a recording is its past, also what is to be played yet."""
     return RecordedHistory(playback.player.times, playback.moment)
+
+
+async def stored_timeline(history: StoreHistory, hours: int) -> Object:
+    """A timeline of so many hours until now, from a store."""
+    seconds = 3600 * hours
+    step = max(LEAST_STEP, seconds // POINTS)
+    moments = await history.moments(seconds, step)
+    now = time.time()
+    return timeline(moments, now - seconds, now, step)
 
 
 def open_cluster_history(config: Config) -> Kept[Cluster, ClusterNode] | None:

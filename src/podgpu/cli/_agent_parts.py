@@ -51,6 +51,7 @@ async def run_agent(config: Config, early: EarlySource | None, greet: Greeting, 
         registry=open_pages(config),
         guard=open_guard(config),
         history=past,
+        lanes=agent.lanes if isinstance(agent, Agent) else None,
         supervisor=agent.supervisor,
     )
     signals = Signals(at_exit, release=partial(agent.release, RELEASE_SECONDS))

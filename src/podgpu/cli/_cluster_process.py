@@ -6,7 +6,7 @@ from functools import partial
 
 from podgpu import __version__, log
 from podgpu.assembly.cluster import open_cluster
-from podgpu.assembly.history import open_cluster_history
+from podgpu.assembly.history import open_cluster_history, stored_timeline
 from podgpu.assembly.server import open_cluster_pages, open_guard
 from podgpu.cli._process import (
     FEWER_GC_OBJECTS,
@@ -49,6 +49,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         max_streams=config.web_max_streams,
         history=cluster.history,
         past=past,
+        stored=partial(stored_timeline, cluster.history) if cluster.history else None,
         bills=cluster.bills,
         fits=cluster.fits,
         guard=open_guard(config),

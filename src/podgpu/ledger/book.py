@@ -74,6 +74,7 @@ def book(
         switches=log.switches if log else None,
         switching_us=log.switching_ns // 1000 if log else None,
         logged_us=(log.end_ns - log.begin_ns) // 1000 if log else 0,
+        windows=proven.windows if proven else (),
         compared=_compared(evidence, parties, bookings, clients, interval) if evidence and counts else {},
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from podgpu.model import Claim, ContainerRef, Process, Sampling
+from podgpu.model import BusyWindow, Claim, ContainerRef, Process, Sampling
 
 
 class TenantKey(Struct, frozen=True, order=True, gc=False):
@@ -106,6 +106,14 @@ class EnergyParts(Struct, frozen=True, gc=False):
 NO_ENERGY = EnergyParts()
 
 
+class WindowBooking(Struct, frozen=True, gc=False):
+    """What the driver's log says of one window: how long any context was on the card, and what is booked to each."""
+
+    window: BusyWindow
+    resident_ns: int
+    booked: Mapping[Party, int]
+
+
 class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     """One device's books for one cycle; the bookings of all parties, with `gone_mj`, add up to these totals exactly.
 
@@ -114,7 +122,7 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     `estimates`, which say who drew the energy that is not counted yet, go into the next cycle. `gone_mj` is energy of
     earlier cycles that belongs to tenants without a booking in this one. `switches` and `switching_us`, the time
     between two contexts, are None without a log of them; `logged_us` is the time that the log is about, and `compared`
-    is what it says about the samples of the same time.
+    is what it says about the samples of the same time. `windows` are those that the log decides.
     """
 
     gpu: str
@@ -133,6 +141,7 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     switching_us: int | None = None
     logged_us: int = 0
     compared: dict[Party, Comparison] = field(default_factory=dict)
+    windows: tuple[WindowBooking, ...] = ()
 
     @property
     def is_logged(self) -> bool:

@@ -23,7 +23,7 @@ from math import log
 
 from msgspec import Struct, field
 
-from podgpu.ledger.cycle import Comparison, Party
+from podgpu.ledger.cycle import Comparison, Party, WindowBooking
 from podgpu.model import BusyWindow, Sampling, Slice, Span, SwitchLog
 
 Piece = tuple[Party, int]  # who was on the card, and for how many nanoseconds
@@ -53,16 +53,18 @@ class Evidence(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Residency(Struct, frozen=True, kw_only=True, gc=False):
-    """`busy_ns` of the card was seen by the log and is divided among `stays`; `blind_ns` was not."""
+    """`busy_ns` of the card was seen by the log and is divided among `stays`; `blind_ns` was not. `windows`: when."""
 
     stays: dict[Party, Stay] = field(default_factory=dict)
     busy_ns: int = 0
     blind_ns: int = 0
+    windows: tuple[WindowBooking, ...] = ()
 
 
 def residency(evidence: Evidence, parties: Mapping[int, Party]) -> Residency:
     """Divide the busy time of the windows. A process that is none of the parties' is unknown."""
     stays: dict[Party, Stay] = {}
+    divided: list[WindowBooking] = []
     busy_ns = blind_ns = 0
     for window, slices in by_window(evidence.windows, evidence.slices):
         pieces = [(parties.get(pid, "unknown"), nanoseconds) for pid, nanoseconds in slices]
@@ -73,8 +75,9 @@ def residency(evidence: Evidence, parties: Mapping[int, Party]) -> Residency:
         # Some of the switching counts as busy. It is divided like the rest of the window.
         seen_ns = min(window.busy_ns, resident_ns)
         busy_ns += seen_ns
-        _add(stays, pieces, resident_ns, seen_ns)
-    return Residency(stays=stays, busy_ns=busy_ns, blind_ns=blind_ns)
+        booked = _add(stays, pieces, resident_ns, seen_ns)
+        divided.append(WindowBooking(window, resident_ns, booked))
+    return Residency(stays=stays, busy_ns=busy_ns, blind_ns=blind_ns, windows=tuple(divided))
 
 
 def resident_us(log: SwitchLog, parties: Mapping[int, Party]) -> dict[Party, int]:
@@ -86,7 +89,10 @@ def resident_us(log: SwitchLog, parties: Mapping[int, Party]) -> dict[Party, int
     return {party: nanoseconds // 1000 for party, nanoseconds in found.items()}
 
 
-def _add(stays: dict[Party, Stay], pieces: Sequence[Piece], resident_ns: int, busy_ns: int) -> None:
+def _add(
+    stays: dict[Party, Stay], pieces: Sequence[Piece], resident_ns: int, busy_ns: int
+) -> Mapping[Party, int]:
+    """Add a window, and return what is booked of it."""
     there: dict[Party, int] = {}
     for party, nanoseconds in pieces:
         there[party] = there.get(party, 0) + nanoseconds
@@ -96,6 +102,7 @@ def _add(stays: dict[Party, Stay], pieces: Sequence[Piece], resident_ns: int, bu
         stay.least_ns += max(0, busy_ns - (resident_ns - own_ns))
         stay.most_ns += min(own_ns, busy_ns)
         stay.booked_ns += booked[party]
+    return booked
 
 
 def filled(busy_ns: int, pieces: Sequence[Piece]) -> dict[Party, int]:

@@ -72,6 +72,7 @@ from podgpu.model.kube import (
     PoolDevice,
     ResourceClaim,
 )
+from podgpu.model.lanes import Lane, Lanes
 from podgpu.model.pod import (
     Allocation,
     Claim,

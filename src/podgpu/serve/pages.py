@@ -16,6 +16,7 @@ from podgpu.views.exposition import Format
 from podgpu.views.series import Family
 from podgpu.views.series_filter import FamilyQuery
 
+HTML = "text/html; charset=utf-8"
 _FASTEST = 1
 # Bytes of a document's answer that are compressed for each request: it takes about a millisecond.
 COMPRESSED_EACH_TIME = 64 * 1024
@@ -105,9 +106,12 @@ class NodePages:
         key = _Key(f"rows {by}", None, gzipped)
         return self._page(snapshot, key, lambda: json.rows_document(of_one(snapshot), by), "application/json")
 
-    def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> RenderedPage:
+    def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool, gpu: str = "") -> RenderedPage:
+        if gpu:
+            made = RenderedPage(page.html(snapshot, age_seconds, gpu), HTML)
+            return compressed(made) if gzipped else made
         key = _Key("html", age_seconds, gzipped)
-        return self._page(snapshot, key, lambda: page.html(snapshot, age_seconds), "text/html; charset=utf-8")
+        return self._page(snapshot, key, lambda: page.html(snapshot, age_seconds), HTML)
 
     def _page(
         self, snapshot: Snapshot, key: _Key, body: Callable[[], bytes], content_type: str

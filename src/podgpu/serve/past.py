@@ -2,22 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from podgpu.errors import UserError
+from podgpu.model import Lanes
 from podgpu.option import times
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, text_response
 from podgpu.serve.pages import RenderedPage, compressed
 from podgpu.serve.request_handler import Route
-from podgpu.serve.routes import page_response, rows_kind, wants_gzip
+from podgpu.serve.routes import page_response, rows_kind, wants_gzip, whole_number
 
 MOST_STEPS = 1000
 USUAL_STEPS = 240
+MOST_HOURS = 31 * 24
 SCHEMA = 1
 _OFF = "no history is kept here; give --history.size a size"
 
@@ -51,18 +53,30 @@ class History(Protocol[State_co]):
         """Return the main numbers of a card or MIG instance, each with its times; None if there is no such."""
 
 
+# Makes the timeline of so many hours until now. Raises UserError.
+StoredTimeline = Callable[[int], Awaitable[Mapping[str, Any]]]
+
+
 class PastRoutes(Generic[State]):
-    """`document` writes a state as the present's document; `rows` writes the rows of one kind of it."""
+    """`document` writes a state as the present's document; `rows` writes the rows of one kind of it.
+
+    `lanes` has who was at work on a card in the last full minute, where a log of context switches says so. `stored`
+    makes longer timelines, where there is a store.
+    """
 
     def __init__(
         self,
         history: History[State] | None,
         document: Callable[[State], bytes],
         rows: Callable[[State, str], bytes],
+        lanes: Callable[[str], Lanes | None] | None = None,
+        stored: StoredTimeline | None = None,
     ) -> None:
         self._history = history
         self._document = document
         self._rows = rows
+        self._lanes = lanes or (lambda _uuid: None)
+        self._stored = stored
 
     def over(self, present: Mapping[str, Route]) -> Mapping[str, Route]:
         """Return the paths of an address with those of the past. Where both have a path, its query decides."""
@@ -87,7 +101,7 @@ class PastRoutes(Generic[State]):
             **present,
             "/api/v1/history": Route(history, waits=True),
             "/api/v1/rows": Route(rows),
-            "/api/v1/timeline": Route(self._timeline),
+            "/api/v1/timeline": Route(self._timeline, waits=True),
         }
 
     async def _past(self, request: Request) -> Response:
@@ -96,10 +110,11 @@ class PastRoutes(Generic[State]):
         uuid = request.query.get("gpu", "")
         if not uuid:
             return text_response(400, "write /api/v1/history?at=TIME, or /api/v1/history?gpu=UUID")
-        series = await self._history.series(uuid) if self._history else None
-        if self._history is None or series is None:
+        series, lanes = await self._history.series(uuid) if self._history else None, self._lanes(uuid)
+        if series is None and lanes is None:
             return text_response(404, f"nothing is kept of a GPU {uuid}" if self._history else _OFF)
-        return _json({"schema": SCHEMA, "gpu": uuid, "series": series}, request)
+        more = {"lanes": lanes} if lanes else {}
+        return _json({"schema": SCHEMA, "gpu": uuid, "series": series or {}, **more}, request)
 
     async def _at(self, request: Request, write: Callable[[State], bytes]) -> Response:
         history = self._history
@@ -117,6 +132,8 @@ class PastRoutes(Generic[State]):
 
     async def _timeline(self, request: Request) -> Response:
         history, query = self._history, request.query
+        if "hours" in query:
+            return await self._longer(request)
         if history is None:
             return text_response(404, _OFF)
         try:
@@ -127,9 +144,24 @@ class PastRoutes(Generic[State]):
             return text_response(400, str(error))
         if not 0 <= end - start <= MOST_STEPS * step:
             return text_response(400, f"from must be before to, and at most {MOST_STEPS} steps before it")
-        kept = dict(zip(("from", "to"), history.span, strict=True)) if history.span else {}
-        found = await history.timeline(start, end, step)
-        return _json({**found, "kept": kept, "moment_seconds": history.step}, request)
+        return self._written(await history.timeline(start, end, step), request)
+
+    async def _longer(self, request: Request) -> Response:
+        """Answer from the store. Its moments cannot be shown: only those that are kept here can."""
+        hours = whole_number(request.query["hours"], MOST_HOURS)
+        if hours is None:
+            return text_response(400, f"hours must be a whole number from 1 to {MOST_HOURS}")
+        if self._stored is None:
+            return text_response(404, "there is no store; give podgpu cluster one with --prometheus.url")
+        try:
+            return self._written(await self._stored(hours), request)
+        except UserError as error:
+            return text_response(502, str(error))
+
+    def _written(self, found: Mapping[str, Any], request: Request) -> Response:
+        span, step = (self._history.span, self._history.step) if self._history else (None, 0.0)
+        kept = dict(zip(("from", "to"), span, strict=True)) if span else {}
+        return _json({**found, "kept": kept, "moment_seconds": step}, request)
 
 
 def _kept(span: tuple[float, float] | None) -> str:

@@ -103,7 +103,7 @@ class NodeRoutes:
     def _status(self, request: Request) -> Response:
         snapshot = self._feed.snapshot
         age = max(0, int(time.time() - snapshot.taken_at))
-        page = self._pages.html(snapshot, age, gzipped=wants_gzip(request))
+        page = self._pages.html(snapshot, age, gzipped=wants_gzip(request), gpu=request.query.get("gpu", ""))
         return under_policy(page_response(page, request))
 
     def _snapshot(self, request: Request) -> Response:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from podgpu.errors import UserError
-from podgpu.model import Snapshot, of_one
+from podgpu.model import Lanes, Snapshot, of_one
 from podgpu.option.value import Address
 from podgpu.serve import assets, event_stream
 from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
@@ -159,11 +159,14 @@ class NodeServer(HttpServer):
         registry: PageRegistry = NATIVE_ALONE,
         guard: Guard | None = None,
         history: History[Snapshot] | None = None,
+        lanes: Callable[[str], Lanes | None] | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
         pages, load, guard = NodePages(series_limit, registry), Load(max_requests), guard or Guard()
         routes = NodeRoutes(feed, pages, load, guard.hosts)
-        past = PastRoutes(history, json.encode, lambda was, by: json.rows_document(of_one(was), by))
+        past = PastRoutes(
+            history, json.encode, lambda was, by: json.rows_document(of_one(was), by), lanes=lanes
+        )
         super().__init__(
             lambda dialect: past.over(routes.table(dialect)),
             registry.dialects,

@@ -1,6 +1,7 @@
 """The node's HTML page without scripts: the table of `podgpu snapshot` with its list of problems, as text.
 
-With JavaScript, podgpu's own modules take the table's place. Without, the table stays and reloads itself.
+With JavaScript, podgpu's own modules take the table's place. Without, the table stays and reloads itself, and links
+to a page for each GPU.
 """
 
 from base64 import b64encode
@@ -12,7 +13,7 @@ import msgspec
 from podgpu.insight.tenants import EVIDENCE
 from podgpu.model import Snapshot
 from podgpu.numbers import TABLE, duration, moment
-from podgpu.views import card_facts
+from podgpu.views import card_facts, card_page
 from podgpu.views.format import MEANINGS, REASONS, STATEMENT_ROWS
 from podgpu.views.table import table
 from podgpu.views.text import line
@@ -31,15 +32,17 @@ _LINKS = (
 )
 
 
-def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
-    """`now_age_seconds` is the snapshot's age when the page is asked for."""
+def html(snapshot: Snapshot, now_age_seconds: float, gpu: str = "") -> bytes:
+    """`now_age_seconds` is the snapshot's age when the page is asked for, `gpu` the UUID of a card that is meant."""
     node = escape(line(snapshot.node))
     marks = ("REPLAY " if snapshot.replayed else "") + ("DEMO " if snapshot.demo else "")
     links = "".join(f'<a href="{path}">{name}</a>' for path, name in _LINKS)
+    card = card_page.content(snapshot, gpu) if gpu else None
+    whole = f'<pre tabindex="0">{escape(table(snapshot, COLUMNS, colour=False))}</pre>'
     body = (
         f"<header><h1>podgpu</h1><b>{node}</b><span>{_freshness(snapshot, now_age_seconds)}</span></header>"
         f"{_banners(snapshot, now_age_seconds)}"
-        f'<pre tabindex="0">{escape(table(snapshot, COLUMNS, colour=False))}</pre>'
+        f"{card or whole + card_page.links(snapshot)}"
         f"<footer>{links}<span>podgpu {escape(line(snapshot.version))}</span></footer>"
     )
     return "".join(html_parts(f"{marks}podgpu {node}", body, refresh_seconds=REFRESH_SECONDS)).encode()

@@ -17,7 +17,8 @@ export const SORTS = {
 export const FROM_STORE = ["bill", "fit"]; // views of what the store remembers: of everything, without filters
 export const NO_TEAM = "-"; // pods without the label
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
-const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "at"];
+export const SPANS = { "": ["1 h", 1], day: ["24 h", 24], week: ["7 d", 168] }; // of the timeline
+const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "span", "at"];
 
 export class Address {
   constructor(onChange) {
@@ -38,6 +39,7 @@ export class Address {
     if (!(this.view in VIEWS)) this.view = "gpus";
     if (!(this.sort in SORTS[this.view])) this.sort = "";
     if (!(this.period in PERIODS)) this.period = "";
+    if (!(this.span in SPANS)) this.span = "";
     if (!(Number(this.at) > 0)) this.at = "";
   }
 

@@ -35,6 +35,8 @@ export class Alerts {
     this.isOpen = false;
     this.known = null;
     this.room = 0;
+    this.unfolded = new Set(); // problems whose whole text is shown
+    this.cut = new Set(); // those whose text has no room in a line
     for (const touch of ["pointermove", "pointerdown", "keydown", "wheel"]) addEventListener(touch, () => (this.touched = Date.now()), { passive: true });
     this.list = h("ul", { class: "alerts" });
     this.voice = h("p", { class: "spoken", role: "status" });
@@ -49,11 +51,14 @@ export class Alerts {
     this.#speak(problems);
     const listed = this.#withGone(problems);
     const shown = this.isOpen ? listed : unfolded(listed);
-    const sign = JSON.stringify([shown, listed.length, innerWidth]);
+    const keys = new Set(listed.map((one) => one.key));
+    this.unfolded.forEach((key) => keys.has(key) || this.unfolded.delete(key));
+    const sign = JSON.stringify([shown, listed.length, innerWidth, ...this.unfolded]);
     if (sign !== this.sign && !this.#waits(shown.length)) {
       this.sign = sign;
       const items = shown.length ? shown.map((one) => this.#item(one)) : [h("li", { class: "alert none" }, "No problems found.")];
       morph(this.list, h("ul", { class: "alerts" }, ...items));
+      this.#markCut();
       this.count = shown.length;
       const rest = listed.length - unfolded(listed).length;
       this.more.hidden = !rest;
@@ -78,6 +83,25 @@ export class Alerts {
     clearTimeout(this.goneTimer);
     if (isAnyGone) this.goneTimer = setTimeout(() => this.draw(this.problems, this.isCluster), GONE_MS / 4);
     return listed;
+  }
+
+  /** What is cut gets a button that shows all of it, for fingers and keys too. */
+  #markCut() {
+    this.cut.clear();
+    for (const item of this.list.children) {
+      const what = item.querySelector(".what");
+      if (!what || item.classList.contains("open")) continue;
+      const isCut = what.scrollWidth > what.clientWidth;
+      if (isCut) this.cut.add(item.dataset.key);
+      item.classList.toggle("cut", isCut);
+    }
+  }
+
+  #unfold(key) {
+    this.unfolded[this.unfolded.has(key) ? "delete" : "add"](key);
+    this.room = 0;
+    this.touched = 0;
+    this.draw(this.problems, this.isCluster);
   }
 
   #open() {
@@ -118,11 +142,14 @@ export class Alerts {
     const text = one.more ? `${one.text} And ${integer(one.more)} more like it.` : one.text;
     const link = linkOf(one);
     const whole = `${text}${one.next_step ? ` ${one.next_step}` : ""}`;
+    const isWhole = this.unfolded.has(one.key);
+    const looks = [one.severity === "critical" && "bad", one.goneAt && "gone", isWhole && "open", this.cut.has(one.key) && "cut"].filter(Boolean);
     return h(
       "li",
-      { class: `alert${one.severity === "critical" ? " bad" : ""}${one.goneAt ? " gone" : ""}`, "data-key": one.key },
+      { class: ["alert", ...looks].join(" "), "data-key": one.key },
       h("strong", {}, one.title),
       h("span", { class: "what", title: whole }, ...where, text, one.next_step ? h("span", { class: "next" }, ` ${one.next_step}`) : null),
+      h("button", { type: "button", class: "unfold", "aria-expanded": String(isWhole), "aria-label": `${isWhole ? "One line of" : "All of"}: ${one.text}`, onclick: () => this.#unfold(one.key) }, isWhole ? "less" : "all"),
       link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${one.text}` }, link[0]) : null,
     );
   }

@@ -149,7 +149,7 @@ class App {
 
   /** Whether the page shows a moment of the past. */
   get isPast() {
-    return Boolean(this.address.at && this.model.document && this.model.document !== this.live);
+    return Boolean(this.address.at && this.model.isPast);
   }
 
   /** Turn to the moment of the address, or to the present. Until it is here, the page shows what it showed. */
@@ -165,7 +165,9 @@ class App {
   takePast({ at, news, error }) {
     if (at !== this.address.at) return;
     this.missed = error ?? "";
-    if (news || this.live) this.show(news ?? this.live);
+    if (news) this.model.read(news, true);
+    else if (this.live) this.model.read(this.live);
+    if (this.model.document) this.show();
   }
 
   /** Show what the address says, from its top. */
@@ -186,17 +188,18 @@ class App {
 
   /** Take a newer document. A cluster's changes come in parts, which are drawn together. */
   take(document_) {
-    this.arrived = Date.now();
     this.live = document_;
-    if (this.address.at && !this.missed) this.tick();
-    else this.show(document_);
+    const isElsewhere = this.address.at && !this.missed;
+    if (isElsewhere || this.model.read(document_)) this.arrived = Date.now();
+    if (isElsewhere || !this.model.document) this.tick();
+    else this.show();
   }
 
-  show(document_) {
-    this.model.read(document_);
+  show() {
     clearTimeout(this.timer);
-    this.due ??= this.arrived + LATEST_MS;
-    const wait = this.shown !== undefined && this.model.isCluster && !this.address.at ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
+    const now = Date.now();
+    this.due ??= now + LATEST_MS;
+    const wait = this.shown !== undefined && this.model.isCluster && !this.address.at ? Math.min(QUIET_MS, this.due - now) : 0;
     this.timer = setTimeout(() => requestAnimationFrame(() => (this.shown === undefined && history.state ? this.go(history.state) : this.draw())), wait);
     if (!document.documentElement.dataset.app) {
       document.documentElement.dataset.app = "on";
@@ -207,7 +210,7 @@ class App {
 
   tick() {
     if (!this.model.document) {
-      this.loading.draw(this.state);
+      this.loading.draw(this.state, this.model.awaited);
       return;
     }
     // By this clock from its arrival on: the node's may be wrong.
@@ -240,6 +243,7 @@ class App {
     this.tick();
     this.drawBanners();
     this.timeline.draw(this.isPast ? model.takenAt : 0, address.link({ at: "" }));
+    this.timeline.choose(address.span, model.hasStore ? (span) => address.link({ span }) : null);
     document.title = `${this.badge.draw(model.insight.problems)}${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${this.detail || model.name}`;
     this.overview.hidden = Boolean(this.detail);
     this.pod.hidden = !this.detail;
@@ -289,7 +293,7 @@ class App {
     const sign = heads.join("\n");
     if (this.heads.dataset.sign === sign) return;
     this.heads.dataset.sign = sign;
-    this.heads.replaceChildren(...heads.map((one) => h("span", {}, one)));
+    this.heads.replaceChildren(...heads.map((one) => h("span", { title: one }, one)));
   }
 
   /** Why the list is empty, or what it leaves out. */
@@ -326,7 +330,7 @@ class App {
     const { address, model, hour, isPast } = this;
     const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars", "data-own": "" }));
     size(this.pod, byGpu.measure(this.pod.clientWidth - 2));
-    return gpuPage(address.gpu, { model, hour, isPast, bars, back: this.back, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
+    return gpuPage(address.gpu, { model, hour, isPast, bars, back: this.back, colours: this.colours, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
   }
 
   get back() {

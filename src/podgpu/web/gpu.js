@@ -5,6 +5,7 @@ import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { factsOf, indexOf } from "./facts.js";
 import { lostText } from "./gpus.js";
+import { laneTable } from "./lanes.js";
 import { podId } from "./model.js";
 import { celsius, memory, moment, percent, watts, written } from "./numbers.js";
 import { evidence, factTable } from "./pod.js";
@@ -19,9 +20,10 @@ const LEAST_MS = 5000; // between two questions
 export class CardHour {
   constructor(onNews) {
     this.onNews = onNews;
+    this.pointer = {};
   }
 
-  /** The series by name; null while they are on their way; or why there are none. */
+  /** The `series` by name, and the `lanes` of a shared card; null while they are on their way; or why there are none. */
   of(uuid, interval) {
     if (this.uuid !== uuid || Date.now() - this.at > Math.max(LEAST_MS, interval * 1000)) this.#ask(uuid);
     return this.found;
@@ -31,7 +33,7 @@ export class CardHour {
     if (this.uuid !== uuid) this.found = null;
     [this.uuid, this.at] = [uuid, Date.now()];
     const answer = await fetch(`api/v1/history?gpu=${encodeURIComponent(uuid)}`).catch(() => null);
-    const found = answer?.ok ? (await answer.json()).series : { error: answer ? (await answer.text()).trim() : "the server does not answer" };
+    const found = answer?.ok ? await answer.json() : { error: answer ? (await answer.text()).trim() : "the server does not answer" };
     if (this.uuid !== uuid) return;
     this.found = found;
     this.onNews();
@@ -75,7 +77,7 @@ function charts(hour, index, until) {
   if (hour === null) return h("p", { class: "box pad" }, "The server is being asked.");
   if (hour.error) return h("p", { class: "box pad" }, `There are no charts: ${hour.error}.`);
   const drawn = CHARTS.flatMap(([title, name, write, top]) => {
-    const points = (hour[name] ?? []).filter(([at]) => at <= until);
+    const points = (hour.series[name] ?? []).filter(([at]) => at <= until);
     return points.length ? [chart(title, points, { top: typeof top === "string" ? index.get(top) : top, write })] : [];
   });
   return h("div", { class: "charts" }, ...drawn);
@@ -122,7 +124,7 @@ function titleOf({ gpu, slice }, link) {
 }
 
 /** Fill the page of the GPU or MIG instance of that UUID. `bars` is the row of the list for it. */
-export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more }) {
+export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more, colours }) {
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   const found = find(model.gpus, uuid);
   if (!found) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, uuid), h("p", { class: "empty" }, "There is no such GPU now. It may have been removed, or its node cannot be read."));
@@ -130,6 +132,7 @@ export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more }) {
   const full = gpu.node.origin === "store" ? undefined : more?.card(gpu);
   const readings = readingsOf(found, full);
   const tenants = gpu.tenants.filter((one) => !slice || one.mig === slice.uuid);
+  const kept = hour.of(uuid, model.interval);
   const heading = (tenant) => h("a", { href: link({ gpu: "", pod: tenant.id }) }, tenant.id);
   return h(
     "div",
@@ -139,8 +142,10 @@ export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more }) {
     gpu.isUp ? bars(gpu) : h("p", { class: "box pad lost" }, h("span", { class: "notice" }, lostText(gpu))),
     slicesOf(found, link),
     xidsOf(gpu, link),
+    // Of the past, no lanes are kept.
+    isPast || slice ? null : laneTable(kept?.lanes, { colours, link, pointer: hour.pointer }),
     h("h3", {}, "The last hour"),
-    charts(hour.of(uuid, model.interval), indexOf(readings), isPast ? gpu.node.takenAt : Number.POSITIVE_INFINITY),
+    charts(kept, indexOf(readings), isPast ? gpu.node.takenAt : Number.POSITIVE_INFINITY),
     h("h3", {}, "Who is on it, and how that is known"),
     ...(tenants.length ? tenants.map((tenant) => evidence({ gpu, tenant }, heading(tenant), more?.of({ gpu, tenant }))) : [h("p", { class: "box pad" }, "No pod holds it, and none has a process on it.")]),
     slice ? null : restOf(gpu),

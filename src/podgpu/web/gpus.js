@@ -19,7 +19,7 @@ const PERIODS = { minute: "in the last full minute", reading: "since the previou
 
 /** What the numbers below are: all on one card are of one time, and on most of them of the same. */
 export function headsOf([first, other]) {
-  const busy = other ? `Busy ${PERIODS.reading}; with bounds ${PERIODS.minute}` : `Busy ${PERIODS[first] ?? ""}`;
+  const busy = other ? `Busy ${PERIODS.reading}, or ${PERIODS.minute}` : `Busy ${PERIODS[first] ?? ""}`;
   return ["GPU", "Memory", busy, "Power in the same time"];
 }
 

@@ -131,11 +131,15 @@ function statesOf(gpu) {
   return found;
 }
 
+const NOTHING_AWAITED = { names: [], isStart: false };
+
 function makeNode(row, before) {
-  const { snapshot } = row;
+  const isAwaited = before?.gpus.length && row.snapshot && awaitedOf(row.snapshot).names.length;
+  const snapshot = isAwaited ? before.snapshot : row.snapshot;
   const node = {
     name: row.name,
-    state: row.state,
+    snapshot,
+    state: isAwaited ? "starting" : row.state,
     origin: row.origin ?? "",
     row,
     sums: (row.insight ?? snapshot?.insight)?.sums,
@@ -168,6 +172,17 @@ function choicesOf({ name, gpus, labels, row }) {
   return found;
 }
 
+/**
+ * What a node has not said yet after a start, or cannot say now, is not gone: the names of the parts that are waited for.
+ * Empty if the snapshot says who is on which card, or knows that there is none.
+ */
+export function awaitedOf({ cards, parts = [] }) {
+  const isStarting = ({ fault }) => fault?.reason === "starting";
+  const down = parts.filter((part) => !part.up);
+  const awaited = !cards.length ? down : cards.some((card) => card.tenants.length) ? [] : down.filter(isStarting);
+  return { names: awaited.map((part) => part.name), isStart: awaited.some(isStarting) };
+}
+
 /** Keeps what it made of each node, and makes it again only if the node's row is another. */
 export class Model {
   constructor() {
@@ -175,8 +190,17 @@ export class Model {
     this.nodes = [];
   }
 
-  read(document) {
+  /** Take a document, and return whether it has news: while a node's source starts or fails, its last live rows stay, and `awaited` says so. */
+  read(document, isPast = false) {
     const isCluster = Array.isArray(document.nodes);
+    this.awaited = isCluster || isPast ? NOTHING_AWAITED : awaitedOf(document);
+    if (this.awaited.names.length && (this.document ? this.#hasRowsOf(document) : this.awaited.isStart && !document.cards.length)) {
+      // What is wrong with a start is known after it.
+      if (!this.awaited.isStart) this.insight = { ...this.insight, problems: document.insight.problems };
+      return false;
+    }
+    this.awaited = NOTHING_AWAITED;
+    this.isPast = isPast;
     const rows = isCluster ? document.nodes : [{ name: document.node, state: "fresh", origin: "agent", snapshot: document }];
     const before = this.made;
     this.made = new Map();
@@ -197,6 +221,11 @@ export class Model {
     this.interval = document.interval_seconds ?? 0;
     this.insight = { sums: {}, problems: [], ...document.insight };
     this.isGathered = false;
+    return true;
+  }
+
+  #hasRowsOf({ node }) {
+    return !this.isPast && this.name === node && this.nodes.some(({ gpus }) => gpus.length);
   }
 
   /** What a filter can choose from, in order. */

@@ -1,6 +1,7 @@
 // The last hour: busy GPUs by namespace, XIDs, throttling, and when nothing was seen. A moment chosen here is what the page shows.
 
-import { cssPart, h, svg, write } from "./dom.js";
+import { SPANS } from "./address.js";
+import { cssPart, h, morph, svg, write } from "./dom.js";
 import { count, gpuNumber, integer, moment, partOf, second } from "./numbers.js";
 
 const LEAST_REFRESH_MS = 5000;
@@ -8,6 +9,7 @@ const NEAR_END = 0.995; // of the width: what is beyond is the present
 const FAR = 10; // steps of PageUp and PageDown
 const MOST_MARKS = 60; // XIDs that get a mark of their own
 const LABEL_PX = 90; // of the axis
+const DATED_SECONDS = 12 * 3600; // of a longer time, labels have dates
 const NICE = [60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
 
 const rounded = (value) => Math.round(value * 1000) / 1000;
@@ -36,6 +38,9 @@ export class Timeline {
     this.back = h("a", { href: live }, "back to live");
     this.paused = h("p", { class: "paused", "aria-live": "polite" });
     this.element = h("section", { class: "timeline", "aria-label": "The last hour" }, h("div", { class: "hour" }, this.drawing, this.scale, this.cursor, this.slider, this.marks), h("div", { class: "under" }, this.axis, this.said, this.paused));
+    this.spans = h("nav", { class: "spans", "aria-label": "Length of the timeline", hidden: true });
+    this.element.append(this.spans);
+    this.span = "";
     this.slider.addEventListener("pointerdown", (event) => this.#grab(event));
     this.slider.addEventListener("pointermove", (event) => this.#point(event));
     this.slider.addEventListener("pointerleave", () => write(this.said, ""));
@@ -46,12 +51,26 @@ export class Timeline {
 
   async #ask() {
     clearTimeout(this.timer);
-    const answer = await fetch("api/v1/timeline").catch(() => null);
+    const { span } = this;
+    const answer = await fetch(`api/v1/timeline${span ? `?hours=${SPANS[span][1]}` : ""}`).catch(() => null);
     const found = answer?.ok ? await answer.json().catch(() => null) : null;
+    if (span !== this.span) return; // another is asked for since
+    if (answer?.status === 502) write(this.said, (await answer.text()).trim());
     if (found) this.data = found;
     else if (answer?.status === 404) this.missing = (await answer.text()).trim();
     this.draw(this.shown);
     this.timer = setTimeout(() => this.#ask(), Math.max(LEAST_REFRESH_MS, (this.data?.step ?? 15) * 1000));
+  }
+
+  /** Offer longer times where there is a store; `link(span)` leads there. */
+  choose(span, link) {
+    this.spans.hidden = !link;
+    const wanted = link ? span : "";
+    if (link) morph(this.spans, h("nav", { class: "spans", "aria-label": "Length of the timeline" }, ...Object.entries(SPANS).map(([key, [name]]) => h("a", { href: link(key), "aria-current": key === wanted ? "page" : null }, name))));
+    if (wanted === this.span) return;
+    this.span = wanted;
+    this.element.setAttribute("aria-label", wanted ? `The last ${SPANS[wanted][0]}` : "The last hour");
+    this.#ask();
   }
 
   /** Draw, with the moment that the page shows: its time, or nothing if that is the present. `link` leads to the present. */
@@ -112,7 +131,7 @@ export class Timeline {
     if (!this.data) return;
     const { from, to } = this.data;
     const width = Math.max(1, this.axis.clientWidth);
-    const wanted = ((to - from) * LABEL_PX) / width;
+    const wanted = ((to - from) * (to - from > DATED_SECONDS ? 1.6 : 1) * LABEL_PX) / width;
     const every = NICE.find((one) => one >= wanted) ?? NICE.at(-1);
     const offset = new Date(from * 1000).getTimezoneOffset() * 60;
     const labels = [];
@@ -161,26 +180,34 @@ export class Timeline {
     return parts.join(" · ");
   }
 
-  /** The time under the pointer; 0 at the right end, which is the present. */
+  /** The time under the pointer; 0 at the right end, which is the present; below 0 where there is no moment to show. */
   #timeOf(event) {
     const { left, width } = this.slider.getBoundingClientRect();
     const part = Math.min(1, Math.max(0, (event.clientX - left) / width));
     const { from, to, kept } = this.data;
     const at = from + part * (to - from);
-    return part > NEAR_END || at > kept.to ? 0 : Math.ceil(Math.max(at, kept.from));
+    if (part > NEAR_END || at > kept.to) return 0;
+    // Of the time before that, a store has sums alone.
+    return this.span && at < kept.from - this.data.step ? -at : Math.ceil(Math.max(at, kept.from));
   }
 
   #grab(event) {
     if (!this.data?.kept.to || event.button) return;
     this.slider.setPointerCapture(event.pointerId);
-    this.onMoment(this.#timeOf(event));
+    const at = this.#timeOf(event);
+    if (at >= 0) this.onMoment(at);
+    else write(this.said, `${this.#words(-at)} · ${this.#unkept}`);
   }
 
   #point(event) {
     if (!this.data?.kept.to) return;
     const at = this.#timeOf(event);
-    write(this.said, at ? this.#words(at) : "");
-    if (this.slider.hasPointerCapture(event.pointerId)) this.onMoment(at, { replace: true });
+    write(this.said, at > 0 ? this.#words(at) : at < 0 ? `${this.#words(-at)} · ${this.#unkept}` : "");
+    if (at >= 0 && this.slider.hasPointerCapture(event.pointerId)) this.onMoment(at, { replace: true });
+  }
+
+  get #unkept() {
+    return `the page can show moments since ${moment(this.data.kept.from)}`;
   }
 
   /** Take a key of the slider, or one that no part of the page wanted. */

@@ -12,7 +12,8 @@ export class Tooltip {
     root.addEventListener("pointerover", ({ target }) => this.#point(target));
     root.addEventListener("focusin", ({ target }) => target.matches(":focus-visible") && this.#point(target));
     root.addEventListener("focusout", () => this.hide());
-    root.addEventListener("pointerleave", () => this.hide());
+    // A finger leaves as soon as it is lifted: what it named stays until the next touch.
+    root.addEventListener("pointerleave", ({ pointerType }) => pointerType !== "touch" && this.hide());
     addEventListener("keydown", ({ key }) => key === "Escape" && this.hide());
     addEventListener("scroll", () => this.hide(), { passive: true });
   }

@@ -54,12 +54,14 @@ export class Header {
     const isPast = state === "past";
     const isOld = !isPast && !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
     const isAway = state === "away" || state === "out";
-    this.dot.className = isPast || (model.isReplay && !isAway) ? "live" : `live ${isAway ? "away" : isOld ? "old" : "on"}`;
+    const { names, isStart } = model.awaited;
+    this.dot.className = isPast || (model.isReplay && !isAway) ? "live" : `live ${isAway ? "away" : isOld || names.length ? "old" : "on"}`;
     const every = model.interval ? `, every ${duration(model.interval)}` : "";
     const lost = state === "out" ? "logged out: reload the page to log in" : "connecting again";
-    const said = isPast ? "paused" : isAway ? `${lost}, last numbers ${duration(age)} old` : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
+    const awaited = `${isStart ? "starting, waiting for" : "nothing from"} ${names.join(", ")}: last numbers ${duration(age)} old`;
+    const said = isPast ? "paused" : isAway ? `${lost}, last numbers ${duration(age)} old` : names.length ? awaited : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
     write(this.state, nodes + said);
-    return !isAway && !isOld;
+    return !isAway && !isOld && !names.length;
   }
 }
 
@@ -71,10 +73,11 @@ export class Loading {
     this.draw("");
   }
 
-  draw(state) {
+  draw(state, awaited) {
     const waited = (Date.now() - this.began) / 1000;
     const said = state === "out" ? "You are logged out. Reload the page to log in at" : state === "away" ? "No answer. Connecting again to" : "Waiting for the first numbers of";
-    write(this.element, `${said} ${location.host}${waited >= LONG_SECONDS ? `, for ${duration(waited)} so far` : ""}.`);
+    const part = awaited?.names.length ? `, whose ${awaited.names.join(", ")} is starting` : "";
+    write(this.element, `${said} ${location.host}${part}${waited >= LONG_SECONDS ? `, for ${duration(waited)} so far` : ""}.`);
   }
 }
 

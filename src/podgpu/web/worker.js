@@ -43,7 +43,8 @@ const labelsOf = ({ pods = [] }) => [...new Set(pods.flatMap((pod) => Object.key
 
 function snapshotOf(snapshot) {
   const labels = new Map((snapshot.pods ?? []).filter((pod) => pod.labels).map((pod) => [`${pod.namespace}/${pod.name}`, pod.labels]));
-  return { ...pick(snapshot, SNAPSHOT), ...sumsOf(snapshot), labels: labelsOf(snapshot), cards: snapshot.cards.map((card) => cardOf(card, labels)) };
+  const parts = (snapshot.parts ?? []).filter((part) => !part.up);
+  return { ...pick(snapshot, SNAPSHOT), ...sumsOf(snapshot), parts, labels: labelsOf(snapshot), cards: snapshot.cards.map((card) => cardOf(card, labels)) };
 }
 
 const rowOf = (row) => ({ ...row, ...sumsOf(row), snapshot: row.snapshot && snapshotOf(row.snapshot) });

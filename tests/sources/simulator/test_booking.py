@@ -4,39 +4,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from podgpu.agent.loop import Agent
-from podgpu.assembly.agent import open_attribution
-from podgpu.config import Config
 from podgpu.model import Card, Snapshot
-from podgpu.sources.simulator.source import Simulator
-from tests.tree import SETTINGS
+from tests.sources.simulator.clocked_agent import cycles
 
 SECONDS = 130
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def played(interval: float) -> AsyncIterator[Snapshot]:
-    """Yield each snapshot of two minutes. No reading comes quite in time."""
-    clock = Clock()
-    attribution = open_attribution(Config(source="simulator", interval=interval))
-    agent = Agent(
-        Simulator(seed=1, clock=clock),
-        node="demo",
-        interval=interval,
-        settings=SETTINGS,
-        attribution=attribution,
-    )
-    while clock.now < SECONDS:
-        await agent.cycle()
+    """Yield each snapshot of two minutes."""
+    async for agent in cycles(interval, SECONDS):
         yield agent.snapshot
-        clock.now += interval * (1.02 if clock.now % 2 < 1 else 0.99)
-    await agent.close()
 
 
 @pytest.mark.parametrize("interval", [1.0, 5.0])
@@ -76,3 +53,32 @@ async def test_bands_are_wide_only_where_a_card_is_shared() -> None:
 
 def power(card: Card) -> float:
     return next(reading.value for reading in card.readings if reading.metric == "power_watts")
+
+
+async def test_lanes_add_up_to_what_was_booked_in_the_same_minute() -> None:
+    compared = 0
+    async for agent in cycles(5.0, SECONDS):
+        for card in agent.snapshot.cards:
+            lanes = agent.lanes(card.gpu.uuid)
+            if lanes is None or not lanes.is_whole:
+                continue
+            band = card.balance.band if card.balance else None
+            assert band and lanes.elapsed_us == band.elapsed_us
+            booked = {
+                tenant.container: tenant.booking.band.booked_us
+                for tenant in card.tenants
+                if tenant.booking.band
+            }
+            assert booked == {lane.container: sum(lane.busy_us) for lane in lanes.lanes if lane.container}
+            assert sum(map(sum, (lane.busy_us for lane in lanes.lanes))) == band.booked_us
+            assert len(lanes.seen_us) <= 350
+            columns = zip(lanes.switching_us, *(lane.busy_us for lane in lanes.lanes), strict=True)
+            # Windows that end before or after a reading make it a little more or less.
+            assert max(map(sum, columns)) <= 1.1 * lanes.step_us
+            compared += 1
+    assert compared >= 12
+
+
+async def test_only_a_card_with_a_log_of_context_switches_has_lanes() -> None:
+    last = [agent async for agent in cycles(5.0, 80)][-1]
+    assert [card.gpu.index for card in last.snapshot.cards if last.lanes(card.gpu.uuid)] == [4]

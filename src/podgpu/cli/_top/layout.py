@@ -69,7 +69,7 @@ def render(
     above, foot = [_first_problem(rows, width)], clipped(_foot(state, width), width)
     if state.overlay:
         room = max(height - len(above) - 1, 1)
-        shown = [clipped(text, width) for text in overlay(state.overlay, rows.problems, width)[:room]]
+        shown = [clipped(text, width) for text in overlay(state.overlay, rows, width)[:room]]
         return RenderedScreen([*above, *shown, *_blank(room - len(shown)), foot], room=room)
     drawn = _meters(rows, state, width, height)
     above += [_summary(rows, mode, width), *drawn.lines, _tabs(state, width)]

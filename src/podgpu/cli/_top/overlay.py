@@ -1,10 +1,10 @@
-"""What stands in place of the rows when it is asked for: the keys, or everything that is wrong."""
+"""What stands in place of the rows when it is asked for: the keys, or everything that is wrong and wasted."""
 
 import textwrap
-from collections.abc import Sequence
 
 from podgpu.cli._top.keys import HELP
-from podgpu.cli._top.styled import BOLD, CYAN, DIM, PLAIN, RED, Line
+from podgpu.cli._top.rows import TopRows
+from podgpu.cli._top.styled import BOLD, CYAN, DIM, PLAIN, RED, YELLOW, Line
 
 _KEYS = (
     ("1 … 5, tab", "pods, workloads, namespaces, GPUs, nodes"),
@@ -17,7 +17,7 @@ _KEYS = (
     ("m", "hide or show the GPUs above the rows"),
     ("l, d, e", "kubectl logs, describe, exec for the chosen pod"),
     ("y", "copy the name of the row; of a GPU, its UUID"),
-    ("w", "everything that is wrong"),
+    ("w", "everything that is wrong, and who wastes what"),
     ("space", "pause, and go on"),
     ("[ ]", "a moment back, or forth: of the last hour, or of a recording"),
     ("+ -", "faster, slower: a replay only"),
@@ -35,16 +35,21 @@ _KEY_WIDTH = 20
 _INDENT = "  "
 
 
-def overlay(name: str, problems: Sequence[str], width: int) -> list[Line]:
+def overlay(name: str, rows: TopRows, width: int) -> list[Line]:
     if name == HELP:
         keys = [row for key, meaning in _KEYS for row in _entry(key, meaning, CYAN, width)]
         words = [row for word, meaning in _WORDS for row in _entry(word, meaning, BOLD, width)]
         return [*keys, [], *words, [(f"{_INDENT}? goes back", DIM)]]
-    found: list[Line] = [[]]
-    for problem in problems:
-        first, *more = textwrap.wrap(problem, max(width - 6, 20)) or [""]
-        found += [[("  ! ", RED), (first, PLAIN)], *([(f"    {text}", PLAIN)] for text in more)]
-    return [*found, [], [("  w goes back", DIM)]] if problems else [[], [("  Nothing is wrong.", DIM)]]
+    problems = [row for problem in rows.problems for row in _sentence("  ! ", RED, problem, width)]
+    waste = [row for text in rows.waste for row in _sentence("  - ", YELLOW, text, width)]
+    found: list[Line] = [[], *(problems or [[("  Nothing is wrong.", DIM)]])]
+    found += [[], [("  Held, not used", BOLD)], *waste] if waste else []
+    return [*found, [], [("  w goes back", DIM)]]
+
+
+def _sentence(sign: str, style: str, text: str, width: int) -> list[Line]:
+    first, *more = textwrap.wrap(text, max(width - len(sign) - 2, 20)) or [""]
+    return [[(sign, style), (first, PLAIN)], *([(f"{'':{len(sign)}}{part}", PLAIN)] for part in more)]
 
 
 def _entry(key: str, meaning: str, style: str, width: int) -> list[Line]:

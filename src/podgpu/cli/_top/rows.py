@@ -6,6 +6,7 @@ from typing import Self
 from podgpu.cli._top.columns import COLUMNS, column_of
 from podgpu.cli._top.history import UseHistory
 from podgpu.cli._top.keys import TopState
+from podgpu.insight.idle import idle_pods
 from podgpu.insight.part_problems import VIEW
 from podgpu.insight.rows import VIEWS, SummaryItem
 from podgpu.insight.selection import PodSelection
@@ -45,6 +46,11 @@ class TopRows:
     def problems(self) -> list[str]:
         found = self.cluster.insight.problems if self.cluster.insight else ()
         return problem_texts(found, with_node=self.has_many_nodes)
+
+    @cached_property
+    def waste(self) -> list[str]:
+        """Who holds GPUs without using them, as the page says it."""
+        return [row.text for row in idle_pods(self.cluster).waste]
 
     def all(self, view: str) -> list[SummaryItem]:
         if view not in self._entries:

@@ -1,11 +1,12 @@
-"""What a pod had of its GPUs over days, as a store remembers it."""
+"""What a store remembers of days: a pod's use of its GPUs, and how busy all GPUs were, by namespace."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Sample, StoreFault, any_of, own_labels, quoted
 from podgpu.errors import UserError
+from podgpu.model import Moment
 
 POINTS = 240
 LEAST_STEP = 30
@@ -14,6 +15,9 @@ METRICS = {
     "memory": "podgpu_container_memory_used_bytes",
     "watts": "podgpu_container_power_watts",
 }
+# How busy everything was; a rate is taken over a step.
+BUSY_BY_NAMESPACE = "podgpu_container_busy_seconds_total"
+BUSY, UP = "podgpu_gpu_booked_busy_seconds_total", "podgpu_gpu_up"
 # A scrape without `honor_labels` renames podgpu's labels.
 _PREFIXES = ("", "exported_")
 
@@ -38,6 +42,36 @@ class StoreHistory:
             raise UserError(f"{fault.reason}: {fault.detail}") from None
         return found
 
+    async def moments(self, seconds: int, step: int) -> list[Moment]:
+        """Return how busy the GPUs were in each step of so many seconds until now. Raises UserError."""
+        by_name = self._rate("sum by (namespace, exported_namespace)", BUSY_BY_NAMESPACE, step)
+        found: dict[float, dict[str, float]] = {}
+        names: dict[float, dict[str, float]] = {}
+        asked = {
+            "busy": self._rate("sum", BUSY, step),
+            "gpus": f"count({self._store.select(UP)})",
+            "seen": f"sum({self._store.select(UP)})",
+        }
+        now = time.time()
+        within = f"[{seconds}s:{step}s]"
+        try:
+            for name, query in asked.items():
+                for series in await self._store.series(f"({query}){within}", now):
+                    for at, value in series.samples:
+                        found.setdefault(at, {})[name] = value
+            for series in await self._store.series(f"({by_name}){within}", now):
+                namespace = own_labels(series.labels).get("namespace", "")
+                for at, value in series.samples:
+                    if value > 0:
+                        names.setdefault(at, {})[namespace] = value
+        except StoreFault as fault:
+            raise UserError(f"{fault.reason}: {fault.detail}") from None
+        return [_moment(at, values, names.get(at, {}), step) for at, values in sorted(found.items())]
+
+    def _rate(self, summed: str, metric: str, step: int) -> str:
+        # Of a shorter time than a minute there may be no two scrapes.
+        return f"{summed}(rate({self._store.select(metric)}[{max(step, 120)}s]))"
+
     async def close(self) -> None:
         await self._store.close()
 
@@ -45,6 +79,17 @@ class StoreHistory:
         return self._store.select(
             metric, f"{prefix}namespace={quoted(namespace)}", f"{prefix}pod={quoted(pod)}"
         )
+
+
+def _moment(at: float, values: Mapping[str, float], namespaces: dict[str, float], step: int) -> Moment:
+    """A sample is of the step that ends with it."""
+    return Moment(
+        at=at - step,
+        gpus=round(values.get("gpus", 0)),
+        seen_gpus=round(values.get("seen", 0)),
+        busy_gpus=values.get("busy"),
+        namespaces=namespaces,
+    )
 
 
 LONGEST_SECONDS = 30 * 86400.0

@@ -16,12 +16,11 @@ from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.page_registry import asked, form_of
 from podgpu.serve.pages import RenderedPage
+from podgpu.serve.past import MOST_HOURS
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import page_response, probes, rows_kind, under_policy, wants_gzip, whole_number
 from podgpu.views.dialects import PREFIX
 from podgpu.views.json import encode
-
-MOST_HOURS = 31 * 24
 
 
 class ClusterRoutes:

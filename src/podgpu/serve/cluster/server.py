@@ -13,7 +13,7 @@ from podgpu.serve.cluster.pages import ClusterPages
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.limits import DEFAULT, Limits
-from podgpu.serve.past import History, PastRoutes
+from podgpu.serve.past import History, PastRoutes, StoredTimeline
 from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer
 from podgpu.supervise import Supervisor
@@ -37,6 +37,7 @@ class ClusterServer(HttpServer):
         guard: Guard | None = None,
         history: UsageHistory | None = None,
         past: History[Cluster] | None = None,
+        stored: StoredTimeline | None = None,
         bills: Bills | None = None,
         fits: Fits | None = None,
         supervisor: Supervisor | None = None,
@@ -45,7 +46,7 @@ class ClusterServer(HttpServer):
         self._pages = ClusterPages(feed, registry.views)
         self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, fits, load)
         self._keeper: asyncio.Task[None] | None = None
-        kept = PastRoutes(past, json.encode, rows_document)
+        kept = PastRoutes(past, json.encode, rows_document, stored=stored)
         super().__init__(
             lambda dialect: kept.over(self._routes.table(dialect)),
             registry.dialects,
