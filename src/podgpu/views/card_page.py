@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from html import escape
-from urllib.parse import quote
 
 from podgpu.catalog.xids import named
 from podgpu.insight.card_problems import present_words
@@ -25,9 +24,7 @@ _FACTS = ("What", "Value", "What it means")
 def links(snapshot: Snapshot) -> str:
     """The pages of all cards."""
     cards = [card.gpu for card in snapshot.cards if card.gpu.uuid]
-    to_cards = [
-        f'<a href="?gpu={quote(gpu.uuid, safe="", errors="replace")}">GPU {gpu.index}</a>' for gpu in cards
-    ]
+    to_cards = [f'<a href="?gpu={escape(line(gpu.uuid))}">GPU {gpu.index}</a>' for gpu in cards]
     return f"<p>{' '.join(to_cards)}</p>" if to_cards else ""
 
 
