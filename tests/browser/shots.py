@@ -4,15 +4,19 @@ import asyncio
 import copy
 import random
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from podgpu.insight.moments import moment_of_cluster
-from podgpu.model import Moment, XidMark
+from podgpu.model import Lanes, Moment, XidMark
+from podgpu.views import json
 from tests.browser.chromium import Browser, Page, browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 from tests.browser.test_bill import bill
+from tests.browser.test_lanes import minute
 
 SAMPLES = 50
 MOMENTS = 240  # of an hour
@@ -102,9 +106,17 @@ def fleet(demo: Document) -> Document:
 
 
 async def take(
-    chromium: Browser, first: Document, path: Path, query: str, width: int, height: int, scheme: str
+    chromium: Browser,
+    first: Document,
+    path: Path,
+    query: str,
+    width: int,
+    height: int,
+    scheme: str,
+    lanes: Mapping[str, Lanes] = {},
 ) -> None:
     script = Script(first)
+    script.lanes = lanes
     script.bills = {"team": bill("label_team", "research", "search", "speech")}
     script.moments = moments(script)
     async with staged(script) as url, chromium.page(width, height) as page:
@@ -120,7 +132,9 @@ async def main(folder: Path) -> None:
     demo = await demo_document()
     cluster = cluster_of(demo | {"demo": False}, 12)
     many = fleet(demo)
-    card = f"?gpu={demo['cards'][4]['gpu']['uuid']}"
+    snapshot, card, lanes = await minute()
+    uuid = card.gpu.uuid
+    shared = msgspec.json.decode(json.encode(snapshot), type=dict)
     pod = "?pod=search%2Fscore-nightly-28841-kd5vt"
     async with browser() as chromium:
         await take(chromium, demo, folder / "page-light.png", "", 1160, 872, "light")
@@ -131,7 +145,8 @@ async def main(folder: Path) -> None:
         bills = cluster | {"has_store": True}
         await take(chromium, bills, folder / "page-bill.png", "?view=bill&by=team", 1280, 860, "light")
         await take(chromium, demo, folder / "page-pod.png", pod, 1280, 840, "light")
-        await take(chromium, demo, folder / "page-gpu.png", card, 1280, 900, "light")
+        gpu = folder / "page-gpu.png"
+        await take(chromium, shared, gpu, f"?gpu={uuid}", 1280, 900, "light", {uuid: lanes})
         await take(chromium, demo, folder / "page-phone.png", "", 360, 1200, "light")
         await take(chromium, demo, folder / "page-phone-dark.png", "?view=idle", 360, 900, "dark")
 

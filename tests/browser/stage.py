@@ -143,7 +143,7 @@ class _Tables:
             found = {
                 "schema": 1,
                 "gpu": request.query["gpu"],
-                "series": {"busy_ratio": points, "power_watts": points},
+                "series": {"busy_ratio": points, "power_watts": [(at, 300.0) for at, _ in points]},
                 **({"lanes": lanes} if lanes else {}),
             }
             return Response(200, msgspec.json.encode(found), "application/json")

@@ -15,7 +15,7 @@ from podgpu.insight.moments import charted
 from podgpu.model import Card, Moment
 
 HOUR = 3600.0
-LONGEST_STEP = 240.0
+LONGEST_STEP = 480.0
 EARLY = 0.9  # of a step: nothing comes quite in time
 PRESENT_STEPS = 3  # for so long, the newest moment is the present
 PARTS_AT_ONCE = 16  # then others get their turn
