@@ -190,6 +190,8 @@ def oversized(planter: Planter, memory: Pattern = office_hours, family: str = "l
     )
     by_memory = [other for other in parts if other.memory_bytes >= part.memory_bytes]
     peak = planter.random.uniform(max(below * 0.9, part.memory_bytes * 0.5), part.memory_bytes * 0.78)
+    if below and planter.random.random() < 0.5:
+        peak = below * planter.random.uniform(0.9, 0.98)  # without headroom, the smaller one would seem to do
     # The smallest with this memory that also has the cores.
     cores = planter.random.uniform(0.3, 0.9) * by_memory[0].core_ratio
     right = next(other for other in parts if other.memory_bytes >= peak * 1.2 and other.core_ratio >= cores)
