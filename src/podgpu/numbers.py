@@ -118,6 +118,8 @@ QUANTITIES: Mapping[str, QuantityFormat] = {
         least=0,
     ),
     "money": QuantityFormat((Step(decimals=2),), zero=Step(decimals=2)),
+    "money 0": QuantityFormat((Step(),), zero=Step()),  # of a currency without decimals
+    "money 3": QuantityFormat((Step(decimals=3),), zero=Step(decimals=3)),
     "gpu hours": QuantityFormat(
         (Step(" GPU hour", 1, 4, 1, " GPU hours"), Step(" GPU hour", 1, 2, units=" GPU hours")),
         zero=Step(" GPU hour", decimals=2, units=" GPU hours"),
@@ -243,9 +245,9 @@ def coverage(ratio: Number) -> str:
     return f"<{text}" if _known(ratio) and ratio < 1 and text == percent(1) else text
 
 
-def money(value: Number, currency: str = "") -> str:
-    """Without a currency for a column that is headed by it."""
-    written = bare("money", value)
+def money(value: Number, currency: str = "", digits: int = 2) -> str:
+    """Without a currency for a column that is headed by it. `digits` are the currency's decimals."""
+    written = bare("money" if digits == 2 else f"money {digits}", value)
     return written if written == UNKNOWN or not currency else f"{written} {currency}"
 
 

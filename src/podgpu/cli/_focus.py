@@ -1,6 +1,7 @@
 """A statement as rows of the FinOps Open Cost and Usage Specification (FOCUS) 1.2."""
 
 import csv
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,6 +19,7 @@ from podgpu.views.statement import problems
 
 _HOUR = Decimal(MICROSECONDS_PER_HOUR)
 _KWH = Decimal(MILLIJOULES_PER_KWH)
+_CURRENCY = re.compile("[A-Z]{3}")
 _PRECISION = Decimal("0.000000000001")
 # Tools that know FOCUS 1.0 want these columns, of which podgpu knows nothing.
 _NOT_ABOUT_GPUS = (
@@ -45,6 +47,10 @@ def focus_csv(statement: Statement) -> str:
 def focus_rows(statement: Statement) -> Iterator[dict[str, str | None]]:
     if not statement.currency:
         raise UserError("-o focus is about costs; give --price a file with prices")
+    if not _CURRENCY.fullmatch(statement.currency):
+        raise UserError(
+            f"-o focus needs a currency of ISO 4217, such as EUR; the file of --price says {statement.currency}"
+        )
     if statement.unpriced:
         raise UserError(
             f"-o focus needs every price; add {', '.join(statement.unpriced)} to the file of --price"

@@ -153,6 +153,7 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
         "by": statement.by,
         "gpus": statement.gpus,
         "currency": statement.currency or None,
+        "currency_decimals": statement.digits if statement.currency else None,
         "prices": statement.prices or None,
         "complete": statement.complete,
         "demo": statement.demo,
@@ -184,9 +185,13 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
 
 def _report_columns(statement: Statement) -> tuple[Column[Any], ...]:
     title = "/".join(name.removeprefix("label_").removeprefix("workload_") for name in statement.by)
-    sums = statement.total
-    costs: Column[Any] = Column(f"COST {statement.currency}", lambda row: money(row.cost), number=True)
-    shared: Column[Any] = Column("SHARED", lambda row: money(row.shared_cost), number=True, wide=True)
+    sums, digits = statement.total, statement.digits
+    costs: Column[Any] = Column(
+        f"COST {statement.currency}", lambda row: money(row.cost, digits=digits), number=True
+    )
+    shared: Column[Any] = Column(
+        "SHARED", lambda row: money(row.shared_cost, digits=digits), number=True, wide=True
+    )
     used = statement.basis == "used"
     bounds: tuple[Column[Any], ...] = (
         Column("LEAST", lambda row: column("gpu hours", row.busy_hours_least, sums.busy_hours), number=True),

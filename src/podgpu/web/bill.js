@@ -107,11 +107,11 @@ const isOther = ({ row }) => row !== "group" && row !== "total";
 const wastedOf = (row) => (row.row === "group" && known(row.gpu_hours) && known(row.busy_hours) ? Math.max(0, row.gpu_hours - row.busy_hours) : undefined);
 
 /** The command's rows, and what was held and not used. Roles are written out: on a phone the rows are no table to a browser. */
-function tableOf({ by, rows, total, currency, coverage }) {
+function tableOf({ by, rows, total, currency, currency_decimals: decimals, coverage }) {
   const title = by.map((name) => name.replace(/^(label|workload)_/, "")).join("/");
   const wasted = rows.map(wastedOf).filter(known);
   const sums = { ...total, row: "total", wasted: wasted.length ? wasted.reduce((all, hours) => all + hours, 0) : undefined, coverage: coverage.ratio };
-  const cost = { name: "Cost", unit: currency, look: "cost", write: (row) => bare("money", row.cost) };
+  const cost = { name: "Cost", unit: currency, look: "cost", write: (row) => bare(decimals === 2 ? "money" : `money ${decimals}`, row.cost) };
   const columns = [
     { name: "Held", unit: "GPU-hours", write: (row) => column("gpu hours", row.gpu_hours, sums.gpu_hours) },
     { name: "Used", unit: "GPU-hours", write: (row) => column("gpu hours", row.busy_hours, sums.busy_hours) },

@@ -129,3 +129,24 @@ async def test_thanos_gives_raw_samples_and_each_of_them_once(capsys: pytest.Cap
     store = OneHour()
     assert (await report(capsys, store))[0] == 0
     assert {(query["dedup"], query["max_source_resolution"]) for query in store.asked} == {("true", "0s")}
+
+
+@pytest.mark.parametrize(
+    ("currency", "written"), [("JPY", "1,235"), ("EUR", "1,234.57"), ("KWD", "1,234.568")]
+)
+async def test_money_has_the_decimals_of_its_currency(
+    currency: str, written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"currency": currency, "gpu_hour": {"*": "1234.5678"}}))
+    code, out, _ = await report(capsys, OneHour(), f"--price={prices}", "-o", "table")
+    assert (code, out.splitlines()[-1].split()[-1]) == (0, written)
+
+
+async def test_focus_refuses_a_currency_that_its_readers_do_not_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"currency": "EURO", "gpu_hour": {"*": "1"}}))
+    code, out, err = await report(capsys, OneHour(), f"--price={prices}", "-o", "focus")
+    assert (code, out) == (2, "") and "ISO 4217" in err

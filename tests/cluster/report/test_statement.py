@@ -62,3 +62,26 @@ def test_a_model_that_loses_its_price_within_the_period_is_named(since: float) -
         changes=(PriceChange(since=since, gpu_hour={"NVIDIA L40S": 1.0}),),
     )
     assert made(prices).unpriced == (("NVIDIA H200",) if since < PERIOD[1] else ())
+
+
+@pytest.mark.parametrize("basis", list(Basis))
+def test_a_bill_is_the_same_with_charge_periods_and_without(basis: Basis) -> None:
+    """In the first hour more is held than the GPU was seen; in the second it is less."""
+
+    def bill(length: float | None) -> Statement:
+        prices = Prices(currency="JPY", gpu_hour={"*": 1000.0}, kwh=7.0)
+        sums = PeriodSums(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", prices, length))
+        for hour, held in ((1, 1.5), (2, 0.25)):
+            counted = {
+                counter(measure): round(held * HOUR * 1e6) for measure in (Measure.HELD, Measure.ENERGY)
+            }
+            growth = CardGrowth(counted, round(HOUR * 1e6))
+            sums.add(HistoryPart(hour * HOUR, {}, {}, {}, {}), {CARD: growth})
+        sums.close()
+        return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
+
+    plain, divided = bill(None), bill(HOUR)
+    assert plain.lines == divided.lines
+    for at, line in enumerate(divided.lines):
+        parts = [period.lines[at].cost_units for period in divided.periods]
+        assert sum(part or 0 for part in parts) == (line.cost_units or 0)

@@ -177,10 +177,9 @@ class MonthCheck:
                 sums[name] += rate * seconds
                 sums[f"{name} edges"] += rate * edges
             sums["cost"] += tenant.share * month.cost(stretches, model)
-            jumped = sum(
-                abs(node.jump[2]) for node in month.nodes
-            )  # a sample may have the time of another price
-            changed = month.interval + jumped if month.price_change else 0
+            # What the store learnt late, or at a wrong time, may have another price.
+            change = month.price_change
+            changed = month.interval + month.late((change, change)) if change else 0
             sums["cost edges"] += tenant.share * (edges + changed) * 3.51 / HOUR + 1 / self._units
         found = {(row["namespace"], row["pod"]): row for row in bill["rows"] if row["row"] == "group"}
         for key in truth.keys() | found.keys():

@@ -43,6 +43,15 @@ class CardCounts(Struct):
             key = counter.scope, counter.measure
             self.others[key] = self.others.get(key, 0) + amount
 
+    def merge(self, later: "CardCounts") -> None:
+        self.seen_us += later.seen_us
+        for container, more in later.containers.items():
+            own = self.containers.setdefault(container, {})
+            for measure, amount in more.items():
+                own[measure] = own.get(measure, 0) + amount
+        for key, amount in later.others.items():
+            self.others[key] = self.others.get(key, 0) + amount
+
     def booked(self, measure: Measure) -> int:
         return sum(own.get(measure, 0) for own in self.containers.values())
 

@@ -71,7 +71,7 @@ class _StatementWriter:
         for card, own in covered.items():
             self._sums.add_unseen(card, models[card], own)
         prices = self._terms.prices
-        lines = self._lines(self._sums.rows(), covered)
+        lines = self._lines(self._sums.rows, covered)
         total = total_of(lines)
         return Statement(
             start=self._period[0],

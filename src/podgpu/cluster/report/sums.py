@@ -72,7 +72,9 @@ Rows = dict[RowKey, RowTotals]
 class PeriodSums:
     """A slot ends where an hour or a day does, or where prices change; a stretch only where prices change.
 
-    `by_period` has the rows of each charge period, `cards` the GPUs of each row, and `inputs` all that was counted.
+    What a card's time costs is divided by stretches, or hour by hour if the greater counts. So a bill is the same with
+    charge periods and without. `by_period` has the rows of each charge period, if there are any, `cards` the GPUs of
+    each row, and `inputs` all that was counted.
     """
 
     def __init__(self, period: Stretch, grouping: Grouping, terms: StatementTerms) -> None:
@@ -83,6 +85,7 @@ class PeriodSums:
         self.stretches = tuple(pairwise(_edges(period, terms)))
         self.slots = tuple(pairwise(_edges(period, terms, self.step)))
         self.models: dict[CardKey, str] = {}
+        self.rows: Rows = defaultdict(RowTotals)
         self.by_period: dict[float, Rows] = defaultdict(lambda: defaultdict(RowTotals))
         self.cards: dict[RowKey, set[CardKey]] = defaultdict(set)
         self.inputs: dict[CounterKey, int] = defaultdict(int)
@@ -90,6 +93,7 @@ class PeriodSums:
         self._prices: dict[tuple[str, float], UnitPrice] = {}
         self._ends = [slot[1] for slot in self.slots]
         self._open: dict[CardKey, tuple[Stretch, CardCounts]] = {}
+        self._of_stretch: dict[CardKey, tuple[Stretch, CardCounts]] = {}
         self._seen_us: dict[CardKey, int] = defaultdict(int)
 
     def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
@@ -114,17 +118,6 @@ class PeriodSums:
         self._open[card] = slot, (counts := CardCounts())
         return counts
 
-    def rows(self) -> Rows:
-        """Return the rows of the whole period."""
-        found: Rows = defaultdict(RowTotals)
-        for rows in self.by_period.values():
-            for key, totals in rows.items():
-                for measure, amount in totals.sums.items():
-                    found[key].count(measure, amount)
-                for price, amount in totals.paid.items():
-                    found[key].charge(amount, price)
-        return found
-
     def _group(self, counter: CounterKey) -> Group | None:
         model = self.models.get(counter.card, "")
         return self.grouping.of(counter, model, self._pods.get(counter.pod_key, ()))
@@ -133,16 +126,30 @@ class PeriodSums:
         """There is nothing more to add."""
         for card, (slot, counts) in self._open.items():
             self._close_slot(card, slot, counts)
-        self._open.clear()
+        for card, (stretch, counts) in self._of_stretch.items():
+            self._divide(self.rows, card, stretch, counts)
 
     def _close_slot(self, card: CardKey, slot: Stretch, counts: CardCounts) -> None:
-        """Divide what was counted of a card in a slot among the rows."""
         self._seen_us[card] += counts.seen_us
-        price = self._price(self.models.get(card, ""), slot[0])
-        paid = charges(counts, self.terms.basis)
-        rows = self._rows_of(slot[0])
+        if self.terms.period_seconds:
+            self._divide(self._period_of(slot[0]), card, slot, counts)
+        if self.terms.basis is Basis.GREATER:
+            self._divide(self.rows, card, slot, counts)
+            return
+        stretch = next(each for each in self.stretches if slot[0] < each[1])
+        known, whole = self._of_stretch.get(card, (stretch, counts))
+        if known != stretch:
+            self._divide(self.rows, card, known, whole)
+        elif whole is not counts:
+            whole.merge(counts)
+            return
+        self._of_stretch[card] = stretch, counts
+
+    def _divide(self, rows: Rows, card: CardKey, time: Stretch, counts: CardCounts) -> None:
+        """Divide what was counted of a card among the rows."""
+        price = self._price(self.models.get(card, ""), time[0])
         self._count(rows, card, counts)
-        for key, amount in paid.items():
+        for key, amount in charges(counts, self.terms.basis).items():
             rows[key].charge(amount, price)
 
     def add_unseen(self, card: CardKey, model: str, own: CardCoverage) -> None:
@@ -160,13 +167,14 @@ class PeriodSums:
 
     def _add_time(self, card: CardKey, model: str, kind: str, at: float, amount: int) -> None:
         paid = 0 if self.terms.basis is Basis.ENERGY else amount
-        key, rows = row(kind), self._rows_of(at)
-        rows[key].count(Measure.HELD, amount)
-        rows[key].charge(paid, self._price(model, at))
+        key = row(kind)
+        for rows in (self.rows, self._period_of(at)) if self.terms.period_seconds else (self.rows,):
+            rows[key].count(Measure.HELD, amount)
+            rows[key].charge(paid, self._price(model, at))
 
-    def _rows_of(self, at: float) -> Rows:
-        length = self.terms.period_seconds
-        return self.by_period[at // length * length if length else self.period[0]]
+    def _period_of(self, at: float) -> Rows:
+        length = self.terms.period_seconds or 1
+        return self.by_period[at // length * length]
 
     def _price(self, model: str, at: float) -> UnitPrice:
         if (model, at) not in self._prices:
