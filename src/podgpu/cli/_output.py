@@ -73,7 +73,7 @@ def _text(table: RowTable[R], arguments: Namespace) -> str:
     columns = [column for column in table.columns if is_wide or not column.wide]
     cells = [] if arguments.no_headers else [[column.title for column in columns]]
     cells += [[printable(column.text(row)) for column in columns] for row in table.rows]
-    numbers = [at for at, column in enumerate(columns) if column.number]
+    numbers = tuple(at for at, column in enumerate(columns) if column.number)
     return "\n".join(table_lines(cells, numbers, NO_LIMIT if is_wide else terminal_columns())) + "\n"
 
 

@@ -1,7 +1,8 @@
 """Names from the hardware and from users, made safe to print; and tables of text."""
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 MAX_BYTES = 256
 SHORTEST = 5  # characters of a pod's name that still say something
@@ -16,6 +17,9 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _REPLACEMENT = "\ufffd"
+_NARROW = re.compile("[ -~°–…]*")
+
+Positions = range | tuple[int, ...]  # of cells in a row
 
 
 def clean(value: str | bytes) -> str:
@@ -61,7 +65,7 @@ def _cut(name: str, width: int) -> str:
 
 def width_of(cell: str) -> int:
     """Return how many columns of a terminal it takes: some characters take two."""
-    if cell.isascii():
+    if _is_narrow(cell):
         return len(cell)
     from rich.cells import cell_len
 
@@ -70,7 +74,7 @@ def width_of(cell: str) -> int:
 
 def fitted(cell: str, size: int, *, right: bool = False) -> str:
     """Make the cell fill `size` columns of a terminal."""
-    if cell.isascii():
+    if _is_narrow(cell):
         short = cell if len(cell) <= size else f"{cell[: size - 1]}…"
         return short.rjust(size) if right else short.ljust(size)
     from rich.cells import set_cell_size
@@ -81,13 +85,29 @@ def fitted(cell: str, size: int, *, right: bool = False) -> str:
     return " " * (size - length) + cell if right else cell + " " * (size - length)
 
 
-def table_row(cells: Iterable[str], sizes: Iterable[int], numbers: Container[int] = ()) -> str:
-    """Write cells side by side. Those at the positions `numbers` are aligned right."""
+def table_row(cells: tuple[str, ...], sizes: Sequence[int], numbers: Positions = ()) -> str:
+    """Write cells side by side, as many as have a size. Those at the positions `numbers` are aligned right."""
+    form, width = _row_form(tuple(sizes[: len(cells)]), numbers)
+    row = form % cells[: len(sizes)]
+    if len(row) == width and _is_narrow(row):  # as nearly all are: nothing to cut
+        return row
     sized = enumerate(zip(cells, sizes, strict=False))
     return (" " * GAP).join([fitted(cell, size, right=at in numbers) for at, (cell, size) in sized])
 
 
-def table_lines(rows: Sequence[Sequence[str]], numbers: Container[int], width: int) -> list[str]:
+@lru_cache(maxsize=64)
+def _row_form(sizes: tuple[int, ...], numbers: Positions) -> tuple[str, int]:
+    """Return a row for the operator %, and how long it becomes if each cell fits."""
+    cells = [f"%{size}s" if at in numbers else f"%-{size}s" for at, size in enumerate(sizes)]
+    return (" " * GAP).join(cells), sum(sizes) + GAP * (len(sizes) - 1)
+
+
+def _is_narrow(text: str) -> bool:
+    """Whether each character takes one column of a terminal, as far as that is clear without a table."""
+    return text.isascii() or _NARROW.fullmatch(text) is not None
+
+
+def table_lines(rows: Sequence[Sequence[str]], numbers: Positions, width: int) -> list[str]:
     """Make each column as wide as its widest cell. Only the first is cut if the lines are wider than `width`."""
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     gaps = GAP * (len(sizes) - 1)
