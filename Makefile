@@ -77,7 +77,7 @@ check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, rel
 	$(BIN)/python -m tools.dashboards --check
 	$(BIN)/python -m tools.chart --check
 	$(BIN)/python -m tools.names
-	$(BIN)/python -m tools.shape
+	$(BIN)/python -m tools.shape --figures
 
 format: $(READY) ## format the sources
 	$(BIN)/ruff check --fix .

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.shape import FUNCTION_LINES, MODULE_LINES, main, violations
+from tools.shape import FUNCTION_LINES, MODULE_LINES, figures, main, violations
 
 
 def put(root: Path, path: str, text: str = "") -> None:
@@ -62,3 +62,10 @@ def test_a_name_stands_for_one_class(tmp_path: Path) -> None:
     assert list(violations(tmp_path)) == [
         "src/b/c.py:2: homonym: src/a.py:1 has a class Card too: name one of them more exactly"
     ]
+
+
+def test_the_figures_count_modules_folders_lines_and_code(tmp_path: Path) -> None:
+    put(tmp_path, "src/podgpu/__init__.py")
+    put(tmp_path, "src/podgpu/gpu.py", function(2))
+    put(tmp_path, "src/podgpu/log/line.py", '"""What\n\nit holds."""\n\n# why\nA = """one\ntwo\n"""\n')
+    assert figures(tmp_path) == "src: 3 modules in 2 folders, 10 lines, 5 of them code"
