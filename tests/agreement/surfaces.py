@@ -30,7 +30,7 @@ from podgpu.views.cluster import metrics
 from podgpu.views.cluster import page as cluster_page
 from podgpu.views.cluster.card_memory import cluster_memory
 from podgpu.views.dialects import dcgm
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.exposition import Format
 from podgpu.views.table import table
 from podgpu.views.why import why

@@ -22,10 +22,9 @@ from podgpu.serve.cluster.fits import FitRoute
 from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response
-from podgpu.serve.node_events import changes
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import under_policy
-from podgpu.serve.server import HttpServer
+from podgpu.serve.server import HttpServer, changes
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.page import html_parts

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podgpu.log.handler import LineHandler
+from podgpu.log import LineHandler
 
 
 @pytest.fixture(autouse=True)

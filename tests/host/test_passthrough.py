@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from podgpu.host.passthrough import guest_cards
+from podgpu.host.system_files import guest_cards
 
 
 def bind(sysfs: Path, driver: str, address: str, **facts: str) -> None:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from podgpu import library
 from podgpu.model import Booking, Snapshot
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.dialects.container_json import document
 from tests.sources.dcgm.exporter import recorded
 from tests.views.quirks import SNAPSHOT

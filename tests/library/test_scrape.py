@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from podgpu import library
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.dialects.container_json import document
 from tests.fakeapi.recorded import owners
 from tests.fakeapi.server import FakeApi

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from podgpu import log
-from podgpu.log.handler import LineHandler, RepeatFilter
-from podgpu.log.line import LINE_BYTES, LogEvent, as_json, event_of, line, logfmt
+from podgpu.log import LINE_BYTES, LineHandler, LogEvent, RepeatFilter, as_json, event_of, line, logfmt
 from tests.patience import PATIENCE
 
 HOSTILE = [

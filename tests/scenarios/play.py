@@ -10,8 +10,8 @@ import msgspec
 
 from podgpu.agent.attribution import Attribution
 from podgpu.host.owner_names import OwnerNames
-from podgpu.host.passthrough import guest_cards
 from podgpu.host.procfs import ALWAYS, Procfs
+from podgpu.host.system_files import guest_cards
 from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import (

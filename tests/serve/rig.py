@@ -10,7 +10,7 @@ from typing import Any
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, Gpu, PartStatus, Reading, Snapshot
 from podgpu.option.value import Address
-from podgpu.serve.http.limits import Limits
+from podgpu.serve.http.request import Limits
 from podgpu.serve.page_registry import NATIVE_ALONE, DocumentView, MetricsView, PageRegistry
 from podgpu.serve.server import HttpServer, NodeServer
 from podgpu.views.dialects import PREFIX

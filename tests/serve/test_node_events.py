@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.serve.node_events import changes
+from podgpu.serve.server import changes
 
 SCALARS = st.integers(0, 3) | st.text("ab", max_size=2)
 DOCUMENTS = st.dictionaries(

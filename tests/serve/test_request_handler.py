@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.connection import ServerConnection
 from podgpu.serve.http.connections import Connections
-from podgpu.serve.http.limits import Limits
-from podgpu.serve.http.request import Request
+from podgpu.serve.http.request import Limits, Request
 from podgpu.serve.http.response import Response, text_response
 from podgpu.serve.request_handler import Load, RequestHandler, Route
 from tests.serve.rig import Client

@@ -5,7 +5,7 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.option.value import Address
-from podgpu.serve.sockets import bind
+from podgpu.serve.server import bind
 
 TWO = ("127.83.0.1", "127.83.0.2")  # no client of another test has a port there
 

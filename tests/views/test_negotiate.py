@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.views.exposition import Format
-from podgpu.views.negotiate import gzip_accepted, page_format
+from podgpu.views.exposition import Format, gzip_accepted, page_format
 
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 

@@ -16,10 +16,10 @@ from podgpu.assembly.source import EarlySource, source_entry
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.host.owner_names import OwnerNames
-from podgpu.host.passthrough import guest_cards
 from podgpu.host.proc_stat import processor_time_us
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
+from podgpu.host.system_files import guest_cards
 from podgpu.insight import InsightSettings, conclude
 from podgpu.kube.api import ApiServer
 from podgpu.kube.log_dirs import LogDirs

@@ -9,7 +9,7 @@ from pathlib import Path
 from podgpu.config import OPTIONS, Config
 from podgpu.config.values import RATIO_FILE, ratio_file
 from podgpu.errors import UserError
-from podgpu.host.interfaces import own_address
+from podgpu.host.system_files import own_address
 from podgpu.kube.kubelet import PODS_API_FOLDER
 
 _TIMEX_BYTES = 512  # more than the size of the kernel's struct timex; all zero means: read, set nothing

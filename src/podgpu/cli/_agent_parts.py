@@ -29,8 +29,7 @@ from podgpu.option.value import Address
 from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import NodeServer
 from podgpu.supervise import Work, brief
-from podgpu.views.dialects._dcgm.counters import unavailable
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions, unavailable
 
 
 async def run_agent(config: Config, early: EarlySource | None, greet: Greeting, at_exit: ExitStack) -> int:

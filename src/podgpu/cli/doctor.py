@@ -129,8 +129,7 @@ def _machine_examination(config: Config) -> Examination:
     from podgpu.doctor import Machine
     from podgpu.model import of_one
     from podgpu.views.dialects import PREFIX, dcgm, dcgm_4_9
-    from podgpu.views.dialects._dcgm.counters import unavailable
-    from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+    from podgpu.views.dialects._dcgm.counters import DcgmPageOptions, unavailable
 
     dialect = config.of(DcgmPageOptions)
     counters = dialect.collectors

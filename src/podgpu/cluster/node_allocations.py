@@ -1,4 +1,7 @@
-"""A node as Kubernetes alone knows it: its cards, and which containers they were allocated to."""
+"""A node as Kubernetes alone knows it: its cards, and which containers they were allocated to.
+
+A card without a UUID gets a name that only this module uses: no document holds it.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -6,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import __version__, sharing
-from podgpu.cluster import known_cards
 from podgpu.model import (
+    UNKNOWN,
     Allocation,
     Booking,
     Card,
@@ -15,6 +18,7 @@ from podgpu.model import (
     ClusterNode,
     ContainerRef,
     Device,
+    Gpu,
     KubeNode,
     Pod,
     PodContainer,
@@ -26,6 +30,141 @@ from podgpu.model import (
 )
 from podgpu.sharing import exclusive, kube_cards
 from podgpu.sharing.inventory import Inventory
+
+WHOLE = "nvidia.com/gpu"
+COUNT, MEMORY, PRODUCT = "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/gpu.product"
+REPLICAS, STRATEGY = "nvidia.com/gpu.replicas", "nvidia.com/gpu.sharing-strategy"
+MIG_PRODUCT, SHARED_PRODUCT = "-MIG-", "-SHARED"  # within the product, where what is offered is no whole card
+MIB = 1 << 20
+
+NUMBERED, NAMELESS = "GPU", "GPU?"  # what names of cards without a UUID begin with
+
+
+def is_made_up(uuid: str) -> bool:
+    return bool(uuid) and not uuid.startswith("GPU-")
+
+
+def model_of(node: KubeNode) -> str:
+    """The model by the node's label, which has dashes for blanks, and what is added for shared cards."""
+    product = node.labels.get(PRODUCT, "")
+    return product.partition(MIG_PRODUCT)[0].removesuffix(SHARED_PRODUCT)
+
+
+def known_cards(inventory: Inventory, systems: Sequence[sharing.SharingSystem]) -> tuple[Device, ...]:
+    """Return each card once: by UUID, then by number, then those that only their count is known of."""
+    node = inventory.node
+    cards = _Cards()
+    for card in sharing.cards(inventory, systems):
+        cards.add(card)
+    known = cards.named()
+    missing = _missing(inventory, known, sharing.node_annotations_of(systems))
+    nameless = [_called(kube_cards.card(), f"{NAMELESS}{place}") for place in range(missing)]
+    return tuple(_described(card, node) for card in (*known, *nameless))
+
+
+class _Cards:
+    """Joins what several systems say of a card."""
+
+    def __init__(self) -> None:
+        self._cards: list[Device] = []
+
+    def add(self, new: Device) -> None:
+        for place, old in enumerate(self._cards):
+            if _is_same(old.gpu, new.gpu):
+                self._cards[place] = _joined(old, new)
+                return
+        self._cards.append(new)
+
+    def named(self) -> list[Device]:
+        """Return the cards by number, then those without a number."""
+        ordered = sorted(
+            self._cards, key=lambda card: (card.gpu.index == UNKNOWN, card.gpu.index, card.gpu.uuid)
+        )
+        return [
+            card
+            if card.gpu.uuid
+            else _called(card, NAMELESS if card.gpu.index == UNKNOWN else f"{NUMBERED}{card.gpu.index}")
+            for card in ordered
+        ]
+
+
+def _is_same(old: Gpu, new: Gpu) -> bool:
+    if old.uuid and new.uuid:
+        return old.uuid == new.uuid
+    return old.index == new.index and (old.index != UNKNOWN or old.uuid == new.uuid)
+
+
+def _joined(old: Device, new: Device) -> Device:
+    mine, its = old.gpu, new.gpu
+    migs = {instance.mig.uuid: instance for instance in (*new.instances, *old.instances)}
+    return replace(
+        old,
+        gpu=replace(
+            mine,
+            uuid=mine.uuid or its.uuid,
+            index=its.index if mine.index == UNKNOWN else mine.index,
+            minor=its.minor if mine.minor is None else mine.minor,
+            model=mine.model or its.model,
+            mig_enabled=bool(migs),
+        ),
+        readings=old.readings or new.readings,
+        instances=tuple(migs[name] for name in sorted(migs)),
+    )
+
+
+def _called(device: Device, name: str) -> Device:
+    return replace(device, gpu=replace(device.gpu, uuid=name))
+
+
+def _described(device: Device, node: KubeNode) -> Device:
+    """Fill in what labels say of all cards of the node alike."""
+    size = node.labels.get(MEMORY, "")
+    is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
+    labelled = int(size) * MIB if is_of_cards and size.isascii() and size.isdigit() and len(size) < 9 else 0
+    readings = kube_cards.card(memory=labelled).readings
+    return replace(
+        device,
+        gpu=replace(device.gpu, model=device.gpu.model or model_of(node)),
+        readings=device.readings or readings,
+    )
+
+
+def _missing(inventory: Inventory, known: list[Device], registers: Collection[str]) -> int:
+    """How many cards there are besides those that are known. The cards of nameless MIG instances are not known."""
+    node = inventory.node
+    if any(card.instances and is_made_up(card.gpu.uuid) for card in known) and COUNT in node.labels:
+        return 0
+    is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
+    if labelled := kube_cards.offered(node.labels, COUNT) if is_of_cards else 0:
+        return max(0, min(labelled, kube_cards.MOST_CARDS) - len(known))
+    whole = min(kube_cards.offered(node.capacity, WHOLE), kube_cards.MOST_CARDS)
+    others = set(_of_others(inventory))
+    own = [card for card in known if not card.instances and card.gpu.uuid not in others]
+    return max(0, whole - len(own)) if hands_out_whole(inventory, registers) else 0
+
+
+def hands_out_whole(inventory: Inventory, registers: Collection[str]) -> bool:
+    """Whether the plain resource means whole cards on this node: no label, id or register says otherwise."""
+    node = inventory.node
+    product = node.labels.get(PRODUCT, "")
+    is_shared = (
+        node.labels.get(REPLICAS, "1") not in ("", "0", "1")
+        or node.labels.get(STRATEGY, "none") != "none"
+        or MIG_PRODUCT in product
+        or product.endswith(SHARED_PRODUCT)
+        or any(name in registers for name in node.annotations)
+    )
+    ids = (given.device_id for given in inventory.allocations if given.resource == WHOLE and given.device_id)
+    return not is_shared and all(map(kube_cards.UUID.fullmatch, ids))
+
+
+def _of_others(inventory: Inventory) -> Iterator[str]:
+    """Name the cards that are handed out by other resources and by drivers."""
+    for given in inventory.allocations:
+        if given.resource != WHOLE and (named := kube_cards.UUID.match(given.device_id)):
+            yield named[0]
+    yield from (device.attributes.get("uuid", "") for device in inventory.pool_devices)
+
 
 STATUS, SPEC = "pod status", "pod spec"  # who reported a claim
 DETAIL = (
@@ -66,7 +205,7 @@ def node_allocations(
 
 def _model(node: KubeNode, snapshot: Snapshot) -> str:
     models = {card.gpu.model for card in snapshot.cards}
-    return models.pop() if len(models) == 1 else "" if models else known_cards.model_of(node)
+    return models.pop() if len(models) == 1 else "" if models else model_of(node)
 
 
 def _snapshot(
@@ -74,7 +213,7 @@ def _snapshot(
 ) -> Snapshot:
     signs = sharing.signs_of(systems)
     given = [allocation for pod in found.pods for allocation in _given(pod, found.node, signs)]
-    devices = known_cards.known_cards(_inventory(found, given, ()), systems)
+    devices = known_cards(_inventory(found, given, ()), systems)
     inventory = _inventory(found, given, devices)
     claims = sharing.claims(inventory, systems)
     undecided = [claim for claim in sharing.ambiguous_claims(inventory, systems) if claim.usual is None]
@@ -140,13 +279,13 @@ def _by_count(
     """
     held = {claim.gpu for claim in claims}
     free = [card.gpu.uuid for card in inventory.devices if _is_placeable(card) and card.gpu.uuid not in held]
-    is_whole = known_cards.hands_out_whole(inventory, sharing.node_annotations_of(systems))
+    is_whole = hands_out_whole(inventory, sharing.node_annotations_of(systems))
     found: list[Claim] = []
     left: list[Allocation] = []
     for allocation in sharing.unclaimed(inventory, systems):
         if (
             is_whole
-            and allocation.resource == known_cards.WHOLE
+            and allocation.resource == WHOLE
             and not allocation.device_id
             and allocation.units <= len(free)
         ):
@@ -162,11 +301,11 @@ def _by_count(
 
 def _is_placeable(device: Device) -> bool:
     """Whether only the count of such cards is known. A card with a number is a certain card, so it must be named."""
-    return device.gpu.uuid.startswith(known_cards.NAMELESS) and not device.instances
+    return device.gpu.uuid.startswith(NAMELESS) and not device.instances
 
 
 def _card(device: Device, claims: Iterable[Claim], found: NodeObjects) -> Card:
-    uuid = "" if known_cards.is_made_up(device.gpu.uuid) else device.gpu.uuid
+    uuid = "" if is_made_up(device.gpu.uuid) else device.gpu.uuid
     started = {pod.uid: pod.started_at for pod in found.pods}
     held: dict[tuple[ContainerRef, str], list[Claim]] = {}
     for claim in claims:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from podgpu.model import Snapshot
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.dialects.container_json import FIELDS, OMITTED, document
 from podgpu.views.sample_format import in_json
 

@@ -15,7 +15,7 @@ from podgpu.serve.http.connections import client_network
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response
 from podgpu.supervise import Supervisor
-from podgpu.views.negotiate import gzip_accepted
+from podgpu.views.exposition import gzip_accepted
 
 PATH = "/api/v1/events"
 HEARTBEAT_SECONDS = 15.0

@@ -11,8 +11,7 @@ from podgpu.option.value import NATIVE, did_you_mean
 from podgpu.serve.http.request import Request
 from podgpu.views import native
 from podgpu.views.dialects import PREFIX, Answers, Document, Families, dialects
-from podgpu.views.exposition import Format
-from podgpu.views.negotiate import page_format
+from podgpu.views.exposition import Format, page_format
 from podgpu.views.series import Family
 from podgpu.views.series_filter import EVERYTHING, GROUPS, FamilyQuery, SeriesFilter
 

@@ -18,8 +18,8 @@ from podgpu.serve.page_registry import asked, form_of
 from podgpu.serve.pages import NodePages, RenderedPage
 from podgpu.serve.request_handler import Load, Route
 from podgpu.views.dialects import PREFIX, UnreadableError
+from podgpu.views.exposition import gzip_accepted
 from podgpu.views.json import ROW_KINDS
-from podgpu.views.negotiate import gzip_accepted
 from podgpu.views.page import POLICY
 
 RELEASE_SECONDS = 300

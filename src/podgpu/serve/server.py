@@ -6,9 +6,15 @@ docs/architecture.md compares it with aiohttp.web and uvicorn.
 """
 
 import asyncio
+import errno
+import os
+import resource
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from podgpu.errors import UserError
 from podgpu.model import Lanes, Snapshot, of_one
@@ -16,17 +22,153 @@ from podgpu.option.value import Address
 from podgpu.serve import assets, event_stream
 from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http.limits import DEFAULT, Limits
+from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.listener import ListenerGroup
-from podgpu.serve.node_events import NodeChanges
+from podgpu.serve.http.request import DEFAULT, Limits
 from podgpu.serve.page_registry import NATIVE_ALONE, PageRegistry
 from podgpu.serve.pages import NodePages
 from podgpu.serve.past import History, PastRoutes
 from podgpu.serve.request_handler import Load, RequestHandler, Route
 from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes
-from podgpu.serve.sockets import bind, spare_descriptors
 from podgpu.supervise import Supervisor
 from podgpu.views import json
+
+BACKLOG = 4096  # the kernel's own bound is lower on older systems
+# What the kernel buffers of responses to a client that does not read; its own default is some MiB for each.
+SEND_BYTES = 512 * 1024
+# Descriptors for the driver, the kubelet, the API server, files, logs and event streams.
+OWN_DESCRIPTORS = 640
+LEAST_PENDING = 64
+
+# Errors of a machine with only one of IPv4 and IPv6.
+_LACKING = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+_OPTION = "--web.listen-address"
+
+
+async def bind(address: Address) -> list[socket.socket]:
+    """Bind a listener for each IP address that the host stands for; one of them is enough. Raises UserError."""
+    bound: list[socket.socket] = []
+    lacking: OSError | None = None
+    for family, (host, _, *scope) in await _resolve(address):
+        # Port 0 means any port, but the same one for IPv4 and IPv6.
+        port = bound[0].getsockname()[1] if bound else address.port
+        try:
+            listener = socket.create_server((host, port, *scope), family=family, backlog=BACKLOG)
+        except OSError as error:
+            if error.errno not in _LACKING:
+                for listener in bound:
+                    listener.close()
+                raise _cannot_listen(address, error) from None
+            lacking = error
+        else:
+            listener.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES
+            )  # each connection inherits it
+            bound.append(listener)
+    if lacking is not None and not bound:
+        raise _cannot_listen(address, lacking)
+    return bound
+
+
+async def _resolve(address: Address) -> list[tuple[int, tuple[str | int | bytes, ...]]]:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(
+            address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except socket.gaierror:
+        raise UserError(
+            f"cannot listen on {address}: the name does not resolve; give {_OPTION} an IP address"
+        ) from None
+    return list(dict.fromkeys((family, place) for family, _, _, _, place in found))
+
+
+def _cannot_listen(address: Address, error: OSError) -> UserError:
+    why = {
+        errno.EADDRINUSE: f"the port is in use; stop what listens there or choose another with {_OPTION}",
+        errno.EACCES: f"ports below 1024 need privileges; choose a higher one with {_OPTION}",
+        errno.EADDRNOTAVAIL: f"this machine has no such address; give {_OPTION} one of its own or none",
+        errno.EAFNOSUPPORT: f"this machine lacks that IP version; choose another address with {_OPTION}",
+    }
+    number = error.errno or 0
+    return UserError(f"cannot listen on {address}: {why.get(number) or os.strerror(number)}")
+
+
+def spare_descriptors(connections: int, *, wanted: int) -> int:
+    """Raise the soft limit as far as needed and allowed, and return how many of the wanted descriptors there are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = OWN_DESCRIPTORS + connections + wanted
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    return max(min(LEAST_PENDING, wanted), min(wanted, soft - OWN_DESCRIPTORS - connections))
+
+
+Object = dict[str, Any]
+
+_ABSENT = object()
+
+
+class NodeChanges:
+    def __init__(self, feed: NodeFeed, pages: NodePages) -> None:
+        self._feed = feed
+        self._pages = pages
+        self._last: tuple[Snapshot, Object] | None = None
+
+    @property
+    def state(self) -> Snapshot:
+        return self._feed.snapshot
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        return await self._feed.changed(seen)
+
+    async def document(self, state: Snapshot) -> Sequence[BodyPart]:
+        return (BodyPart(self._pages.json(state, gzipped=False).body),)
+
+    async def change(self, before: Snapshot, after: Snapshot) -> Sequence[Sequence[BodyPart]]:
+        last, new = self._last, json.plain(after)
+        old = last[1] if last is not None and last[0] is before else json.plain(before)
+        self._last = after, new  # the next change starts from it
+        return ((BodyPart(msgspec.json.encode(changes(old, new))),),)
+
+    def forget(self) -> None:
+        self._last = None
+
+
+def changes(before: Object, after: Object) -> Object:
+    """Return what turns one into the other: a JSON merge patch (RFC 7396), with one addition.
+
+    An object laid upon an array changes elements by their number; an array of another length comes whole.
+    Null removes a key. It is never a value: what is unknown is absent from our documents.
+    """
+    found: Object = {}
+    for key, new in after.items():
+        old = before.get(key, _ABSENT)
+        if old != new:
+            found[key] = _change(old, new)
+    return found | dict.fromkeys(before.keys() - after.keys())
+
+
+def _change(old: Any, new: Any) -> Any:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return changes(old, new)
+    if _are_alike(old, new):
+        pairs = enumerate(zip(old, new, strict=True))
+        return {str(number): changes(before, after) for number, (before, after) in pairs if before != after}
+    return new
+
+
+def _are_alike(old: Any, new: Any) -> bool:
+    """Whether both are lists of as many objects."""
+    return (
+        isinstance(old, list)
+        and isinstance(new, list)
+        and len(old) == len(new)
+        and all(isinstance(item, dict) for item in (*old, *new))
+    )
+
 
 # For requests that were sent before the stop to be read and begun.
 LAST_CALL_SECONDS = 0.05

@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cli._target import open_target
-from podgpu.cli._target.client import DocumentClient, NothingListens
-from podgpu.cli._target.http import HttpTarget
+from podgpu.cli._target.http import DocumentClient, HttpTarget, NothingListens
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.config import Config, TerminalOptions
 from podgpu.errors import UserError

@@ -20,7 +20,7 @@ import msgspec
 from podgpu.config.precedence import load
 from podgpu.model import Card, Snapshot, Tenant
 from podgpu.views.dialects import dcgm
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.exposition import Format, render
 from podgpu.views.series import Family
 from tests.catalog.dcgm import DEFAULT_COUNTERS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.host.interfaces import address_of, own_address
+from podgpu.host.system_files import address_of, own_address
 
 ADDRESSES = {"bond0": "10.0.0.4", "eth0": "10.0.0.7", "eth1": "10.0.0.8", "docker0": "172.17.0.1"}
 ETHERNET = {"mtu": "1500", "flags": "0x1003", "address": "02:fc:00:00:00:01"}

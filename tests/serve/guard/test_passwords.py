@@ -11,7 +11,7 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from podgpu.serve.guard import passwords
+from podgpu.serve.guard import guard as guard_module
 from podgpu.serve.guard.guard import Guard
 from tests.patience import PATIENCE, until
 from tests.serve.guard.login import basic, hashed, shown
@@ -113,7 +113,7 @@ async def test_many_wrong_passwords_hold_up_nobody(tmp_path: Path, monkeypatch: 
 async def test_a_login_that_must_be_checked_anew_passes_beside_wrong_ones_from_many_addresses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passwords, "RIGHT_SECONDS", 0.0)
+    monkeypatch.setattr(guard_module, "RIGHT_SECONDS", 0.0)
     right = basic(f"alice:{PASSWORD}")
     async with serving(StubNode(), guard=guard(tmp_path, cost=8)) as server:
         assert (await shown(server, right)).status == 200

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http.limits import Limits
+from podgpu.serve.http.request import Limits
 from podgpu.serve.server import NodeServer
 from tests.patience import PATIENCE
 from tests.serve.guard.certificates import Authority, Pair, web_config

@@ -9,7 +9,7 @@ import pytest
 
 from podgpu.option.value import Address
 from podgpu.serve.http.connections import SPARED_SCRAPERS
-from podgpu.serve.http.limits import Limits
+from podgpu.serve.http.request import Limits
 from podgpu.serve.server import NodeServer
 from tests.patience import PATIENCE, until
 from tests.serve.rig import StubNode, connected, fetch, serving

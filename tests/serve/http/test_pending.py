@@ -9,9 +9,8 @@ from math import inf
 import pytest
 
 from podgpu.serve.http.connections import Connections
-from podgpu.serve.http.limits import Limits
 from podgpu.serve.http.pending import PendingConnection, PendingConnections
-from podgpu.serve.http.request import Request
+from podgpu.serve.http.request import Limits, Request
 from podgpu.serve.http.response import Response, text_response
 
 

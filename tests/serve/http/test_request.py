@@ -2,8 +2,7 @@
 
 import pytest
 
-from podgpu.serve.http.limits import Limits
-from podgpu.serve.http.request import Request, RequestError, parse_request
+from podgpu.serve.http.request import Limits, Request, RequestError, parse_request
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: test\r\n"
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.connection import ServerConnection
 from podgpu.serve.http.connections import Connections
-from podgpu.serve.http.limits import Limits
+from podgpu.serve.http.request import Limits
 from podgpu.serve.pages import NodePages
 from podgpu.serve.request_handler import Load, RequestHandler
 from podgpu.serve.routes import NodeRoutes

@@ -29,7 +29,7 @@ from podgpu.model import (
 from podgpu.option.value import Address
 from podgpu.serve.page_registry import register_pages
 from podgpu.sources.dcgm.options import DcgmOptions as DcgmSource
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.dialects.container_json import DIALECT
 from tests.conftest import Golden
 from tests.serve.rig import StubNode, connected, serving

@@ -19,8 +19,7 @@ from podgpu.config.precedence import load
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.serve.page_registry import register_pages
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
-from podgpu.views.dialects._dcgm.counters import unavailable
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions, unavailable
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import DEFAULT_COUNTERS, LABELS, LEFT_OUT, OPTIONAL_COUNTERS, RENAMED_IN_4_9
 from tests.conftest import Golden

@@ -26,7 +26,7 @@ from podgpu.model import (
     Tenant,
 )
 from podgpu.views.dialects import dcgm, dcgm_1_x
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.exposition import Format, render
 from tests.tree import card
 

@@ -88,7 +88,7 @@ def _opened(config: Config) -> Target:
         return _http(config, url)
     if _names_cluster(config):
         return _direct(config)
-    from podgpu.cli._target.client import NothingListens
+    from podgpu.cli._target.http import NothingListens
 
     try:
         return _http(config, HERE)
@@ -99,8 +99,7 @@ def _opened(config: Config) -> Target:
 
 
 def _http(config: Config, url: str) -> Target:
-    from podgpu.cli._target.client import DocumentClient
-    from podgpu.cli._target.http import HttpTarget
+    from podgpu.cli._target.http import DocumentClient, HttpTarget
 
     return HttpTarget(DocumentClient(url, config.of(LoginOptions)), insight_settings(config))
 

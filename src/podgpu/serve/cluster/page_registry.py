@@ -13,7 +13,7 @@ from podgpu.serve.page_registry import dialects_of
 from podgpu.views.cluster import json, metrics, page
 from podgpu.views.cluster.metrics import rendered
 from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.series import Family
 from podgpu.views.series_filter import EVERYTHING, SeriesFilter
 

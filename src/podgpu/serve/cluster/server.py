@@ -12,7 +12,7 @@ from podgpu.serve.cluster.page_registry import ClusterPageRegistry
 from podgpu.serve.cluster.pages import ClusterPages
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http.limits import DEFAULT, Limits
+from podgpu.serve.http.request import DEFAULT, Limits
 from podgpu.serve.past import History, PastRoutes, StoredTimeline
 from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer

@@ -6,7 +6,7 @@ from enum import IntEnum
 from ipaddress import IPv6Address
 from math import inf
 
-from podgpu.serve.http.limits import Limits
+from podgpu.serve.http.request import Limits
 from podgpu.supervise import BriefTasks
 
 # Connections of one client network that are spared because they scrape; a few servers may share an address.

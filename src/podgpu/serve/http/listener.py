@@ -10,8 +10,8 @@ from math import inf
 
 from podgpu.serve.http.connection import Respond, ServerConnection
 from podgpu.serve.http.connections import Connections, client_network
-from podgpu.serve.http.limits import Limits
 from podgpu.serve.http.pending import PendingConnection, PendingConnections
+from podgpu.serve.http.request import Limits
 from podgpu.serve.http.response import busy_response
 
 ACCEPTED_AT_ONCE = 64  # before others get their turn

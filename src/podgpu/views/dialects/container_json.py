@@ -14,9 +14,9 @@ from podgpu.catalog.agent_parts import DCGM, NVML
 from podgpu.model import ClusterNode, ContainerRef, Snapshot
 from podgpu.views.dialects import Answers, Dialect, UnreadableError
 from podgpu.views.dialects._dcgm.counters import FIELDS as DCGM_FIELDS
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.dialects._dcgm.derived import event_mask
 from podgpu.views.dialects._dcgm.entity import Entity, Occupant, entities, printed
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.sample_format import in_json
 from podgpu.views.text import clean
 

@@ -12,11 +12,11 @@ from podgpu.views.dialects._dcgm.counters import (
     DECIMALS,
     DEFAULTS,
     CounterChoice,
+    DcgmPageOptions,
     Generation,
     select,
     select_all,
 )
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.sample_format import decimals, shortest
 from podgpu.views.series import Family
 

@@ -4,8 +4,7 @@ from functools import partial
 
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm import page
-from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation, select_all
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DEFAULTS, DcgmPageOptions, Generation, select_all
 from podgpu.views.sample_format import shortest
 
 # Since then the size of the memory is shown by default.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.option import options_of
-from podgpu.views.dialects._dcgm.options import TYPES, CountersFile, DcgmPageOptions, ListedCounter
+from podgpu.views.dialects._dcgm.counters import TYPES, CountersFile, DcgmPageOptions, ListedCounter
 
 
 def read(path: Path, text: str | bytes) -> tuple[ListedCounter, ...]:

@@ -5,7 +5,7 @@ import pytest
 from podgpu.config.precedence import load
 from podgpu.model import Snapshot
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from tests.conftest import Golden
 from tests.views.dialects.dcgm_node import MIXED, PAIR, TOGETHER, TRIO
 from tests.views.dialects.test_dcgm import DEFAULT, PER_CONTAINER, page, rows

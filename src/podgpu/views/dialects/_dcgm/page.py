@@ -16,6 +16,7 @@ from podgpu.views.dialects._dcgm.counters import (
     DECIMALS,
     Counter,
     CounterChoice,
+    DcgmPageOptions,
     Generation,
     SelectedCounters,
     select,
@@ -30,7 +31,6 @@ from podgpu.views.dialects._dcgm.entity import (
     rounded,
     with_xid,
 )
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.series import Family, Key, Labels, label_name
 
 UNKNOWN_XID = "Unknown Error"
