@@ -11,6 +11,7 @@ from podgpu.model import Card, ContainerRef, Snapshot, XidRecord
 from podgpu.numbers import moment, use
 from podgpu.views.card_facts import facts_of
 from podgpu.views.page import html
+from podgpu.views.why_sentences import METHODS
 from tests.sources.simulator.clocked_agent import cycles
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -56,6 +57,7 @@ async def test_a_card_shows_its_tenants_its_xids_and_what_it_reports() -> None:
         [moment(at), f"XID 31 (GPU memory page fault) while {who[0][0].partition(',')[0]} was on it."],
         [moment(at), "XID 999 while no pod was on it."],
     ]
+    assert [row[-1] for row in who] == [METHODS[one.booking.method] for one in card.tenants], "nothing is cut"
     found.pop("Booked to no pod", None)
     assert found == written(card)
 

@@ -10,7 +10,7 @@ from podgpu.model import Card, Instance, Snapshot, Tenant
 from podgpu.numbers import memory, moment, percent, use, watts
 from podgpu.views.card_facts import facts_of
 from podgpu.views.format import MEANINGS, REASONS, visible_rest
-from podgpu.views.text import line
+from podgpu.views.text import line, printable
 from podgpu.views.why_sentences import METHODS
 
 Row = tuple[str, ...]
@@ -91,4 +91,4 @@ def _table(title: str, heads: Row, rows: Iterable[Row]) -> str:
 
 
 def _cells(tag: str, cells: Row) -> str:
-    return "".join(f"<{tag}>{escape(line(cell))}</{tag}>" for cell in cells)
+    return "".join(f"<{tag}>{escape(printable(cell))}</{tag}>" for cell in cells)
