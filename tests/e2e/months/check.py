@@ -201,7 +201,7 @@ class MonthCheck:
             self._findings.gpus += 1
             for name in ("seen", "unseen", "absent"):
                 where = f"{month.name} {key[1]} on {key[0]} {name}"
-                allowed = truth[key].edges * month.interval
+                allowed = truth[key].edges * month.interval + month.misdated(*key)
                 self._findings.compare(
                     "coverage", where, found[key][f"{name}_seconds"], getattr(truth[key], name), allowed
                 )

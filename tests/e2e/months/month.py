@@ -202,6 +202,13 @@ class Month:
             if any(begins - seconds - self.interval <= at <= ends + seconds + self.interval for at in day)
         )
 
+    def misdated(self, node: str, uuid: str) -> float:
+        """By how many seconds a GPU seems to come or go too early or too late, as its node's clock was wrong then."""
+        begins, ends, wrong = self.node(node).jump
+        own = (stay for stay in self.stays if (stay.node, stay.uuid) == (node, uuid))
+        edges = (edge for stay in own for piece in self.known(stay) for edge in piece)
+        return abs(wrong) if any(begins <= edge < ends for edge in edges) else 0.0
+
     def coverage(self) -> dict[tuple[str, str], Truth]:
         period = self.start, self.end
         found = {}
