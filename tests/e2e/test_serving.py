@@ -21,7 +21,7 @@ SESSIONS = [text for kind, text in BLOCKS if kind == "console"]
 FILES = [text for kind, text in BLOCKS if kind == "yaml"]
 WEB_CONFIGS = [text for text in FILES if text.startswith("tls_server_config")]
 [SCRAPE] = [text for text in FILES if text.startswith("scrape_configs")]
-[START] = [text for kind, text in BLOCKS if kind == "sh"]
+[START] = [text for kind, text in BLOCKS if kind == "sh" and text.startswith("podgpu demo ")]
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("openssl") and shutil.which("curl")), reason="openssl or curl is not installed"
@@ -102,7 +102,7 @@ def test_a_bad_change_is_logged_in_the_words_of_the_page(node: Node) -> None:
     path.write_text(f"{WEB_CONFIGS[0]}rate_limit: {{}}\n")
     line = logged(node.log, r"(level=error .*)")
     path.write_text(WEB_CONFIGS[0])
-    [shown] = [text for kind, text in BLOCKS if kind == "text"]
+    [shown] = [text for kind, text in BLOCKS if kind == "text" and text.startswith("level=")]
     assert line.startswith(shown.partition("…")[0])
     assert "unknown key 'rate_limit'" in line
     assert "podgpu_gpu_info" in node.page()
