@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podgpu.cli._node_reading import read_node
 from podgpu.config.precedence import load
 from podgpu.model import Card, Snapshot
-from podgpu.views.cluster.slim import slim
+from podgpu.views.cluster.json import slim
 from podgpu.views.json import encode
 from tests.cluster.fleet import Document, Fleet
 

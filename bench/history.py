@@ -16,7 +16,7 @@ from podgpu.assembly.history import open_cluster_history, open_node_history
 from podgpu.config import Config
 from podgpu.insight import InsightSettings, conclude_cluster
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
-from podgpu.views.cluster.slim import slim
+from podgpu.views.cluster.json import slim
 from tests.history.crowded_node import BORN, crowded_snapshots
 
 HOUR, STEP = 720, 5.0

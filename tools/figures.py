@@ -27,7 +27,7 @@ from podgpu.sources.replay.recording import frame
 from podgpu.sources.simulator.source import Simulator
 from podgpu.views.cluster.json import encode
 from podgpu.views.native import families
-from podgpu.views.series_filter import SeriesFilter, fit
+from podgpu.views.series import SeriesFilter, fit
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = "docs/figures.json"

@@ -11,7 +11,7 @@ from podgpu.model import Snapshot
 from podgpu.supervise import Supervisor
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
-from podgpu.views.series_filter import SeriesFilter
+from podgpu.views.series import SeriesFilter
 
 CYCLES = 15
 PAUSE = 0.5

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 from bench.figure import Figure
 from podgpu.catalog.row import Worth
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
+from podgpu.views.cluster.json import slim
 from podgpu.views.cluster.metrics import of_cluster, of_node
-from podgpu.views.cluster.slim import slim
 from podgpu.views.exposition import Format, render
 from podgpu.views.json import encode
 from podgpu.views.native import families
-from podgpu.views.series import Family
-from podgpu.views.series_filter import SeriesFilter
+from podgpu.views.series import Family, SeriesFilter
 
 DEFAULT = SeriesFilter()
 CHOICES = {

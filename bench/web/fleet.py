@@ -15,7 +15,7 @@ import msgspec
 from bench.web import page as bench
 from podgpu.serve.gzip_parts import BodyPart
 from podgpu.views import json
-from podgpu.views.cluster.slim import slim
+from podgpu.views.cluster.json import slim
 from tests.browser.chromium import Page, browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 

@@ -13,7 +13,7 @@ from podgpu.insight import reconclude
 from podgpu.model import Booking, Cluster, ClusterNode, Fault, PartStatus, PendingPod, Snapshot, of_one
 from podgpu.views import json as node_json
 from podgpu.views.cluster import json
-from podgpu.views.cluster.slim import slim
+from podgpu.views.cluster.json import slim
 from tests.fakekubelet.kubelet import kubelet_root
 from tests.scenarios.play import play
 from tests.scenarios.script import read

@@ -8,7 +8,7 @@ from podgpu.assembly.api_server import open_cluster_api
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiServer
-from podgpu.kube.api.kubectl import KubectlApi
+from podgpu.kube.api.kubeconfig import KubectlApi
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ HOMES = {
         "sources/dcgm",
         "catalog/reference.py",
         "views/dialects/dcgm.py",
-        "model/cluster.py",
+        "model/snapshot.py",
         "assembly/cluster.py",
         "assembly/exporter.py",
     ),

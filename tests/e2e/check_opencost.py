@@ -26,7 +26,7 @@ from podgpu.views import exposition
 from podgpu.views import json as snapshot_json
 from podgpu.views.exposition import Format
 from podgpu.views.native import families
-from podgpu.views.series_filter import BILLED
+from podgpu.views.series import BILLED
 from tests.e2e import prometheus
 from tests.e2e.rig import demo, eventually, get, running
 

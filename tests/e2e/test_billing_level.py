@@ -17,8 +17,7 @@ from podgpu.views import exposition
 from podgpu.views import json as snapshot_json
 from podgpu.views.exposition import Format
 from podgpu.views.native import families
-from podgpu.views.series import count
-from podgpu.views.series_filter import BILLED, BILLING, PROCESS, SeriesFilter
+from podgpu.views.series import BILLED, BILLING, PROCESS, SeriesFilter, count
 from tests.e2e import victoria
 from tests.e2e.rig import demo, eventually, get
 

@@ -25,8 +25,8 @@ from podgpu.views import exposition, page
 from podgpu.views import json as node_json
 from podgpu.views.cluster import inspect, json
 from podgpu.views.cluster.card_memory import cluster_memory
+from podgpu.views.cluster.json import slim
 from podgpu.views.cluster.scrub import Scrubber
-from podgpu.views.cluster.slim import slim
 from podgpu.views.exposition import Format
 from podgpu.views.table import table
 from podgpu.views.text import NO_LIMIT

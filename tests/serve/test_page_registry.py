@@ -10,7 +10,7 @@ from podgpu.option.value import Address
 from podgpu.serve.page_registry import register_pages
 from podgpu.views import native
 from podgpu.views.dialects import Answers
-from podgpu.views.series_filter import SeriesFilter
+from podgpu.views.series import SeriesFilter
 from tests.serve.rig import StubNode, connected, make_snapshot, serving
 
 

@@ -14,7 +14,7 @@ from podgpu.catalog.row import Kind, Scope
 from podgpu.model import UNATTRIBUTED, Booking, Card, ContainerRef, Fault, Pod, Rest, Snapshot, Tenant
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
-from podgpu.views.series_filter import SeriesFilter
+from podgpu.views.series import SeriesFilter
 from tests.tree import balanced
 from tests.views.quirks import BUSY, EVIL, HOSTILE, LLAMA, SLICE, SNAPSHOT, SPLIT
 from tests.views.test_exposition import PARSERS

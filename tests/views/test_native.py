@@ -34,8 +34,7 @@ from podgpu.model import (
 )
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
-from podgpu.views.series import Family, Key, Labels, count
-from podgpu.views.series_filter import SeriesFilter
+from podgpu.views.series import Family, Key, Labels, SeriesFilter, count
 from tests.conftest import Golden
 from tests.views.quirks import BUSY, DROPPED, SNAPSHOT, STUCK
 from tests.views.test_exposition import PARSERS

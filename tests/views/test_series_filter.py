@@ -8,8 +8,7 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.cluster.report.counters import BOUND_FAMILIES, FAMILIES
 from podgpu.model import Booking, ContainerRef, Reading, Tenant
 from podgpu.views.native import families
-from podgpu.views.series import Family, Labels, count
-from podgpu.views.series_filter import BILLED, EVERYTHING, SeriesFilter, fit
+from podgpu.views.series import BILLED, EVERYTHING, Family, Labels, SeriesFilter, count, fit
 from tests.views.quirks import BUSY, SNAPSHOT
 
 

@@ -20,7 +20,7 @@ from podgpu.option.value import (
     page_address,
 )
 from podgpu.views.dialects import dialect_names
-from podgpu.views.series_filter import NAMES
+from podgpu.views.series import NAMES
 from tools.chart import CHART
 
 RANGES = CHART / "files/ranges.yaml"

@@ -39,7 +39,7 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiSe
     if account:
         return open_server(account, most)
     if program := machine.program("kubectl"):
-        from podgpu.kube.api.kubectl import KubectlApi
+        from podgpu.kube.api.kubeconfig import KubectlApi
 
         return KubectlApi(
             program,
@@ -52,7 +52,7 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiSe
 
 async def check_access(api: ApiServer) -> None:
     """Raise a UserError if kubectl gives no access to a cluster."""
-    from podgpu.kube.api.kubectl import KubectlApi
+    from podgpu.kube.api.kubeconfig import KubectlApi
 
     if isinstance(api, KubectlApi):
         await api.check()

@@ -18,7 +18,7 @@ from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.options import DcgmOptions
 from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.source import DcgmSource
-from podgpu.views.cluster.slim import slim
+from podgpu.views.cluster.json import slim
 
 _REASONS = {
     "page_unreachable": "unreachable",

@@ -15,7 +15,7 @@ from podgpu.serve.guard.guard import Guard
 from podgpu.serve.guard.proxies import TrustedProxies
 from podgpu.serve.guard.tokens import ReviewUnavailable
 from podgpu.serve.page_registry import PageRegistry, register_pages
-from podgpu.views.series_filter import SeriesFilter
+from podgpu.views.series import SeriesFilter
 
 if TYPE_CHECKING:
     from podgpu.serve.cluster.page_registry import ClusterPageRegistry

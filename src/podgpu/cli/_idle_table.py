@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from podgpu.cli._output import FOR_PEOPLE
 from podgpu.insight.idle import IdlePods, IdleRow
 from podgpu.model import Cluster
-from podgpu.model.quantity import total
+from podgpu.model.kube import total
 from podgpu.numbers import age, gib, gpu_number, moment, money
 from podgpu.views.json import plain
 from podgpu.views.row_table import Column, RowTable

@@ -33,7 +33,7 @@ from podgpu.model import (
     ResourceClaim,
     Workload,
 )
-from podgpu.model.quantity import quantity
+from podgpu.model.kube import quantity
 from podgpu.supervise import Supervisor
 
 ClaimName: TypeAlias = tuple[str, str]  # namespace, name

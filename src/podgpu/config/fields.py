@@ -9,7 +9,7 @@ from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, optional, repea
 from podgpu.option.file import existing_file
 from podgpu.option.value import Address, OneOf, api_server, duration, header_name, network, path, size, whole
 from podgpu.sources import registry
-from podgpu.views.series_filter import LEVELS
+from podgpu.views.series import LEVELS
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Network, IPv6Network

@@ -7,7 +7,7 @@ from podgpu.errors import UserError
 from podgpu.option.file import text_file
 from podgpu.option.value import NATIVE, Address, OneOf, did_you_mean
 from podgpu.views.dialects import dialect_names
-from podgpu.views.series_filter import NAMES
+from podgpu.views.series import NAMES
 
 RATIO_FORM = (
     "the file must hold one number for the node, or one for each GPU, from 1 to 9999, such as 2 or 2.5"

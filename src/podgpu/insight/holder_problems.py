@@ -20,7 +20,7 @@ from podgpu.insight.tenants import (
     pod_name,
 )
 from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
-from podgpu.model.quantity import total
+from podgpu.model.kube import total
 from podgpu.numbers import duration, gpus, money, percent
 
 EVADES = "It is booked by the log of context switches. Ask its owner why it works between the samples."

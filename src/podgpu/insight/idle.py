@@ -23,7 +23,7 @@ from podgpu.insight.tenants import (
     pod_name,
 )
 from podgpu.model import Card, Cluster, ClusterNode, Tenant
-from podgpu.model.quantity import total
+from podgpu.model.kube import total
 from podgpu.numbers import count, gpus, integer, moment, money, since
 
 TEAM = "team"  # the label of pods that names their team

@@ -21,7 +21,7 @@ from podgpu.insight.tenants import (
 )
 from podgpu.model import Card, FreeInstances, Sums, Tenant
 from podgpu.model.document import LARGEST_FLOAT, LARGEST_INT
-from podgpu.model.quantity import total_of_known
+from podgpu.model.kube import total_of_known
 
 DIGITS = 12  # enough to cut the noise of binary fractions, and too many to change what is written
 K = TypeVar("K", bound=Hashable)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from podgpu.ledger.cycle import TenantKey
 from podgpu.model import Claim, Device, Instance, value_of
-from podgpu.model.quantity import total
+from podgpu.model.kube import total
 
 PARTS = 1_000_000  # shares are counted in millionths, so that they add up exactly
 K = TypeVar("K")

@@ -17,16 +17,6 @@ from podgpu.model.card import (
     Tenant,
     XidRecord,
 )
-from podgpu.model.cluster import (
-    CLUSTER_SCHEMA,
-    NODE_STATES,
-    ORIGINS,
-    Cluster,
-    ClusterNode,
-    PendingPod,
-    Written,
-    of_one,
-)
 from podgpu.model.device import (
     ENDED_PID,
     HIDDEN_PID,
@@ -88,7 +78,23 @@ from podgpu.model.pod import (
     Waiting,
     Workload,
 )
-from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, Report, SharingStatus, Snapshot, XidEvent
+from podgpu.model.snapshot import (
+    CLUSTER_SCHEMA,
+    NODE_STATES,
+    ORIGINS,
+    SCHEMA,
+    Cluster,
+    ClusterNode,
+    ErrorCount,
+    PartStatus,
+    PendingPod,
+    Report,
+    SharingStatus,
+    Snapshot,
+    Written,
+    XidEvent,
+    of_one,
+)
 from podgpu.model.statement import (
     KINDS,
     ChargePeriod,

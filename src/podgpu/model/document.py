@@ -17,10 +17,18 @@ from msgspec.structs import asdict, replace
 
 from podgpu.errors import UserError
 from podgpu.model.card import Card
-from podgpu.model.cluster import CLUSTER_SCHEMA, Cluster, ClusterNode, PendingPod
 from podgpu.model.device import Instance, Reading
 from podgpu.model.insight import Insight, Sums
-from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, Snapshot
+from podgpu.model.snapshot import (
+    CLUSTER_SCHEMA,
+    SCHEMA,
+    Cluster,
+    ClusterNode,
+    ErrorCount,
+    PartStatus,
+    PendingPod,
+    Snapshot,
+)
 
 N = TypeVar("N", str, tuple[str, ...])
 T = TypeVar("T")

@@ -1,11 +1,12 @@
-"""What a source reports in a cycle, and the immutable snapshot that becomes of it."""
+"""What a source reports in a cycle, the immutable snapshot that becomes of it, and a cluster of them."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model.card import Card
 from podgpu.model.device import Device, Fault, GuestCard
 from podgpu.model.insight import Insight
-from podgpu.model.pod import Allocation, Pod
+from podgpu.model.pod import Allocation, Pod, Workload
 
 SCHEMA = 2
 
@@ -97,3 +98,102 @@ class Report(Struct, frozen=True, kw_only=True):
     nvml_version: str = ""
     seconds: float = 0.0
     brief: bool = False
+
+
+CLUSTER_SCHEMA = 1
+
+# The state of a node. `fresh`: read in time. `stale`: what is shown is older than three intervals. `allocation`: its
+# GPUs are not read, so only what Kubernetes allocated is known. `failed`: reading its GPUs gave nothing usable.
+NODE_STATES = ("fresh", "stale", "allocation", "failed")
+# Who reported the use of a node's GPUs.
+ORIGINS = ("agent", "dcgm", "store", "api")
+
+
+class Written(Struct, frozen=True):
+    """A snapshot as the document that it came as. It counts for that very object, not for a changed copy."""
+
+    snapshot: Snapshot
+    document: bytes  # gzip of JSON in one line
+
+    def __repr__(self) -> str:
+        return "Written(…)"
+
+
+class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
+    """One node. A node that does not answer keeps its row and says why."""
+
+    name: str  # as Kubernetes knows it; where several clusters are read, `cluster/name`
+    state: str  # one of NODE_STATES
+    cluster: str = ""  # the cluster that it belongs to; empty unless several are read
+    origin: str = ""  # one of ORIGINS; empty if nothing was reported
+    reason: str = ""  # why it is not fresh, a closed set; empty if it is
+    detail: str = ""  # the same in words, and what to do next
+    snapshot: Snapshot | None = None  # the newest, slim; with `allocation` no books, and only sizes are read
+    allocatable: dict[str, str] = {}  # resources of GPUs, as the node offers them to Kubernetes
+    model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
+    ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
+    address: str = ""  # its internal IP address; empty if not known
+    insight: Insight | None = None  # what follows, if the node is not fresh; else the snapshot has it
+    written: Written | None = None  # in no document
+
+    @property
+    def bare_name(self) -> str:
+        """Its name within its cluster."""
+        return self.name.removeprefix(f"{self.cluster}/") if self.cluster else self.name
+
+    @property
+    def concluded(self) -> Insight | None:
+        """What follows from what is known of the node now."""
+        return self.insight or (self.snapshot.insight if self.snapshot else None)
+
+
+def set_aside(node: ClusterNode, error: Exception) -> ClusterNode:
+    """Return the node without what it sent, which a view cannot show, and with the reason."""
+    detail = f"What it sent cannot be shown ({type(error).__name__}): check the log, and report it."
+    return replace(
+        node, state="failed", reason="failed", detail=detail, snapshot=None, written=None, insight=None
+    )
+
+
+class PendingPod(Struct, frozen=True, kw_only=True):
+    """A pod that asks for a GPU and is on no node yet."""
+
+    namespace: str  # of the pod
+    name: str  # of the pod
+    cluster: str = ""  # the cluster that it waits in; empty unless several are read
+    uid: str = ""  # as the API server knows it
+    since: float | None = None  # seconds since 1970, when it was made; absent if not known
+    asks: dict[str, str] = {}  # resources of GPUs, summed over its containers, as Kubernetes quantities
+    claims: tuple[str, ...] = ()  # resource claims that it waits for
+    reason: str = ""  # what the scheduler says; empty if it said nothing
+    workload: Workload | None = None  # what it was made for; absent if not known
+
+
+class Cluster(Struct, frozen=True, kw_only=True, weakref=True):
+    """Everything a view of many nodes may show."""
+
+    taken_at: float  # seconds since 1970
+    version: str  # of podgpu
+    interval_seconds: float = 0.0  # between two rounds of its reader; 0 if it is read once
+    name: str = ""  # of the cluster; empty if none was given
+    demo: bool = False  # true if any node's numbers are made up
+    replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
+    has_store: bool = False  # true if its reader has a store: then there are bills and longer histories
+    nodes: tuple[ClusterNode, ...] = ()  # by name
+    pending: tuple[PendingPod, ...] = ()  # oldest first
+    parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on
+    errors: tuple[ErrorCount, ...] = ()  # counted by part and reason; nodes have their own
+    insight: Insight | None = None  # what follows from all this; absent until concluded
+
+
+def of_one(snapshot: Snapshot) -> Cluster:
+    """Show one agent's node as a cluster."""
+    node = ClusterNode(name=snapshot.node, state="fresh", origin="agent", snapshot=snapshot)
+    return Cluster(
+        taken_at=snapshot.taken_at,
+        version=snapshot.version,
+        interval_seconds=snapshot.interval_seconds,
+        demo=snapshot.demo,
+        nodes=(node,),
+        insight=snapshot.insight,
+    )

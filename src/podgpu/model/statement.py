@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from podgpu.model.quantity import total_of_known
+from podgpu.model.kube import total_of_known
 
 SECONDS_PER_HOUR = 3600
 MICROSECONDS_PER_HOUR = SECONDS_PER_HOUR * 1_000_000

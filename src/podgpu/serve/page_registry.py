@@ -12,8 +12,7 @@ from podgpu.serve.http.request import Request
 from podgpu.views import native
 from podgpu.views.dialects import PREFIX, Answers, Document, Families, dialects
 from podgpu.views.exposition import Format, page_format
-from podgpu.views.series import Family
-from podgpu.views.series_filter import EVERYTHING, GROUPS, FamilyQuery, SeriesFilter
+from podgpu.views.series import EVERYTHING, GROUPS, Family, FamilyQuery, SeriesFilter
 
 # The mapping says how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]

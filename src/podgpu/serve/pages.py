@@ -9,12 +9,11 @@ from typing import NamedTuple
 from podgpu import log
 from podgpu.model import Snapshot, of_one
 from podgpu.serve.page_registry import NATIVE_ALONE, PageRegistry
-from podgpu.views import exposition, json, page, series_filter
-from podgpu.views.cluster.slim import slim as slimmed
+from podgpu.views import exposition, json, page, series
+from podgpu.views.cluster.json import slim as slimmed
 from podgpu.views.dialects import Answers
 from podgpu.views.exposition import Format
-from podgpu.views.series import Family
-from podgpu.views.series_filter import FamilyQuery
+from podgpu.views.series import Family, FamilyQuery
 
 HTML = "text/html; charset=utf-8"
 _FASTEST = 1
@@ -75,9 +74,7 @@ class NodePages:
             view = self.registry.whole.get(path) or self.registry.pages[path]
             self._families[key] = view(snapshot, dict(self._dropped))
         found = [family for family in self._families[key] if asked.matches(family)]
-        plain = RenderedPage(
-            exposition.render(series_filter.fit(found, self._series_limit)[0], form), form.value
-        )
+        plain = RenderedPage(exposition.render(series.fit(found, self._series_limit)[0], form), form.value)
         return compressed(plain) if gzipped else plain
 
     def document(
@@ -144,7 +141,7 @@ class NodePages:
         """Cut a page's families to the limit. The native page of the next snapshot says how much was cut."""
         if path not in self._families:
             families = self.registry.pages[path](snapshot, dict(self._dropped))
-            self._families[path], dropped = series_filter.fit(families, self._series_limit)
+            self._families[path], dropped = series.fit(families, self._series_limit)
             self._dropped.update(dropped)
             # Few dialects have room for a word about it, so the first cut of each page is logged.
             if dropped and path not in self._cut:

@@ -31,7 +31,7 @@ from podgpu.model import (
     PoolDevice,
     ResourceClaim,
 )
-from podgpu.model.quantity import quantity
+from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.kube_cards import size

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, PodContainer
-from podgpu.model.quantity import quantity
+from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.kube_cards import size

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from podgpu.model import UNKNOWN, Ability, Device, Gpu, Instance, KubeNode, MigInstance, Reading
-from podgpu.model.quantity import quantity
+from podgpu.model.kube import quantity
 
 MEMORY = "memory_total_bytes"
 MOST_CARDS = 1024  # no node has as many

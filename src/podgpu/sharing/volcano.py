@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.model.fit import PORTION, WantedPart
-from podgpu.model.quantity import quantity
+from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory, by_number
 from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, PartRequest, SharingSystem

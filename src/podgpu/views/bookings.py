@@ -10,7 +10,7 @@ from podgpu import catalog
 from podgpu.catalog.row import Scope
 from podgpu.insight.tenants import IDLE
 from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Reading, Rest, Snapshot, Tenant
-from podgpu.model.quantity import total, total_of_known
+from podgpu.model.kube import total, total_of_known
 from podgpu.views.series import Labels, label_name
 
 POD_INFO = "podgpu_pod_info"

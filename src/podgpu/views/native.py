@@ -14,8 +14,7 @@ from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Card, PartStatus, Reading, Snapshot
 from podgpu.views import bookings
-from podgpu.views.series import Family, Labels, count
-from podgpu.views.series_filter import EVERYTHING, NODE, POD, SeriesFilter
+from podgpu.views.series import EVERYTHING, NODE, POD, Family, Labels, SeriesFilter, count
 
 _ROWS = catalog.families()
 _SILENT = (SHARING, ATTRIBUTION)  # parts that have no state to show

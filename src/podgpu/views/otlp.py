@@ -20,8 +20,7 @@ from podgpu.catalog.reference import base_unit
 from podgpu.catalog.row import Kind, Metric, Scope
 from podgpu.model import Card, ContainerRef, Snapshot, Tenant, Workload
 from podgpu.views import bookings, native
-from podgpu.views.series import Family, Key, Labels
-from podgpu.views.series_filter import fit
+from podgpu.views.series import Family, Key, Labels, fit
 
 UNITS = {
     "bytes": "By",

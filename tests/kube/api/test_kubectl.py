@@ -12,7 +12,7 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.kube.api.kubectl import KubectlApi
+from podgpu.kube.api.kubeconfig import KubectlApi
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.kubeconfig import TOKEN, kubeconfig, kubectl
 from tests.fakeapi.server import FakeApi, Seen, bookmark

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from podgpu.sharing.hami.shared_region import BadRegion, Region, parse
+from podgpu.sharing.hami.cache_files import BadRegion, Region, parse
 from tests.sharing.hami.cachefile import GIB, LAYOUTS, ONE, TWO, CacheFile, Process
 
 EACH_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS)

@@ -2,7 +2,7 @@ from msgspec.structs import replace
 
 from podgpu.model import Holder, Pod, PodContainer, Process, Reading, Rest
 from podgpu.views import json
-from podgpu.views.cluster.slim import slim
+from podgpu.views.cluster.json import slim
 from podgpu.views.dialects import container_json, pod_gpu_map
 from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from tests.cluster.nodes import card, snapshot, tenant

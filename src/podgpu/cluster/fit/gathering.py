@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from podgpu.cluster.report.counters import CardKey
 from podgpu.model.fit import AT_LIMIT, UNSEEN, CardType, HeldPart, UseSeries, WorkloadName, WorkloadUse
-from podgpu.model.quantity import total_of_known
+from podgpu.model.kube import total_of_known
 
 NodeKey = tuple[str, str]  # its cluster, and its name
 BRIDGED_STEPS = 3  # a counter that was not seen for so long is taken to have grown evenly

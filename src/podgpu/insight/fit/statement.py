@@ -24,7 +24,7 @@ from podgpu.model.fit import (
     WorkloadUse,
 )
 from podgpu.model.insight import Prices
-from podgpu.model.quantity import total_of_known
+from podgpu.model.kube import total_of_known
 
 # Writes lines of YAML: by the kind of part, the sharing system if that is known, and what is wanted.
 PartWriter = Callable[[str, str, WantedPart], str]

@@ -23,7 +23,7 @@ from podgpu.model.fit_plan import (
     PoolFacts,
     PoolKey,
 )
-from podgpu.model.quantity import total_of_known
+from podgpu.model.kube import total_of_known
 
 MOST_MINUTES = 100  # of a pool are named
 

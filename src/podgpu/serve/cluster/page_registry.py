@@ -14,8 +14,7 @@ from podgpu.views.cluster import json, metrics, page
 from podgpu.views.cluster.metrics import rendered
 from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
 from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
-from podgpu.views.series import Family
-from podgpu.views.series_filter import EVERYTHING, SeriesFilter
+from podgpu.views.series import EVERYTHING, Family, SeriesFilter
 
 # Makes a document for one request alone.
 Queried = Callable[[Mapping[str, str]], ClusterView[Any]]

@@ -16,7 +16,7 @@ from podgpu.serve.pages import RenderedPage, compressed
 from podgpu.supervise import brief
 from podgpu.views import json
 from podgpu.views.exposition import Format
-from podgpu.views.series_filter import FamilyQuery
+from podgpu.views.series import FamilyQuery
 
 STALE_INTERVALS = 3  # what is older is not served
 WANTED_SECONDS = 300.0  # for so long after a request a page is kept ready

@@ -10,12 +10,12 @@ from weakref import ReferenceType, ref
 
 from podgpu import log
 from podgpu.model import Cluster, ClusterNode
-from podgpu.model.cluster import set_aside
+from podgpu.model.snapshot import set_aside
 from podgpu.serve.gzip_parts import BodyPart, gzip_stream
 from podgpu.views.cluster import metrics
 from podgpu.views.cluster.metrics import RenderedFamilies
 from podgpu.views.exposition import Format
-from podgpu.views.series_filter import FamilyQuery
+from podgpu.views.series import FamilyQuery
 
 YIELD_SECONDS = 0.005  # after so much work, other tasks get their turn
 _FASTEST = 1

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, VirtualGpu
 from podgpu.model.fit import PORTION, WantedPart
-from podgpu.model.quantity import quantity
+from podgpu.model.kube import quantity
 from podgpu.sharing.hami import annotation
 from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED, MIG_ALLOCATIONS, HamiDevice, lenders, matched
 from podgpu.sharing.hami.cache_files import observe

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from podgpu.model import Device, KubeNode, Pod
-from podgpu.model.quantity import quantity
+from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import by_number
 

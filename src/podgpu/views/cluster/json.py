@@ -9,9 +9,23 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode
+from podgpu.model import (
+    CLUSTER_SCHEMA,
+    Card,
+    Cluster,
+    ClusterNode,
+    Holder,
+    Instance,
+    Process,
+    Reading,
+    Rest,
+    Snapshot,
+    Tenant,
+)
 from podgpu.model.document import decode_cluster as decode
 from podgpu.views import json
+from podgpu.views.dialects import container_json
+from podgpu.views.format import KeyReadings
 
 __all__ = ["decode", "encode", "frame", "row"]
 
@@ -42,3 +56,66 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
     # No text of the frame can contain the place: its quotes would be escaped.
     before, place, after = whole.partition(_PLACE)
     return before + place[:-1], b"]" + after
+
+
+_XIDS = ("xid_last_code", "xid_last_timestamp_seconds")
+_METRICS = frozenset({*KeyReadings.__struct_fields__, "power_limit_watts", *_XIDS})
+# Shown where they are not 0.
+_ALARMS = frozenset(
+    {"recovery_action", "row_remap_failed", "row_remap_pending", "retired_pages_pending", "ecc_errors_total"}
+)
+
+
+def slim(snapshot: Snapshot) -> Snapshot:
+    return replace(
+        snapshot,
+        cards=tuple(map(_card, snapshot.cards)),
+        pods=tuple(
+            replace(pod, containers=(), annotations={}, resource_claims={}, extended=())
+            for pod in snapshot.pods
+        ),
+        errors=(),
+    )
+
+
+def _card(card: Card) -> Card:
+    return replace(
+        card,
+        readings=_readings(card.readings),
+        instances=tuple(
+            Instance(mig=instance.mig, readings=_readings(instance.readings)) for instance in card.instances
+        ),
+        tenants=tuple(map(_tenant, card.tenants)),
+        ended=(),
+        rest=tuple(map(_rest, card.rest)),
+    )
+
+
+def _readings(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
+    return tuple([reading for reading in readings if _is_shown(reading)])
+
+
+def _is_shown(reading: Reading) -> bool:
+    return (
+        reading.metric in _METRICS
+        or (reading.metric in _ALARMS and bool(reading.value))
+        or (reading.metric, reading.labels) in container_json.READINGS
+    )
+
+
+def _tenant(tenant: Tenant) -> Tenant:
+    return replace(tenant, processes=tuple(replace(process, holder=None) for process in tenant.processes))
+
+
+def _rest(rest: Rest) -> Rest:
+    """Keep the titles of owners that have no pod: nothing else names them."""
+    return replace(rest, processes=tuple(map(_outsider, rest.processes)))
+
+
+def _outsider(process: Process) -> Process:
+    holder = process.holder
+    if holder is None:
+        return process
+    return replace(
+        process, holder=Holder(pid=holder.pid, kind=holder.kind, command=holder.command, title=holder.title)
+    )

@@ -14,11 +14,10 @@ from podgpu.catalog.row import Scope
 from podgpu.insight.sums import grouped, of_cards, of_placements
 from podgpu.insight.tenants import IDLE, UNKNOWN, NodeCard, Placement, cards_of_node, placements
 from podgpu.model import NODE_STATES, Cluster, ClusterNode, PendingPod
-from podgpu.model.quantity import amount
+from podgpu.model.kube import amount
 from podgpu.views import exposition
 from podgpu.views.exposition import Format
-from podgpu.views.series import Family, Labels
-from podgpu.views.series_filter import FamilyQuery, fit
+from podgpu.views.series import Family, FamilyQuery, Labels, fit
 
 # The name of a row without its prefix, label values, and a value or None if it is unknown.
 Series = tuple[str, Sequence[str], float | None]

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.model import Card, ContainerRef, Pod, Snapshot
-from podgpu.model.quantity import amount, total
+from podgpu.model.kube import amount, total
 from podgpu.views.dialects import Answers, Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
 from podgpu.views.sample_format import go, in_json

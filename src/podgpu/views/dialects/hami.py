@@ -16,7 +16,7 @@ from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
 from podgpu.model import Card, Claim, Gpu, MigInstance, Snapshot, Tenant, VirtualGpu
-from podgpu.model.quantity import total
+from podgpu.model.kube import total
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects import _hami_names as names

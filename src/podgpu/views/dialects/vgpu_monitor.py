@@ -9,7 +9,7 @@ from typing import NamedTuple
 from podgpu import option
 from podgpu.catalog.units import MIB
 from podgpu.model import Claim, Snapshot
-from podgpu.model.quantity import total
+from podgpu.model.kube import total
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
