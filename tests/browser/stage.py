@@ -41,6 +41,7 @@ class Script:
     fit: FitStatement | None = None
     moments: Sequence[Moment] = ()  # of the last hour
     lanes: Mapping[str, Lanes] = {}  # of shared cards, by UUID
+    card_busy: Sequence[tuple[float, float]] = ()  # of the last hour, of each card; a minute at 50 % without
     past: Document | None = None  # what every moment of the past was
 
     def __init__(self, first: Document, settings: InsightSettings = SETTINGS) -> None:
@@ -138,11 +139,15 @@ class _Tables:
             return Response(200, msgspec.json.encode(self._script.past), "application/json")
         if "gpu" in request.query:
             lanes = self._script.lanes.get(request.query["gpu"])
-            points = [(self._script.state["taken_at"] - 60.0 + number, 0.5) for number in range(60)]
+            end = self._script.state["taken_at"]
+            points = self._script.card_busy or [(end - 60.0 + number, 0.5) for number in range(60)]
             found = {
                 "schema": 1,
                 "gpu": request.query["gpu"],
-                "series": {"busy_ratio": points, "power_watts": [(at, 300.0) for at, _ in points]},
+                "series": {
+                    "busy_ratio": points,
+                    "power_watts": [(at, 84.0 + 440.0 * busy) for at, busy in points],
+                },
                 **({"lanes": lanes} if lanes else {}),
             }
             return Response(200, msgspec.json.encode(found), "application/json")

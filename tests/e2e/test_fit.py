@@ -126,7 +126,7 @@ def test_a_plan_places_the_workloads_of_the_store_on_fewer_cards(
     store: str, past: StoredPast, capsys: pytest.CaptureFixture[str]
 ) -> None:
     times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (past.start, past.end)]
-    arguments = [f"--prometheus.url={store}", f"--from={times[0]}", f"--to={times[1]}", "--plan=hami"]
+    arguments = [f"--prometheus.url={store}", f"--from={times[0]}", f"--to={times[1]}", "--plan=parts"]
     assert main(["fit", *arguments, "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     placed = {
@@ -138,6 +138,6 @@ def test_a_plan_places_the_workloads_of_the_store_on_fewer_cards(
         assert row["least_cards"] <= row["cards"] <= row["cards_now"]
         assert row["idle_watts"] == IDLE_WATTS * (row["cards_now"] - row["cards"])
     assert main(["fit", *arguments]) == 0
-    assert "plan hami: " in capsys.readouterr().out
+    assert "plan parts: " in capsys.readouterr().out
     assert main(["fit", *arguments, "-o", "metrics"]) == 2
     assert "leave out --plan" in capsys.readouterr().err

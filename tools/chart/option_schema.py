@@ -17,6 +17,8 @@ from podgpu.option.value import (
     absolute_path,
     api_server,
     base_address,
+    header_name,
+    network,
     page_address,
 )
 from podgpu.views.dialects import dialect_names
@@ -28,6 +30,9 @@ Schema = dict[str, Any]
 
 _UNITS = {"DURATION": r"(\.[0-9]{1,18})?(ms|s|m|h)?", "SIZE": "(KiB|MiB|GiB)?", "NUMBER": r"(\.[0-9]{1,9})?"}
 _URL = r"https?://[^/?#\s,]+[^\s,]*"
+_NETWORK = (
+    r"[0-9]{1,3}([.][0-9]{1,3}){3}(/[0-9]{1,2})?|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7}(/[0-9]{1,3})?"
+)
 _ADDRESS = r"([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 
 
@@ -46,6 +51,8 @@ _FORMS: Mapping[Callable[[str], Any], Callable[[], str]] = {
     base_address: lambda: _URL,
     api_server: lambda: "auto|off|https?://.*",
     absolute_path: lambda: r"/[-A-Za-z0-9._~!$&'()*+;=:@%/]*",
+    network: lambda: _NETWORK,
+    header_name: lambda: "[A-Za-z0-9-]+",
     listener: _listeners,
     Address.parse: lambda: f"{_ADDRESS}(=.+)?",
     family_name: lambda: r"[a-zA-Z_:*][a-zA-Z0-9_:*]*",

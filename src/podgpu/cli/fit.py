@@ -48,8 +48,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--plan",
         metavar="LAYOUT",
-        help="replay the time with cards that are divided in another way: mig, mig:1g.18gb,3g.71gb, timeslice:4, hami, "
-        "cards:80 or cards:-20%%",
+        help="replay the time with cards that are divided in another way: mig, mig:1g.18gb,3g.71gb, timeslice:4, "
+        "parts, cards:80 or cards:-20%%",
     )
     add_table_output(parser, METRICS)
 

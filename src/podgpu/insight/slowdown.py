@@ -1,4 +1,4 @@
-"""How much slower workloads become that share a card by time-slicing: at least, and at most.
+"""How much slower workloads become that take turns on a card: at least, and at most.
 
 Known is which part of the time each was busy while it was alone. Not known is when in the minute, and in how large
 pieces, so the range is wide. What holds whatever they do:

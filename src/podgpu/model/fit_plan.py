@@ -5,7 +5,7 @@ from msgspec import Struct
 from podgpu.model.fit import FitTerms, WorkloadName
 
 PoolKey = tuple[str, str]  # a cluster, and a model
-MIG, TIME_SLICES, PORTIONS, CARDS = "mig", "timeslice", "hami", "cards"
+MIG, TIME_SLICES, PORTIONS, CARDS = "mig", "timeslice", "parts", "cards"
 
 
 class PlanLayout(Struct, frozen=True, kw_only=True):

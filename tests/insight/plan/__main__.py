@@ -8,7 +8,7 @@ from podgpu.insight.plan.layouts import layout_of
 from podgpu.insight.plan.statement import plan_statement
 from tests.insight.fit.planted import JUDGED, planted
 
-LAYOUTS = ("mig", "hami", "timeslice:2", "timeslice:4", "timeslice:8")
+LAYOUTS = ("mig", "parts", "timeslice:2", "timeslice:4", "timeslice:8")
 MOST_ABOVE = 0.1
 MOST_SECONDS = 60.0
 

@@ -150,7 +150,7 @@ def test_the_log_of_switches_narrows_the_range() -> None:
 
 
 def test_shares_hold_memory_and_busy_time() -> None:
-    pool = pool_of("hami", use("a", 20, 0.45, replicas=3))
+    pool = pool_of("parts", use("a", 20, 0.45, replicas=3))
     assert (pool.cards, pool.least_cards) == (2, 2)  # by busy time: two of 45 % on a card
     assert pool.slower_minutes_most == 0
 
@@ -191,7 +191,7 @@ def test_a_minute_that_was_not_seen_counts_as_no_use() -> None:
         "timeslice",
         "timeslice:1",
         "timeslice:1000",
-        "hami:2",
+        "parts:2",
         "cards:0",
         "cards:+20%",
         "cards:-100%",

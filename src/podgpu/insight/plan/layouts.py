@@ -7,7 +7,7 @@ from podgpu.errors import UserError
 from podgpu.model.fit_plan import CARDS, MIG, PORTIONS, TIME_SLICES, PlanLayout
 
 MOST_SLICES = 48  # of a card: more clients than that a card does not have
-WORDS = "mig, mig:1g.18gb,3g.71gb, timeslice:4, hami, cards:80 or cards:-20%"
+WORDS = "mig, mig:1g.18gb,3g.71gb, timeslice:4, parts, cards:80 or cards:-20%"
 
 
 def layout_of(text: str) -> PlanLayout:

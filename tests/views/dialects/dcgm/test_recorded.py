@@ -111,8 +111,8 @@ def test_the_bandwidth_of_a_single_nvlink_is_there_if_a_counters_file_asks_for_i
     lanes = "".join(f"DCGM_FI_DEV_NVLINK_BANDWIDTH_L{link}, gauge, as listed\n" for link in (0, 1, 17))
     counters.write_text(lanes)
     card = h200(0)
-    # MiB/s, received and sent: of link 0 and of link 17. Link 1 carries nothing.
-    card.gpm |= {62: 1000.0, 63: 500.0, 96: 10.0, 97: 20.0}
+    # MiB/s, received and sent: of all links, of link 0 and of link 17. Link 1 carries nothing.
+    card.gpm |= {60: 1010.0, 61: 520.0, 62: 1000.0, 63: 500.0, 96: 10.0, 97: 20.0}
     flags = [f"--dcgm.collectors={counters}"]
     with running_agent(FakeNode([card]), tmp_path, library, flags=flags) as agent:
 
