@@ -119,7 +119,7 @@ async def take(
     script.lanes = lanes
     script.bills = {"team": bill("label_team", "research", "search", "speech")}
     script.moments = moments(script)
-    script.card_busy = [(moment.at, 0.09 * moment.busy_gpus) for moment in script.moments]
+    script.card_busy = [(moment.at, 0.09 * (moment.busy_gpus or 0.0)) for moment in script.moments]
     async with staged(script) as url, chromium.page(width, height) as page:
         await page.scheme(scheme)
         await page.open(url + query)
