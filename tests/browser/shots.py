@@ -119,7 +119,8 @@ async def take(
     script.lanes = lanes
     script.bills = {"team": bill("label_team", "research", "search", "speech")}
     script.moments = moments(script)
-    script.card_busy = [(moment.at, 0.09 * (moment.busy_gpus or 0.0)) for moment in script.moments]
+    part = 0.55 / (script.moments[-1].busy_gpus or 1.0)  # as busy at last as the shared card is
+    script.card_busy = [(moment.at, part * (moment.busy_gpus or 0.0)) for moment in script.moments]
     async with staged(script) as url, chromium.page(width, height) as page:
         await page.scheme(scheme)
         await page.open(url + query)

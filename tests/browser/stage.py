@@ -146,7 +146,7 @@ class _Tables:
                 "gpu": request.query["gpu"],
                 "series": {
                     "busy_ratio": points,
-                    "power_watts": [(at, 84.0 + 440.0 * busy) for at, busy in points],
+                    "power_watts": [(at, 84.0 + 404.0 * busy) for at, busy in points],
                 },
                 **({"lanes": lanes} if lanes else {}),
             }
