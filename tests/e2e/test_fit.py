@@ -18,6 +18,7 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.model.fit import FitTerms
 from tests.e2e import prometheus, victoria
 from tests.e2e.fit_past import IDLE_WATTS, StoredPast
+from tests.e2e.stores import STORES, keeping
 from tests.insight.fit.planted import (
     DAY,
     Planter,
@@ -48,21 +49,12 @@ def past() -> StoredPast:
     return StoredPast([make(planter) for make in FAMILIES], MINUTES)
 
 
-@pytest.fixture(scope="module", params=["prometheus", "victoria-metrics"])
+@pytest.fixture(scope="module", params=STORES)
 def store(
     request: pytest.FixtureRequest, past: StoredPast, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("store")
-    if request.param == "victoria-metrics":
-        with victoria.victoria(folder) as url:
-            victoria.keep(url, "\n".join([*past.lines, ""]))
-            yield url
-    else:
-        prometheus.keep(past.lines, folder)
-        configuration = folder / "prometheus.yml"
-        configuration.write_text("{}")
-        with prometheus.started(configuration, folder) as here:
-            yield here.url
+    with keeping(request.param, past.lines, tmp_path_factory.mktemp("store")) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

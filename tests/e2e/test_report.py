@@ -12,6 +12,7 @@ from podgpu.cli.main import main
 from podgpu.cluster.report import history
 from tests.e2e import prometheus, victoria
 from tests.e2e.past import HOUR, LENGTH, MINUTE, NODES, TENANTS, Past
+from tests.e2e.stores import STORES, keeping
 
 pytestmark = pytest.mark.skipif(
     prometheus.PROGRAM is None or victoria.PROGRAM is None,
@@ -34,21 +35,12 @@ def past() -> Past:
     return Past(int(time.time()) // HOUR * HOUR - LENGTH - 2 * HOUR)
 
 
-@pytest.fixture(scope="module", params=["prometheus", "victoria-metrics"])
+@pytest.fixture(scope="module", params=STORES)
 def store(
     request: pytest.FixtureRequest, past: Past, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("store")
-    if request.param == "victoria-metrics":
-        with victoria.victoria(folder) as url:
-            victoria.keep(url, "\n".join([*past.lines, ""]))
-            yield url
-    else:
-        prometheus.keep(past.lines, folder)
-        configuration = folder / "prometheus.yml"
-        configuration.write_text("{}")
-        with prometheus.started(configuration, folder) as here:
-            yield here.url
+    with keeping(request.param, past.lines, tmp_path_factory.mktemp("store")) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

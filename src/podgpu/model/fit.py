@@ -91,9 +91,7 @@ class WorkloadUse(Struct, frozen=True, kw_only=True):
         None  # what lies between the bounds of its busy time, on average; absent without bounds
     )
     price_per_gpu_hour: float | None = None  # absent without a price
-    dram_ratio: float | None = (
-        None  # the card's memory bandwidth in use at the 99th percentile; absent if unknown
-    )
+    dram_ratio: float | None = None  # memory bandwidth of the card in use, 99th percentile; absent if unknown
     tensor_ratio: float | None = None  # the same of its tensor cores
     energy_joules: float | None = None  # of all its replicas within the period; absent if not measured
     restarts: tuple[int, ...] = ()  # minutes of the series at which one of its pods or containers began anew

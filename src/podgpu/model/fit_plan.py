@@ -23,9 +23,7 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
 
     cards: int | None = None  # that there are
     idle_watts: float | None = None  # of a card, the least that was measured; absent if not known
-    switch_seconds: float | None = (
-        None  # from one context to the next, by the driver's log; absent if not known
-    )
+    switch_seconds: float | None = None  # between contexts, by the driver's log; absent if not known
 
 
 class PlanPlace(Struct, frozen=True, kw_only=True):
