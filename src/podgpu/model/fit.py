@@ -87,9 +87,7 @@ class WorkloadUse(Struct, frozen=True, kw_only=True):
     used_devices: int | None = None  # of each replica, the most that were ever busy; absent if not known
     watched_seconds: float  # for how long it held anything within the period
     seen_ratio: float  # how much of that was seen, from 0 to 1
-    busy_doubt: float | None = (
-        None  # what lies between the bounds of its busy time, on average; absent without bounds
-    )
+    busy_doubt: float | None = None  # between the bounds of its busy time, on average; absent without bounds
     price_per_gpu_hour: float | None = None  # absent without a price
     dram_ratio: float | None = None  # memory bandwidth of the card in use, 99th percentile; absent if unknown
     tensor_ratio: float | None = None  # the same of its tensor cores

@@ -144,3 +144,9 @@ def test_parts_are_asked_for_in_the_words_of_their_system() -> None:
     assert "replicas: 3" in write_part(TIME_SLICE, "", WantedPart(devices=3))
     assert system_of("nvidia_com_gpumem") == "hami"
     assert system_of("nvidia_com_gpu") == ""
+
+
+@pytest.mark.parametrize(("doubt", "certainty"), [(0.0, "high"), (0.2, "low"), (None, "low")])
+def test_without_bounds_nothing_is_sure(doubt: float | None, certainty: str) -> None:
+    [row] = advised(used(13.0, 0.1, busy_doubt=doubt, watched_seconds=8 * 86_400.0))
+    assert (row.kind, row.certainty) == ("smaller", certainty)

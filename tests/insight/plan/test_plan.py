@@ -205,3 +205,10 @@ def test_a_layout_that_there_is_not_is_refused_with_what_to_give(text: str) -> N
 
 def test_no_workload_makes_no_plan() -> None:
     assert planned("mig").pools == ()
+
+
+@pytest.mark.parametrize(("size", "full"), [(30 * GIB, DAY), (None, 0)])
+def test_a_card_whose_memory_is_not_known_is_not_said_to_be_too_small(size: int | None, full: int) -> None:
+    card = CardType(model="unheard of", memory_bytes=size)
+    pool = pool_of("cards:1", use("a", 20, 0.1, card=card), use("b", 20, 0.1, card=card))
+    assert pool.full_minutes == full

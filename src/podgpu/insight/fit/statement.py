@@ -143,8 +143,11 @@ def _saved(use: WorkloadUse, found: Verdict) -> float | None:
 
 
 def _certainty(use: WorkloadUse) -> str:
+    """Without bounds nothing says how sure the busy time is."""
+    if use.busy_doubt is None:
+        return LOW
     for name, watched, seen, doubt in _SURE:
-        if use.watched_seconds >= watched and use.seen_ratio >= seen and (use.busy_doubt or 0.0) <= doubt:
+        if use.watched_seconds >= watched and use.seen_ratio >= seen and use.busy_doubt <= doubt:
             return name
     return LOW
 

@@ -34,19 +34,22 @@ class CardReplay(Struct, frozen=True, kw_only=True):
 NOTHING_FULL = CardReplay()
 
 
-def replay_shared(demands: Sequence[Demand], memory: int, turns: TurnTaking, most_minutes: int) -> CardReplay:
-    """Let workloads share a card's memory, and its time in turns."""
+def replay_shared(
+    demands: Sequence[Demand], memory: int | None, turns: TurnTaking, most_minutes: int
+) -> CardReplay:
+    """Let workloads share a card's memory, and its time in turns. If its memory is not known, none is missing."""
     uses = [demand.use for demand in demands]
     if len(uses) < 2:
         return NOTHING_FULL
     most, least = (_sum([getattr(use.series, name) for use in uses]) for name in ("most", "least"))
     held = _sum([use.series.memory for use in uses])
-    short = [number for number, used in enumerate(held) if used > memory]
+    missing = [0 if memory is None else max(round(used) - memory, 0) for used in held]
+    short = [number for number, lacks in enumerate(missing) if lacks]
     late = [number for number, busy in enumerate(least) if busy > FULL]
     worst = max(range(len(most)), key=most.__getitem__, default=None)
     if worst is None:
         return NOTHING_FULL
-    listed = sorted({*short, *late}, key=lambda at: (-max(held[at] - memory, 0), -least[at], at))
+    listed = sorted({*short, *late}, key=lambda at: (-missing[at], -least[at], at))
     return CardReplay(
         full=len(short),
         slower_least=len(late),
@@ -55,7 +58,7 @@ def replay_shared(demands: Sequence[Demand], memory: int, turns: TurnTaking, mos
         minutes=tuple(
             FullMinute(
                 number=number,
-                missing_bytes=max(round(held[number]) - memory, 0),
+                missing_bytes=missing[number],
                 busy_least=least[number],
                 busy_most=most[number],
                 slowdown=_slowest(uses, number, turns),

@@ -127,7 +127,7 @@ def _replays(placed: PlacedPool, card: CardType, layout: PlanLayout, facts: Pool
     demands = [[demand for demand, _ in own] for own in placed.cards]
     if layout.kind == MIG:
         return [replay_instances(own, mig) for own in demands] if mig else []
-    return [replay_shared(own, card.memory_bytes or 0, turns, MOST_MINUTES) for own in demands]
+    return [replay_shared(own, card.memory_bytes, turns, MOST_MINUTES) for own in demands]
 
 
 def _minutes(
