@@ -4,12 +4,14 @@ Node `alpha` has one GPU, and its agent restarts twice. Node `beta` has one, com
 Everything is in integers: microseconds and millijoules.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MINUTE = 60
 HOUR = 3600
+DAY = 24 * HOUR
 LENGTH = 48 * HOUR
 STEP = MINUTE
 
@@ -50,6 +52,8 @@ RESTARTS_BEFORE = {"alpha": 15 * HOUR}
 GRACE = 5 * MINUTE
 NOT_SCRAPED = range(25 * HOUR, 25 * HOUR + 40 * MINUTE)  # the store was down
 WATTS_IDLE, WATTS_BUSY = 80, 400
+# When the past begins so that the first sample of `late-0`, or of node `beta`, lies exactly on midnight.
+LATE_AT_MIDNIGHT, BETA_AT_MIDNIGHT = 14, 4
 
 
 @dataclass
@@ -81,6 +85,11 @@ class Past:
         for node, (begins, ends) in NODES.items():
             self._node(node, begins, ends)
             self.lines.extend(self._kubernetes(node, begins, ends))
+
+    @classmethod
+    def recent(cls, hour: int = LATE_AT_MIDNIGHT) -> "Past":
+        """Begin at the same hour UTC whenever a test runs, and end before now."""
+        return cls(int(time.time()) // DAY * DAY - 3 * DAY + hour * HOUR)
 
     def total(self, key: Key, begins: int, ends: int) -> int:
         """What was scraped after `begins` and until `ends`, in seconds after the start."""

@@ -12,7 +12,7 @@ import pytest
 
 from podgpu.cli.main import main
 from tests.e2e import victoria
-from tests.e2e.past import HOUR, LENGTH, Past
+from tests.e2e.past import BETA_AT_MIDNIGHT, HOUR, LENGTH, Past
 from tests.e2e.rig import demo
 
 pytestmark = pytest.mark.skipif(victoria.PROGRAM is None, reason="victoria-metrics is not installed")
@@ -25,7 +25,7 @@ WARNED, FAILED, GAPS = 1, 2, 3
 
 @pytest.fixture(scope="module")
 def past() -> Past:
-    return Past(int(time.time()) // HOUR * HOUR - LENGTH - 2 * HOUR)
+    return Past.recent()
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +96,20 @@ def test_a_row_that_is_only_in_the_file_or_only_in_the_store_is_named(report: Re
     assert status == WARNED
     assert "! group/ml/ghost-0: cost 9.5 -> -" in errors
     assert "! group/ml/web-0: " in errors
+
+
+def test_a_node_whose_first_sample_lies_on_midnight_is_billed_alike_by_day_and_in_all(
+    prices: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    past = Past.recent(BETA_AT_MIDNIGHT)
+    period = [f"--from={written(past.start)}", f"--to={written(past.start + LENGTH)}"]
+    with victoria.victoria(tmp_path / "store") as url:
+        victoria.keep(url, "\n".join([*past.lines, ""]))
+        line = ["report", f"--prometheus.url={url}", f"--price={prices}", *period]
+        assert main([*line, "-o", "json"]) == 0
+        digest = json.loads(capsys.readouterr().out)["inputs_sha256"]
+        assert main([*line, "-o", "focus"]) == 0
+        assert digest in capsys.readouterr().out
 
 
 def test_a_series_that_came_into_the_store_afterwards_is_found(

@@ -10,7 +10,7 @@ import pytest
 
 from podgpu.cli.main import main
 from tests.e2e import victoria
-from tests.e2e.past import HOUR, LENGTH, Past
+from tests.e2e.past import HOUR, Past
 from tests.e2e.rig import cluster, get
 
 pytestmark = pytest.mark.skipif(victoria.PROGRAM is None, reason="victoria-metrics is not installed")
@@ -20,7 +20,7 @@ PRICES = {"currency": "EUR", "gpu_hour": {"NVIDIA H200": 3.5, "*": 1}, "kwh": 0.
 
 @pytest.fixture(scope="module")
 def past() -> Past:
-    return Past(int(time.time()) // HOUR * HOUR - LENGTH - 2 * HOUR)
+    return Past.recent()
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_the_bill_to_date_is_made_again_by_the_command(
     page: str, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "bill.json"
-    query = urlencode({"by": "team", "from": "60h", "to": "now"})
+    query = urlencode({"by": "team", "from": "96h", "to": "now"})
     file.write_bytes(get(f"{page}/api/v1/report?{query}").body)
     assert main(["report", *options, "--verify", str(file)]) == 0
     assert capsys.readouterr().out.endswith("the same as the store says now\n")

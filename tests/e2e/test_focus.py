@@ -18,7 +18,7 @@ import pytest
 
 from podgpu.cli.main import main
 from tests.e2e import victoria
-from tests.e2e.past import HOUR, LENGTH, Past
+from tests.e2e.past import BETA_AT_MIDNIGHT, LENGTH, Past
 
 VALIDATOR = Path(__file__).parents[2] / "build/focus-validator/bin/focus-validator"
 COLUMNS = json.loads((Path(__file__).parent / "focus-1.2.json").read_text())
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(victoria.PROGRAM is None, reason="victoria-metri
 
 @pytest.fixture(scope="module")
 def past() -> Past:
-    return Past(int(time.time()) // HOUR * HOUR - LENGTH - 2 * HOUR)
+    return Past.recent(BETA_AT_MIDNIGHT)
 
 
 @pytest.fixture(scope="module")

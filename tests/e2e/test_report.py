@@ -32,7 +32,7 @@ PRICES = {"currency": "EUR", "gpu_hour": {"NVIDIA H200": "3.50", "*": "1"}}
 
 @pytest.fixture(scope="module")
 def past() -> Past:
-    return Past(int(time.time()) // HOUR * HOUR - LENGTH - 2 * HOUR)
+    return Past.recent()
 
 
 @pytest.fixture(scope="module", params=STORES)

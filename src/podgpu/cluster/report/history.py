@@ -27,6 +27,8 @@ from podgpu.cluster.report.counters import (
 )
 from podgpu.cluster.report.growth import longest_pause
 from podgpu.cluster.report.queries import (
+    EDGE_SECONDS,
+    LATE,
     CounterQueries,
     CounterStore,
     PodFacts,
@@ -122,7 +124,7 @@ class CounterHistory:
         found, recent, models = await asyncio.gather(
             self._queries.values(lambda metric: f"last_over_time({metric}{within})", moment),
             self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", moment),
-            self._store.points(info, start),
+            self._store.points(f"{info} {LATE}", start),
         )
         there = recent.by_end[start]
         self._alive = _device_counters(_models(models), there)
@@ -224,7 +226,11 @@ class CounterHistory:
         begin = 0.0
         for slot in summary.slots:
             within = {
-                card: {at: values for at, values in times.items() if begin < at <= slot.end}
+                card: {
+                    min(at, slot.end): values
+                    for at, values in times.items()
+                    if begin + EDGE_SECONDS < at <= slot.end + EDGE_SECONDS
+                }
                 for card, times in scrapes.items()
             }
             ended = [counter for counter in slot.ended if counter.card.node in nodes]
@@ -289,17 +295,17 @@ class CounterHistory:
 
     async def _last_scrapes(self, info: str, window: TimeWindow) -> dict[float, dict[CardKey, float]]:
         """Say for each slot which cards were there at its end, and when they were scraped last."""
-        question = f"timestamp({info})"
+        question = f"timestamp({info} {LATE})"
         if len(window.ends) == 1:
             points = await self._store.points(question, window.end)
-            return {window.end: {card: point.value for card, point in _by_card(points)}}
+            return {window.end: {card: min(point.value, window.end) for card, point in _by_card(points)}}
         found: dict[float, dict[CardKey, float]] = {end: {} for end in window.ends}
         for series in await self._store.series(f"{question}{window.by_step}", window.end):
             if card := card_of(series.labels):
                 for end, at in series.samples:
                     # Some stores look back by a whole step.
                     if end in found and end - at <= RECENT_SECONDS:
-                        found[end][card] = at
+                        found[end][card] = min(at, end)
         return found
 
     def _take_interval(self, card: CardKey, scrapes: Sequence[float]) -> None:
