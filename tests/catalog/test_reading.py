@@ -7,8 +7,7 @@ import pynvml
 import pytest
 
 from podgpu.catalog import CATALOG, device_rows, gpu, link
-from podgpu.catalog.row import Call, Field, Gpm, Metric, Way
-from podgpu.catalog.units import FLAG, PERCENT, PROFILED_PERCENT
+from podgpu.catalog.row import FLAG, PERCENT, PROFILED_PERCENT, Call, Field, Gpm, Metric, Way
 
 FIELD_NAMES = {
     value: name

@@ -19,7 +19,7 @@ import pytest
 from podgpu.kube import throttle
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api import ApiServer
-from podgpu.kube.kubelet import device_lists, rpc
+from podgpu.kube.kubelet import podresources, rpc
 from podgpu.kube.kubelet.podresources import LIST as DEVICES
 from podgpu.kube.kubelet.podresources import PodResources
 from podgpu.kube.kubelet.pods_api import LIST, WATCH, PodsApi
@@ -63,13 +63,13 @@ def counted_events(monkeypatch: pytest.MonkeyPatch) -> Turns:
 def read_in_threads(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Say of each list of devices whether it was read beside the event loop."""
     found: list[bool] = []
-    listed = device_lists.listed
+    listed = podresources.listed
 
-    def noted(answer: bytes) -> device_lists.Listed:
+    def noted(answer: bytes) -> podresources.Listed:
         found.append(threading.current_thread() is not threading.main_thread())
         return listed(answer)
 
-    monkeypatch.setattr(device_lists, "listed", noted)
+    monkeypatch.setattr(podresources, "listed", noted)
     return found
 
 
@@ -265,7 +265,7 @@ async def test_an_endless_list_of_devices_is_given_up(read_in_threads: list[bool
 async def test_more_ids_than_a_node_has_are_named(
     monkeypatch: pytest.MonkeyPatch, read_in_threads: list[bool]
 ) -> None:
-    monkeypatch.setattr(device_lists, "MOST_IDS", MOST_IDS)
+    monkeypatch.setattr(podresources, "MOST_IDS", MOST_IDS)
     devices = [DeviceEntry(resource=b"nvidia.com/gpu", ids=[b"GPU-1::%d" % n]) for n in range(MOST_IDS + 9)]
     holder = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", devices=devices)])
     async with kubelet(POD_RESOURCES) as fake:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podgpu.insight.slowdown import BusyNeed, Slowdown, slowdowns
+from podgpu.insight.plan.replay import BusyNeed, Slowdown, slowdowns
 
 CLOCKS = (
     0.03  # a card's clocks differ by so much from one run to the next, and so does what is done in a time

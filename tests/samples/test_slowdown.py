@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.insight.slowdown import BusyNeed, Slowdown, TurnTaking, slowdowns
+from podgpu.insight.plan.replay import BusyNeed, Slowdown, TurnTaking, slowdowns
 from tests.samples.replay import recording
 from tests.samples.slowdown import CLOCKS, losses, losses_in_bursts
 from tests.samples.test_recorded import FOLDER, RECORDED

@@ -5,7 +5,7 @@ A dialect prints a row under its alias. If rows share an alias, as both directio
 
 from msgspec.structs import replace
 
-from podgpu.catalog import agent, cluster, container, fit, gpu, health, link, power, profiling
+from podgpu.catalog import agent, cluster, container, gpu, health, link, power, profiling
 from podgpu.catalog.row import Metric, Scope
 
 # Titles, the groups that a client of a page can choose, and their rows.
@@ -34,7 +34,7 @@ _TOPICS: tuple[tuple[str, str, tuple[Metric, ...]], ...] = (
     ("The cluster: what there is and what is allocated", "capacity", cluster.CAPACITY),
     ("The cluster: use", "use", cluster.USE),
     ("The cluster: who waits", "waiting", cluster.WAITING),
-    ("What fits", "fit", fit.ROWS),
+    ("What fits", "fit", cluster.FIT),
 )
 
 TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = tuple((title, rows) for title, _, rows in _TOPICS)

@@ -3,20 +3,10 @@
 from typing import Any
 
 from podgpu.catalog.row import (
+    COMPUTE_MODE,
     CORE,
     DETAIL,
     EXPERIMENTAL,
-    SLOW,
-    VITAL,
-    Alias,
-    Call,
-    Metric,
-    OtelName,
-    gauge,
-    info,
-)
-from podgpu.catalog.units import (
-    COMPUTE_MODE,
     FAN_PERCENT,
     FLAG,
     MEGAHERTZ,
@@ -25,6 +15,14 @@ from podgpu.catalog.units import (
     PERCENT,
     PERFORMANCE_STATE,
     RATIO,
+    SLOW,
+    VITAL,
+    Alias,
+    Call,
+    Metric,
+    OtelName,
+    gauge,
+    info,
 )
 
 # `version` of NVML's second memory structure, which separates reserved memory from used memory.

@@ -2,8 +2,11 @@
 
 from podgpu.catalog.row import (
     CORE,
+    COUNT,
     DETAIL,
     EXPERIMENTAL,
+    FLAG,
+    NANOSECONDS,
     SLOW,
     Alias,
     Call,
@@ -14,7 +17,6 @@ from podgpu.catalog.row import (
     counter,
     gauge,
 )
-from podgpu.catalog.units import COUNT, FLAG, NANOSECONDS
 
 # Counts over the last minutes. They have no row: only pages in dcgm-exporter's words show them.
 WINDOW_SECONDS = 300

@@ -1,13 +1,21 @@
 """How a card talks to the host and to its neighbours: PCIe and NVLink."""
 
-from podgpu.catalog.row import DETAIL, SLOW, Call, Field, Gpm, Metric, OtelName, counter, gauge
-from podgpu.catalog.units import (
+from podgpu.catalog.row import (
     COUNT,
+    DETAIL,
     KIB,
     LINK_GENERATION,
     LINK_WIDTH,
     MEGABYTES_PER_SECOND,
     MIB_PER_SECOND,
+    SLOW,
+    Call,
+    Field,
+    Gpm,
+    Metric,
+    OtelName,
+    counter,
+    gauge,
 )
 
 # The scope of a field is a link. This scope means the sum of all links.

@@ -1,11 +1,15 @@
 """Power, energy and heat."""
 
 from podgpu.catalog.row import (
+    CELSIUS,
     CORE,
     COSTLY,
     DETAIL,
     EXPERIMENTAL,
+    MILLIJOULES,
+    MILLIWATTS,
     SLOW,
+    WATTS,
     Call,
     Field,
     Metric,
@@ -13,7 +17,6 @@ from podgpu.catalog.row import (
     counter,
     gauge,
 )
-from podgpu.catalog.units import CELSIUS, MILLIJOULES, MILLIWATTS, WATTS
 
 # nvmlTemperatureSensors_t and nvmlTemperatureThresholds_t
 GPU_SENSOR = 0

@@ -4,14 +4,21 @@ The driver answers 0 without an error for ids that do not exist, so rows may onl
 20-21, 30-37, 40-47, 50-51 and 60-61. The ids of single links, 62-97, are left out: they would be 36 series per card.
 """
 
-from podgpu.catalog.row import CORE, DETAIL, EXPERIMENTAL, Alias, Gpm, Kind, Metric, gauge
-from podgpu.catalog.units import (
+from podgpu.catalog.row import (
     BYTES_PER_SECOND,
+    CORE,
+    DETAIL,
+    EXPERIMENTAL,
     KILOBYTES_PER_SECOND,
     MEGABYTES_PER_SECOND,
     MIB_PER_SECOND,
     PROFILED_PERCENT,
     RATIO,
+    Alias,
+    Gpm,
+    Kind,
+    Metric,
+    gauge,
 )
 
 _GRAPHICS = "Ratio of time the graphics engine is active"

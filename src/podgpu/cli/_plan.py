@@ -11,7 +11,7 @@ from podgpu.views.plan import plan_heading, plan_sentences, plan_table
 
 if TYPE_CHECKING:
     from podgpu.cluster.fit.fitting import FitEvidence
-    from podgpu.model.fit_plan import PlanLayout
+    from podgpu.model.fit import PlanLayout
 
 WARNED = 1  # exit code
 

@@ -73,7 +73,7 @@ def run(config: Config, arguments: Namespace) -> int:
     )
     if arguments.plan is not None:
         from podgpu.cli import _plan
-        from podgpu.insight.plan.layouts import layout_of
+        from podgpu.insight.plan.placing import layout_of
 
         layout = layout_of(arguments.plan)
         return _plan.print_plan(_read(config, asked, has_pools=True), layout, arguments)

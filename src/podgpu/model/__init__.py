@@ -12,6 +12,8 @@ from podgpu.model.card import (
     Booking,
     Card,
     Excused,
+    Lane,
+    Lanes,
     Rest,
     Sampling,
     Tenant,
@@ -62,7 +64,6 @@ from podgpu.model.kube import (
     PoolDevice,
     ResourceClaim,
 )
-from podgpu.model.lanes import Lane, Lanes
 from podgpu.model.pod import (
     Allocation,
     Claim,

@@ -7,10 +7,16 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 
-from podgpu.sharing.detection import (
+from podgpu.sharing.resolve import (
+    ANNOTATION,
+    MANY_CLAIMS,
+    ambiguous_claims,
     annotations_of,
     cards,
+    claims,
     concerns,
+    excused,
+    holders,
     is_gpu,
     memory_of,
     node_annotations_of,
@@ -18,14 +24,6 @@ from podgpu.sharing.detection import (
     observed,
     signs_of,
     statuses,
-)
-from podgpu.sharing.resolve import (
-    ANNOTATION,
-    MANY_CLAIMS,
-    ambiguous_claims,
-    claims,
-    excused,
-    holders,
     unclaimed,
 )
 from podgpu.sharing.system import SharingSystem
@@ -54,7 +52,7 @@ __all__ = [
 
 PART = "sharing"  # under which its errors are counted
 # Modules that are no system.
-SHARED = ("detection", "folders", "inventory", "kube_cards", "resolve", "system")
+SHARED = ("folders", "inventory", "kube_cards", "resolve", "system")
 
 
 def systems() -> tuple[SharingSystem, ...]:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu import __version__
-from podgpu.model.fit_plan import MIG, PlanMinute, PlanPool, PlanStatement
+from podgpu.model.fit import MIG, PlanMinute, PlanPool, PlanStatement
 from podgpu.numbers import count, coverage, duration, energy, integer, memory, money, percent, times, watts
 from podgpu.views.row_table import Column, RowTable
 from podgpu.views.text import line

@@ -11,7 +11,7 @@ import pytest
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.kube.api import ApiServer
-from podgpu.kube.kubelet import device_lists
+from podgpu.kube.kubelet import podresources
 from podgpu.kube.object_watch import PodWatch
 from podgpu.model import Device, Gpu, PartStatus, Report, Snapshot, Workload
 from podgpu.views.native import families
@@ -84,7 +84,7 @@ PODS = {"train": h200(0).uuid, "serve": h200(1).uuid}
 async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device_lists, "SETTLING_SECONDS", 2.0)
+    monkeypatch.setattr(podresources, "SETTLING_SECONDS", 2.0)
     async with two_pods(library, tmp_path, monkeypatch, PODS) as (kubelet, agent):
         before = await snapshot_when(agent, "two claims", has_power)
         await kubelet.stop()

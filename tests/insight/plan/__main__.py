@@ -4,7 +4,7 @@ import sys
 import time
 
 from podgpu.insight.fit.statement import FitPeriodFacts
-from podgpu.insight.plan.layouts import layout_of
+from podgpu.insight.plan.placing import layout_of
 from podgpu.insight.plan.statement import plan_statement
 from tests.insight.fit.planted import JUDGED, planted
 

@@ -7,7 +7,7 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts
-from podgpu.insight.plan.layouts import layout_of
+from podgpu.insight.plan.placing import layout_of
 from podgpu.insight.plan.statement import plan_statement
 from podgpu.model.fit import (
     INSTANCE,
@@ -15,11 +15,13 @@ from podgpu.model.fit import (
     WHOLE,
     CardType,
     HeldPart,
+    PlanPool,
+    PlanStatement,
+    PoolFacts,
     UseSeries,
     WorkloadName,
     WorkloadUse,
 )
-from podgpu.model.fit_plan import PlanPool, PlanStatement, PoolFacts
 from podgpu.model.insight import Prices
 
 GIB = 1 << 30

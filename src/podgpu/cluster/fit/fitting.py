@@ -18,8 +18,7 @@ from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
 from podgpu.model import Cluster
 from podgpu.model.document import decode_cluster
-from podgpu.model.fit import FitStatement, FitTerms, WorkloadUse
-from podgpu.model.fit_plan import PoolFacts, PoolKey
+from podgpu.model.fit import FitStatement, FitTerms, PoolFacts, PoolKey, WorkloadUse
 from podgpu.model.insight import Prices
 from podgpu.sources.replay.recording import Recording
 

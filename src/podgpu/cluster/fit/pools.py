@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from podgpu.cluster.report.counters import CardKey, card_of
 from podgpu.cluster.report.queries import CounterStore, TimeWindow
 from podgpu.cluster.store.response import Point
-from podgpu.model.fit_plan import PoolFacts, PoolKey
+from podgpu.model.fit import PoolFacts, PoolKey
 
 _INFO, _POWER = "podgpu_gpu_info", "podgpu_gpu_power_watts"
 _SWITCHES, _SWITCHING = "podgpu_gpu_context_switches_total", "podgpu_gpu_switching_seconds_total"

@@ -7,8 +7,18 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from podgpu.insight.fit.figures import USED_RATIO, UseFigures, figures_of, memory_size
-from podgpu.insight.fit.sizes import Need, PartSize, instances_of, need_of, portion_for, smallest
+from podgpu.insight.fit.sizes import (
+    USED_RATIO,
+    Need,
+    PartSize,
+    UseFigures,
+    figures_of,
+    instances_of,
+    memory_size,
+    need_of,
+    portion_for,
+    smallest,
+)
 from podgpu.model.fit import (
     ENLARGE,
     INSTANCE,

@@ -1,17 +1,31 @@
-"""Places the replicas of workloads on the cards of a plan."""
+"""Reads how a user wants cards to be divided, and places the replicas of workloads on them."""
 
+import re
 from collections.abc import Sequence
 from operator import add, itemgetter
 
 from msgspec import Struct
 
+from podgpu.catalog.mig_profiles import CARDS as MIG_CARDS
 from podgpu.catalog.mig_profiles import MigCard, MigProfile, mig_card, profiles_of
+from podgpu.errors import UserError
 from podgpu.insight.fit.rules import case_of, verdict
 from podgpu.insight.fit.sizes import Need, instances_of, portion_for, smallest
 from podgpu.insight.packing import Cutting, Improver, Packing, Place, pack_shares, pack_slices, parts_of
-from podgpu.model.fit import UNJUDGED, CardType, FitTerms, WorkloadUse
-from podgpu.model.fit_plan import CARDS, MIG, PORTIONS, TIME_SLICES, PlanLayout
+from podgpu.model.fit import (
+    CARDS,
+    MIG,
+    PORTIONS,
+    TIME_SLICES,
+    UNJUDGED,
+    CardType,
+    FitTerms,
+    PlanLayout,
+    WorkloadUse,
+)
 
+MOST_SLICES = 48  # of a card: more clients than that a card does not have
+WORDS = "mig, mig:1g.18gb,3g.71gb, timeslice:4, parts, cards:80 or cards:-20%"
 WHOLE_CARD = "whole card"
 ROUNDED_UP = 1 + 1e-9
 CORE_PARTS = 1000  # busy time is placed in thousandths of a card
@@ -184,3 +198,29 @@ class PlacingPool:
 def _fullness(taken: Sequence[float], more: Sequence[float]) -> float:
     """Return how full a card would be, by what it has least room for. 1 is full."""
     return max(own + its for own, its in zip(taken, more, strict=True))
+
+
+def layout_of(text: str) -> PlanLayout:
+    """Raises UserError if there is no such layout."""
+    kind, _, rest = text.strip().partition(":")
+    if kind == MIG:
+        return _mig(text, rest)
+    if kind == TIME_SLICES and rest.isdecimal() and 2 <= int(rest) <= MOST_SLICES:
+        return PlanLayout(kind=kind, text=text, number=int(rest))
+    if kind == PORTIONS and not rest:
+        return PlanLayout(kind=kind, text=text)
+    if kind == CARDS and rest.isdecimal() and int(rest):
+        return PlanLayout(kind=kind, text=text, number=int(rest))
+    fewer = re.fullmatch(r"-(\d+(?:\.\d+)?)%", rest)
+    if kind == CARDS and fewer and 0 < float(fewer[1]) < 100:
+        return PlanLayout(kind=kind, text=text, fewer=float(fewer[1]) / 100)
+    raise UserError(f"--plan={text} is no layout; give {WORDS}")
+
+
+def _mig(text: str, rest: str) -> PlanLayout:
+    names = tuple(name for name in re.split(r"[,\s]+", rest) if name)
+    known = {profile.name for card in MIG_CARDS for profile in card.profiles}
+    unknown = next((name for name in names if name not in known), None)
+    if unknown:
+        raise UserError(f"--plan={text}: no card has a MIG profile {unknown}; give names such as 1g.18gb")
+    return PlanLayout(kind=MIG, text=text, profiles=names)

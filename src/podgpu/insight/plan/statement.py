@@ -10,11 +10,18 @@ from podgpu.catalog.mig_profiles import mig_card, profiles_of
 from podgpu.insight.fit.statement import FitPeriodFacts, coverage_of
 from podgpu.insight.packing import Improver
 from podgpu.insight.plan.placing import PlacedPool, PlacingPool
-from podgpu.insight.plan.replay import CardReplay, FullMinute, replay_instances, replay_shared
-from podgpu.insight.slowdown import USUAL_TURNS, Slowdown, TurnTaking
-from podgpu.model.fit import CardType, WorkloadUse
-from podgpu.model.fit_plan import (
+from podgpu.insight.plan.replay import (
+    USUAL_TURNS,
+    CardReplay,
+    FullMinute,
+    Slowdown,
+    TurnTaking,
+    replay_instances,
+    replay_shared,
+)
+from podgpu.model.fit import (
     MIG,
+    CardType,
     PlanLayout,
     PlanMinute,
     PlanPlace,
@@ -22,6 +29,7 @@ from podgpu.model.fit_plan import (
     PlanStatement,
     PoolFacts,
     PoolKey,
+    WorkloadUse,
 )
 from podgpu.model.kube import total_of_known
 

@@ -1,8 +1,14 @@
-"""Which container has which device, by the kubelet's pod-resources socket. It knows names, not UIDs."""
+"""Which container has which device, by the kubelet's pod-resources socket. It knows names, not UIDs.
+
+Its lists are read as sets of rows: the kubelet repeats a device per NUMA node and lists in random order. The numbers of
+fields are those of proto/podresources.proto.
+"""
 
 import asyncio
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from heapq import merge
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -12,9 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.kube.condition import Condition
-from podgpu.kube.kubelet import device_lists, rpc
-from podgpu.kube.kubelet.device_lists import Rows, Unlisted
-from podgpu.kube.kubelet.rpc import KubeletConnection
+from podgpu.kube.kubelet import rpc
+from podgpu.kube.kubelet.rpc import FieldReader, Fields, KubeletConnection
+from podgpu.kube.limits import MOST_CONTAINERS, MOST_IDS, MOST_LISTED
 from podgpu.model import Allocation, DynamicAllocation, Fault, PartStatus
 
 LIST = "/v1.PodResourcesLister/List"
@@ -24,8 +30,150 @@ ALLOCATABLE_SECONDS = 60.0
 AWAITED_SECONDS = 2.0  # while a plugin with allocated devices has not registered
 LONGEST_PAUSE = 30.0
 SMALL = 64 << 10  # bytes; a larger answer is read in a thread of its own
+PIECE = 10_000
+SETTLING_SECONDS = 30.0
 
+Row = tuple[bytes, ...]  # names, and a device's id at the end
+Rows = frozenset[Row]
 T = TypeVar("T")
+
+_ID = re.compile(rb"[\x21-\x7e]{1,253}")
+_NAME = re.compile(rb"[\x21-\x7e]{1,317}")  # a resource's name: a domain, a slash and a word
+
+_CLAIM_FIELDS = (
+    *("namespace", "pod", "container", "claim_namespace", "claim_name"),
+    *("driver", "pool", "device", "share_id"),
+)
+
+
+class Listed(NamedTuple):
+    """`pods` are namespace and name. `excess` is how much exceeds the limits.
+
+    `devices` have namespace, pod, container, resource and device id. `claims` have the columns of _CLAIM_FIELDS; the
+    last may be missing.
+    """
+
+    pods: Rows
+    devices: Rows
+    claims: Rows
+    excess: int
+
+
+def listed(answer: bytes) -> Listed:
+    """Raise AnswerRejected or DecodeError for an answer that cannot be read."""
+    reader = AnswerReader()
+    containers = list(reader.containers(memoryview(answer)))
+    devices = ((*owner, *pair) for owner, fields in containers for pair in reader.pairs(fields.get(2, ())))
+    claims = ((*owner, *row) for owner, fields in containers for row in reader.claims(fields.get(5, ())))
+    device_rows, claim_rows = (frozenset(reader.limited(rows, MOST_IDS)) for rows in (devices, claims))
+    return Listed(frozenset(reader.pods), device_rows, claim_rows, reader.excess)
+
+
+def offered(answer: bytes) -> tuple[Rows, int]:
+    """Return resource and device id of each device, and how many exceed the limit. Raise as `listed` does."""
+    reader = AnswerReader()
+    pairs = reader.pairs(reader.fields.named(memoryview(answer), 1))
+    return frozenset(reader.limited(pairs, MOST_IDS)), reader.excess
+
+
+class AnswerReader:
+    """Reads one answer, and counts what exceeds the limits."""
+
+    def __init__(self) -> None:
+        self.fields = FieldReader()
+        self.excess = 0
+        self.pods: set[Row] = set()
+
+    def limited(self, items: Iterable[T], most: int) -> Iterator[T]:
+        for number, item in enumerate(items):
+            if number < most:
+                yield item
+            else:
+                self.excess += 1
+
+    def containers(self, answer: memoryview) -> Iterator[tuple[Row, Fields]]:
+        """Yield namespace, pod and container, with the container's fields."""
+        for pod in self.limited(self.fields.named(answer, 1), MOST_LISTED):
+            fields = self.fields.grouped(pod)
+            owner = _text(fields, 2), _text(fields, 1)
+            self.pods.add(owner)
+            for container in self.limited(fields.get(3, ()), MOST_CONTAINERS):
+                inner = self.fields.grouped(container)
+                yield (*owner, _text(inner, 1)), inner
+
+    def pairs(self, devices: Iterable[memoryview]) -> Iterator[Row]:
+        for fields in map(self.fields.grouped, devices):
+            resource = _text(fields, 1)
+            yield from ((resource, bytes(device_id)) for device_id in fields.get(2, ()))
+
+    def claims(self, claims: Iterable[memoryview]) -> Iterator[Row]:
+        for fields in map(self.fields.grouped, claims):
+            name = _text(fields, 3), _text(fields, 2)
+            for device in map(self.fields.grouped, fields.get(4, ())):
+                if 4 in device:  # a kubelet before 1.31 names only the claim
+                    share = (_text(device, 5),) if 5 in device else ()
+                    yield *name, *(_text(device, number) for number in (2, 3, 4)), *share
+
+
+def _text(fields: Fields, number: int) -> bytes:
+    """As everywhere in protobuf, the last value counts."""
+    return bytes(fields[number][-1]) if number in fields else b""
+
+
+def malformed(rows: Rows) -> Rows:
+    """Return the rows that no kubelet can mean."""
+    return frozenset(row for row in rows if not _is_sound(row))
+
+
+def _is_sound(row: Row) -> bool:
+    *names, device_id = row
+    return _ID.fullmatch(device_id) is not None and all(_NAME.fullmatch(name) for name in names)
+
+
+def texts(rows: Rows) -> Iterator[tuple[str, ...]]:
+    """Return the sound rows in order. They are sorted in pieces: a thread that sorts lets no other thread work."""
+    sound = list(filter(_is_sound, rows))
+    pieces = [sorted(sound[start : start + PIECE]) for start in range(0, len(sound), PIECE)]
+    return (tuple(column.decode("ascii") for column in row) for row in merge(*pieces))
+
+
+def allocations(rows: Rows) -> tuple[Allocation, ...]:
+    return tuple(
+        Allocation(namespace=namespace, pod=pod, container=container, resource=resource, device_id=device_id)
+        for namespace, pod, container, resource, device_id in texts(rows)
+    )
+
+
+def dynamic_allocations(rows: Rows) -> tuple[DynamicAllocation, ...]:
+    return tuple(DynamicAllocation(**dict(zip(_CLAIM_FIELDS, row, strict=False))) for row in texts(rows))
+
+
+class Unlisted:
+    """Rows of pods that were listed before the kubelet restarted, and not yet since.
+
+    A kubelet that has just started lists the pods it knows of: none at first, then those in files, then those of the
+    API server. Its devices belong to their pods all the while. A pod that ended meanwhile is never listed again, so
+    the wait has an end.
+    """
+
+    def __init__(self) -> None:
+        self._rows: Rows = frozenset()
+        self._until = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def expect(self, rows: Rows, now: float) -> None:
+        """Wait for the pods of these rows, from now on."""
+        self._rows, self._until = rows, now + SETTLING_SECONDS
+
+    def rows(self, pods: Collection[Row], devices: Rows, now: float) -> Rows:
+        """Return the rows of pods that are not listed, without devices that were given to another pod."""
+        if self._rows:
+            taken = {row[3:] for row in devices}
+            kept = (row for row in self._rows if row[:2] not in pods and row[3:] not in taken)
+            self._rows = frozenset(kept) if now < self._until else frozenset()
+        return self._rows
 
 
 class PodResourceLists(Struct, frozen=True, kw_only=True):
@@ -47,8 +195,8 @@ class _ChangedList(NamedTuple):
 
 
 def _read_offers(answer: bytes) -> tuple[Rows, int, tuple[tuple[str, str], ...]]:
-    rows, excess = device_lists.offered(answer)
-    return rows, excess, tuple((resource, device_id) for resource, device_id in device_lists.texts(rows))
+    rows, excess = offered(answer)
+    return rows, excess, tuple((resource, device_id) for resource, device_id in texts(rows))
 
 
 async def _in_thread_if_large(function: Callable[[bytes], T], answer: bytes) -> T:
@@ -150,7 +298,7 @@ class PodResources:
 
     def _changes(self, answer: bytes) -> _ChangedList | None:
         """Read an answer. Return None if it lists what is known already."""
-        found, now = device_lists.listed(answer), self._clock()
+        found, now = listed(answer), self._clock()
         devices = found.devices | self._unlisted_devices.rows(found.pods, found.devices, now)
         # Several pods may share a claim, so a device of one pod is not taken away by another.
         claims = found.claims | self._unlisted_claims.rows(found.pods, frozenset(), now)
@@ -158,11 +306,11 @@ class PodResources:
             return None
         lists = replace(
             self._lists,
-            devices=device_lists.allocations(devices),
-            dynamic=device_lists.dynamic_allocations(claims),
+            devices=allocations(devices),
+            dynamic=dynamic_allocations(claims),
         )
         new = (devices - self._devices) | (claims - self._claims)
-        return _ChangedList(devices, claims, len(device_lists.malformed(new)), found.excess, lists)
+        return _ChangedList(devices, claims, len(malformed(new)), found.excess, lists)
 
     def _judge(self) -> None:
         """A list that is too long is used as far as it goes."""
@@ -203,7 +351,7 @@ class PodResources:
             return
         if excess:
             self.errors["too_many"] += 1
-        self._count_malformed(len(device_lists.malformed(rows - self._offered)))
+        self._count_malformed(len(malformed(rows - self._offered)))
         self._offered = rows
         silent = {device.resource for device in self._lists.devices} - {resource for resource, _ in pairs}
         self._is_awaiting = bool(silent)

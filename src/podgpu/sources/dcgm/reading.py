@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from msgspec import Struct, field
 
 from podgpu.catalog import device_rows
-from podgpu.catalog.row import Call, Metric
-from podgpu.catalog.units import FLAG, Unit
+from podgpu.catalog.row import FLAG, Call, Metric, Unit
 from podgpu.model import UNKNOWN, Ability, Allocation, Device, Gpu, Instance, MigInstance, Reading
 from podgpu.sources.dcgm import labels as row_labels
 from podgpu.sources.dcgm.labels import ClaimedMig, PagePlace

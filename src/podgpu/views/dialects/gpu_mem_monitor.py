@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from podgpu import option
-from podgpu.catalog.units import MIB
+from podgpu.catalog.row import MIB
 from podgpu.model import Card, Holder, Process, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect

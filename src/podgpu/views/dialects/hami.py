@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from podgpu import option
 from podgpu.catalog.agent_parts import PODRESOURCES
-from podgpu.catalog.row import Kind, Worth
-from podgpu.catalog.units import MIB
+from podgpu.catalog.row import MIB, Kind, Worth
 from podgpu.model import Card, Claim, Gpu, MigInstance, Snapshot, Tenant, VirtualGpu
 from podgpu.model.kube import total
 from podgpu.option.value import OneOf

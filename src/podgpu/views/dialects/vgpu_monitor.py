@@ -7,7 +7,7 @@ from math import inf
 from typing import NamedTuple
 
 from podgpu import option
-from podgpu.catalog.units import MIB
+from podgpu.catalog.row import MIB
 from podgpu.model import Claim, Snapshot
 from podgpu.model.kube import total
 from podgpu.option.value import OneOf

@@ -10,8 +10,13 @@ import pytest
 from grpclib.const import Status
 from hypothesis import strategies as st
 
-from podgpu.kube.kubelet.device_lists import SETTLING_SECONDS
-from podgpu.kube.kubelet.podresources import ALLOCATABLE, LIST, PodResourceLists, PodResources
+from podgpu.kube.kubelet.podresources import (
+    ALLOCATABLE,
+    LIST,
+    SETTLING_SECONDS,
+    PodResourceLists,
+    PodResources,
+)
 from podgpu.kube.kubelet.rpc import fault
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from podgpu import catalog, option
-from podgpu.catalog.row import Alias, Kind, Metric, Worth
-from podgpu.catalog.units import JOULES, RATIO, SECONDS, WATTS, Unit
+from podgpu.catalog.row import JOULES, RATIO, SECONDS, WATTS, Alias, Kind, Metric, Unit, Worth
 from podgpu.errors import UserError
 from podgpu.model import Gpu, Snapshot
 from podgpu.option.file import text_file

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from podgpu import catalog
 from podgpu.catalog.health import CLOCK_EVENTS_RECENT, WINDOW_SECONDS, XID_ERRORS_RECENT
-from podgpu.catalog.row import Alias, Call, Kind, Metric
-from podgpu.catalog.units import BYTES, COUNT, FLAG, MIB, RATIO, Unit
+from podgpu.catalog.row import BYTES, COUNT, FLAG, MIB, RATIO, Alias, Call, Kind, Metric, Unit
 from podgpu.model import Card, Reading, Snapshot
 
 _WINDOW = str(WINDOW_SECONDS * 1000)

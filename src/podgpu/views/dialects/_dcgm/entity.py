@@ -8,8 +8,7 @@ from math import inf, isfinite
 
 from msgspec.structs import replace
 
-from podgpu.catalog.row import Metric
-from podgpu.catalog.units import MIB, Unit
+from podgpu.catalog.row import MIB, Metric, Unit
 from podgpu.model import (
     UNKNOWN,
     Booking,

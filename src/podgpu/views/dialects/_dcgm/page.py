@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
-from podgpu.catalog.units import Unit
+from podgpu.catalog.row import Unit
 from podgpu.catalog.xids import WORDS
 from podgpu.model import UNKNOWN, Claim, ContainerRef, Pod, PodContainer, Snapshot
 from podgpu.views.dialects._dcgm import derived
