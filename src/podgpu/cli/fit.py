@@ -140,12 +140,17 @@ def _read(config: Config, asked: "FitRequest", *, has_pools: bool = False) -> "F
     recording = config.of(ReplayOptions).file
     if recording is not None:
         return recorded_evidence(recording, asked)
+    options = config.of(StoreOptions)
+    if options.url is None:
+        raise UserError(
+            "give --prometheus.url=http://HOST:9090 for a store, or --replay.file=FILE for a recording"
+        )
 
     def show(part: float) -> None:
         show_progress(f"reading the store: {percent(part)}" if part < 1 else "")
 
     async def read() -> "FitEvidence":
-        store = Store(config.of(StoreOptions), whole=True)
+        store = Store(options, whole=True)
         try:
             return await stored_evidence(store, asked, show, has_pools=has_pools)
         except StoreFault as fault:

@@ -106,3 +106,9 @@ def test_the_command_judges_a_recording(tmp_path: Path, capsys: pytest.CaptureFi
     page = capsys.readouterr().out
     assert 'podgpu_workload_fit_info{namespace="ml",workload_kind="Deployment",workload_name="chat"' in page
     assert "podgpu_workload_fit_peak_memory_bytes" in page
+
+
+def test_without_evidence_the_command_names_both_ways_to_give_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit"]) == 2
+    error = capsys.readouterr().err
+    assert "--prometheus.url=http://HOST:9090" in error and "--replay.file=FILE" in error

@@ -76,6 +76,12 @@ def test_a_profile_must_have_the_bandwidth_too() -> None:
     assert advised(used(10.0, 0.1, dram_ratio=0.3))[0].to == "3g.71gb"
 
 
+def test_bandwidth_that_is_not_known_is_taken_to_be_as_much_as_the_busy_time() -> None:
+    busy = 0.14  # of the card: 1g.18gb has 1/7 of the cores, and 1/8 of the bandwidth
+    assert advised(used(10.0, busy, dram_ratio=0.1))[0].to == "1g.18gb"
+    assert advised(used(10.0, busy))[0].to == "1g.35gb"
+
+
 def test_memory_that_grows_is_given_room_to_grow() -> None:
     use = used(10.0, 0.1)
     use.series.memory[MINUTES // 2 :] = array("q", [13 * GIB]) * (MINUTES // 2)

@@ -135,11 +135,15 @@ class Need(Struct, frozen=True, kw_only=True):
 
 
 def need_of(figures: UseFigures, terms: FitTerms, dram_ratio: float | None) -> Need | None:
-    """Return None where memory or busy time is not known. Never less than the most that was seen, plus headroom."""
+    """Return None where memory or busy time is not known. Never less than the most that was seen, plus headroom.
+
+    A card's memory is hardly read or written while no kernel runs, so busy time bounds a bandwidth that is not known.
+    """
     if figures.peak_bytes is None or figures.busy is None:
         return None
     peak = figures.peak_bytes * (1 + terms.headroom) + GROWTHS_AHEAD * figures.growth_bytes
-    return Need(memory_bytes=ceil(peak), core_ratio=figures.busy, bandwidth_ratio=dram_ratio or 0.0)
+    bandwidth = figures.busy if dram_ratio is None else dram_ratio
+    return Need(memory_bytes=ceil(peak), core_ratio=figures.busy, bandwidth_ratio=bandwidth)
 
 
 def instances_of(card: CardType) -> tuple[PartSize, ...]:
