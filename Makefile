@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test steady fuzz fit-check deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost test-login test-solver
+.PHONY: help demo test steady fuzz fit-check deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost test-login test-solver test-parquet
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -185,6 +185,13 @@ build/ortools/.ready: | $(READY)
 
 test-solver: $(READY) build/ortools/.ready ## compare the plans of podgpu fit with those of OR-Tools' CP-SAT
 	PYTHONPATH=build/ortools:. $(BIN)/pytest -q tests/insight/plan/check_cp_sat.py
+
+build/pyarrow/.ready: | $(READY)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --target build/pyarrow pyarrow
+	@touch $@
+
+test-parquet: $(READY) build/pyarrow/.ready ## compare podgpu report -o focus-parquet with -o focus, with pyarrow and victoria-metrics
+	PYTHONPATH=build/pyarrow:. $(BIN)/pytest -q tests/e2e/check_parquet.py
 
 test-opencost: $(READY) ## build OpenCost from its source, and compare its GPU costs with podgpu report; needs Go
 	nice tests/e2e/opencost/build.sh

@@ -85,6 +85,20 @@ def test_a_push_without_the_extra_says_what_to_install(clean: Clean) -> None:
     assert "run pip install 'podgpu[otlp]'" in done.stderr
 
 
+def test_parquet_without_the_extra_says_what_to_install_before_a_store_is_asked(clean: Clean) -> None:
+    line = ["report", "-o", "focus-parquet", "--prometheus.url=http://127.0.0.1:1"]
+    done = subprocess.run(
+        [str(clean.bin / "podgpu"), *line],
+        env=clean.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "run pip install 'podgpu[parquet]'" in done.stderr
+
+
 def test_the_installed_demo_is_scraped(clean: Clean) -> None:
     command = [str(clean.bin / "podgpu"), "demo", "--web.listen-address=127.0.0.1:0"]
     with subprocess.Popen(

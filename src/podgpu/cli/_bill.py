@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from podgpu.cli._focus import FOCUS, PARQUET
 from podgpu.cli._target.progress import show_progress
 from podgpu.cluster.report.bill import BillRequest, BillWords, fault_text, make_bill
 from podgpu.cluster.report.sums import DAY, HOUR
@@ -21,7 +22,6 @@ from podgpu.model import Statement
 from podgpu.numbers import percent
 from podgpu.option.times import calendar_period, iso
 
-FOCUS = "focus"
 _CHARGE_SECONDS = {"hour": HOUR, "day": DAY}
 
 
@@ -63,7 +63,7 @@ def made(config: Config, asked: BillRequest, arguments: Namespace, now: float) -
 
 async def _read(config: Config, asked: BillRequest, arguments: Namespace, now: float) -> Statement:
     store = Store(config.of(StoreOptions), whole=not arguments.partial)
-    has_focus = arguments.output == FOCUS or arguments.write_to
+    has_focus = arguments.output in (FOCUS, PARQUET) or arguments.write_to
     charge = _CHARGE_SECONDS[arguments.charge_period] if has_focus else None
     try:
         return await make_bill(store, asked, now, charge_seconds=charge, progress=_show_progress)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from podgpu.cli._focus import focus_csv
+from podgpu.cli._focus import FOCUS, check_focus, focus_csv, focus_parquet, has_parquet
 from podgpu.cli._output import print_problems
 from podgpu.cluster.report.bill import BillRequest
 from podgpu.errors import UserError
@@ -17,17 +17,20 @@ def write_bill(found: Statement, asked: BillRequest, folder: str) -> None:
     """A file has its name only once it is whole, so no reader sees half of a bill."""
     stem = f"report-{period_name(found.start, found.end)}"
     pages = {
-        f"{stem}.csv": csv_text(report_table(found, asked.document, describes_rows=True)),
-        f"{stem}.json": json_text(report_table(found, asked.document)),
+        f"{stem}.csv": csv_text(report_table(found, asked.document, describes_rows=True)).encode(),
+        f"{stem}.json": json_text(report_table(found, asked.document)).encode(),
     }
     try:
-        pages[f"{stem}.focus.csv"] = focus_csv(found)
+        check_focus(FOCUS, asked.prices)
+        pages[f"{stem}.focus.csv"] = focus_csv(found).encode()
+        if has_parquet():
+            pages[f"{stem}.focus.parquet"] = focus_parquet(found)
     except UserError as error:
         print_problems([f"{stem}.focus.csv is not written: {error}"])
     try:
         for name, page in pages.items():
             half = Path(folder) / f".{name}.{os.getpid()}"
-            half.write_text(page, encoding="utf-8")
+            half.write_bytes(page)
             half.replace(Path(folder) / name)
     except OSError as error:
         raise UserError(

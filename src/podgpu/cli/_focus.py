@@ -2,25 +2,43 @@
 
 import csv
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from io import StringIO
+from io import BytesIO, StringIO
 
 import msgspec
 
 from podgpu import __version__
+from podgpu.assembly.machine import has_package
 from podgpu.errors import UserError
-from podgpu.model import ChargePeriod, Statement, StatementLine
+from podgpu.model import ChargePeriod, Prices, Statement, StatementLine
 from podgpu.model.statement import MICROSECONDS_PER_HOUR, MILLIJOULES_PER_KWH
 from podgpu.views.format import STATEMENT_ROWS
 from podgpu.views.row_table import csv_cell
 from podgpu.views.statement import problems
 
+FOCUS, PARQUET = "focus", "focus-parquet"  # formats of `-o`
+
+FocusValue = str | Decimal | datetime | bool | None
+FocusRow = Mapping[str, FocusValue]
+
 _HOUR = Decimal(MICROSECONDS_PER_HOUR)
 _KWH = Decimal(MILLIJOULES_PER_KWH)
 _CURRENCY = re.compile("[A-Z]{3}")
-_PRECISION = Decimal("0.000000000001")
+_DECIMALS = 12
+_PRECISION = Decimal(1).scaleb(-_DECIMALS)
+_NUMBERS = (
+    "Cost",
+    "Quantity",
+    "UnitPrice",
+    "Hours",
+    "Kwh",
+    "Coverage",
+)  # how their columns end; all others are text
+_TIMES = ("PeriodStart", "PeriodEnd")
+_FLAGS = ("x_Complete", "x_Demo")
 # Tools that know FOCUS 1.0 want these columns, of which podgpu knows nothing.
 _NOT_ABOUT_GPUS = (
     "CommitmentDiscountCategory",
@@ -33,42 +51,85 @@ _NOT_ABOUT_GPUS = (
 )
 
 
+def check_focus(output: str, prices: Prices | None) -> None:
+    """Raises UserError where a format cannot be written, whatever the store says."""
+    if output == PARQUET and not has_parquet():
+        raise UserError(
+            f"-o {PARQUET} needs one more package; run pip install 'podgpu[parquet]', or write CSV with -o {FOCUS}"
+        )
+    if output == PARQUET and sys.stdout.isatty():
+        raise UserError(f"-o {PARQUET} is not for a terminal; write it to a file with >FILE")
+    if not prices:
+        raise UserError(f"-o {output} is about costs; give --price a file with prices")
+    if not _CURRENCY.fullmatch(prices.currency):
+        raise UserError(
+            f"-o {output} needs a currency of ISO 4217, such as EUR; the file of --price says {prices.currency}"
+        )
+
+
+def has_parquet() -> bool:
+    return has_package("pyarrow")
+
+
 def focus_csv(statement: Statement) -> str:
     """Every group has a row for each charge period, and so has what nobody held and what was not seen."""
-    rows = list(focus_rows(statement))
+    rows = list(_rows(statement))
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if rows:
         writer.writerow(rows[0])
-        writer.writerows([csv_cell(value) for value in row.values()] for row in rows)
+        writer.writerows([_cell(value) for value in row.values()] for row in rows)
     return out.getvalue()
 
 
-def focus_rows(statement: Statement) -> Iterator[dict[str, str | None]]:
-    if not statement.currency:
-        raise UserError("-o focus is about costs; give --price a file with prices")
-    if not _CURRENCY.fullmatch(statement.currency):
-        raise UserError(
-            f"-o focus needs a currency of ISO 4217, such as EUR; the file of --price says {statement.currency}"
-        )
+def focus_parquet(statement: Statement) -> bytes:
+    """The same rows as CSV has. Tags are JSON in a string there too: FOCUS wants it so in every format."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    def type_of(name: str) -> object:
+        if name.endswith(_NUMBERS):
+            return pa.decimal128(38, _DECIMALS)
+        if name.endswith(_TIMES):
+            return pa.timestamp("ms", tz="UTC")
+        return pa.bool_() if name in _FLAGS else pa.string()
+
+    rows = list(_rows(statement))
+    schema = pa.schema([(name, type_of(name)) for name in rows[0]] if rows else [])
+    out = BytesIO()
+    parquet.write_table(pa.Table.from_pylist(rows, schema=schema), out)
+    return out.getvalue()
+
+
+def _cell(value: FocusValue) -> object:
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return str(value).lower() if isinstance(value, bool) else csv_cell(value)
+
+
+def _rows(statement: Statement) -> Iterator[FocusRow]:
     if statement.unpriced:
         raise UserError(
-            f"-o focus needs every price; add {', '.join(statement.unpriced)} to the file of --price"
+            f"FOCUS needs every price; add {', '.join(statement.unpriced)} to the file of --price"
         )
+    notices = "; ".join(problems(statement)) or None
     for charge_period in statement.periods:
         for line in charge_period.lines:
             if line.cost_units or line.charged or line.held_us or line.busy_us:
-                yield _row(statement, charge_period, line)
+                yield _row(statement, charge_period, line, notices)
 
 
-def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine) -> dict[str, str | None]:
+def _row(
+    statement: Statement, charge_period: ChargePeriod, line: StatementLine, notices: str | None
+) -> FocusRow:
     cost = Decimal(line.cost_units or 0).scaleb(-statement.digits)
     is_energy = statement.basis == "energy"
     name = "/".join(line.group.values()) if line.kind == "group" else STATEMENT_ROWS[line.kind][0]
     account = line.group.get("cluster") or "podgpu"
-    money = f"{cost:f}"
     return {
-        "BilledCost": money,
+        "BilledCost": cost,
         "BillingAccountId": account,
         "BillingAccountName": account,
         "BillingAccountType": "Kubernetes cluster",
@@ -82,10 +143,10 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "ChargePeriodEnd": _time(charge_period.end),
         "ChargePeriodStart": _time(charge_period.start),
         **dict.fromkeys(_NOT_ABOUT_GPUS),
-        "ContractedCost": money,
-        "EffectiveCost": money,
+        "ContractedCost": cost,
+        "EffectiveCost": cost,
         "InvoiceIssuerName": "podgpu",
-        "ListCost": money,
+        "ListCost": cost,
         "PricingCategory": "Standard",
         **_quantities(line, cost, statement.basis),
         "ProviderName": "podgpu",
@@ -105,19 +166,19 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine)
         "Tags": msgspec.json.encode(line.group).decode(),
         "x_Row": line.kind,
         "x_Basis": statement.basis,
-        "x_HeldHours": None if line.held_us is None else f"{Decimal(line.held_us) / _HOUR:f}",
-        "x_BusyHours": None if line.busy_us is None else f"{Decimal(line.busy_us) / _HOUR:f}",
-        "x_EnergyKwh": None if line.energy_mj is None else f"{Decimal(line.energy_mj) / _KWH:f}",
-        "x_Coverage": None if (ratio := statement.coverage.ratio) is None else f"{ratio:.6f}",
-        "x_Notices": "; ".join(problems(statement)) or None,
-        "x_Complete": str(statement.complete).lower(),
-        "x_Demo": str(statement.demo).lower(),
+        "x_HeldHours": _quotient(line.held_us, _HOUR),
+        "x_BusyHours": _quotient(line.busy_us, _HOUR),
+        "x_EnergyKwh": _quotient(line.energy_mj, _KWH),
+        "x_Coverage": None if (ratio := statement.coverage.ratio) is None else Decimal(f"{ratio:.6f}"),
+        "x_Notices": notices,
+        "x_Complete": statement.complete,
+        "x_Demo": statement.demo,
         "x_Version": __version__,
         "x_InputsSha256": statement.inputs_sha256,
     }
 
 
-def _quantities(line: StatementLine, cost: Decimal, basis: str) -> dict[str, str | None]:
+def _quantities(line: StatementLine, cost: Decimal, basis: str) -> FocusRow:
     """Say by what the row is charged. One that pays for nothing itself has no quantity, and so no price of a unit."""
     unit, per_unit = ("kWh", _KWH) if basis == "energy" else ("GPU-Hours", _HOUR)
     charged = Decimal(line.charged) / per_unit if line.charged else None
@@ -141,9 +202,13 @@ def _description(statement: Statement, line: StatementLine, name: str) -> str:
     return f"{name}: {STATEMENT_ROWS[line.kind][1]}"
 
 
-def _plain(number: Decimal | None) -> str | None:
-    return None if number is None else f"{number.quantize(_PRECISION).normalize():f}"
+def _quotient(amount: int | None, unit: Decimal) -> Decimal | None:
+    return None if amount is None else _plain(Decimal(amount) / unit)
 
 
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _plain(number: Decimal | None) -> Decimal | None:
+    return None if number is None else number.quantize(_PRECISION).normalize()
+
+
+def _time(at: float) -> datetime:
+    return datetime.fromtimestamp(int(at), UTC)

@@ -38,9 +38,9 @@ def arguments(parser: ArgumentParser) -> None:
         help="who pays for what nobody held or used: none, the default, keeps it in rows of its own; held shares it by "
         "held hours, even shares it evenly",
     )
-    add_table_output(parser, "focus")
+    add_table_output(parser, "focus", "focus-parquet")
     parser.add_argument(
-        "--charge-period", choices=("hour", "day"), default="day", help="of -o focus; default day"
+        "--charge-period", choices=("hour", "day"), default="day", help="of FOCUS; default day"
     )
     parser.add_argument(
         "--write-to",
@@ -86,7 +86,7 @@ def _add_gaps(parser: ArgumentParser) -> None:
 def run(config: Config, arguments: Namespace) -> int:
     import time
 
-    from podgpu.cli import _bill
+    from podgpu.cli import _bill, _focus
     from podgpu.cli._output import FOR_PEOPLE, print_problems, print_table
     from podgpu.cluster.report.bill import bill_request, with_period_notice
     from podgpu.config.sections import PriceOptions
@@ -98,15 +98,17 @@ def run(config: Config, arguments: Namespace) -> int:
     least = _bill.least_coverage(arguments)
     words = _bill.words(arguments, now)
     asked = bill_request(words, config.of(PriceOptions).price, now)
+    if arguments.output in (_focus.FOCUS, _focus.PARQUET):
+        _focus.check_focus(arguments.output, asked.prices)
     found = with_period_notice(_bill.made(config, asked, arguments, now), words, now)
     if arguments.write_to:
         from podgpu.cli._bill_files import write_bill
 
         write_bill(found, asked, arguments.write_to)
-    if arguments.output == _bill.FOCUS:
-        from podgpu.cli._focus import focus_csv
-
-        print(focus_csv(found), end="")
+    if arguments.output == _focus.FOCUS:
+        print(_focus.focus_csv(found), end="")
+    elif arguments.output == _focus.PARQUET:
+        sys.stdout.buffer.write(_focus.focus_parquet(found))
     else:
         if arguments.output in FOR_PEOPLE and not arguments.no_headers:
             is_text = arguments.output != "markdown"
