@@ -38,7 +38,7 @@ def test_the_metadata_name_licence_python_and_the_extras(clean: Clean) -> None:
     metadata = clean.metadata.metadata
     assert (metadata["Version"], metadata["License-Expression"]) == (__version__, "Apache-2.0")
     assert metadata["Requires-Python"] == ">=3.11"
-    assert metadata.get_all("Provides-Extra") == ["aiohttp", "otlp"]
+    assert metadata.get_all("Provides-Extra") == ["aiohttp", "otlp", "parquet"]
     assert metadata["Description-Content-Type"] == "text/markdown"
 
 

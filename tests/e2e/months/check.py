@@ -154,7 +154,7 @@ class MonthCheck:
                 sums = truth[f"{tenant.namespace}/{tenant.pod}", day[0]]
                 sums[0] += tenant.share * sum(end - begin for begin, end in month.held(tenant, day))
                 edges = month.edges(tenant, day) * month.interval
-                sums[1] += tenant.share * (edges + month.late(day))
+                sums[1] += tenant.share * (edges + month.late(day, tenant.uuid))
         for key in truth.keys() | found.keys():
             where = f"{month.name} {key[0]} on {time.strftime('%F', time.gmtime(key[1]))}"
             self._findings.compare("rows", where, found[key], *truth[key])
@@ -177,10 +177,12 @@ class MonthCheck:
                 sums[name] += rate * seconds
                 sums[f"{name} edges"] += rate * edges
             sums["cost"] += tenant.share * month.cost(stretches, model)
-            # What the store learnt late, or at a wrong time, may have another price.
-            change = month.price_change
-            changed = month.interval + month.late((change, change)) if change else 0
-            sums["cost edges"] += tenant.share * (edges + changed) * 3.51 / HOUR + 1 / self._units
+            sums["cost edges"] += tenant.share * edges * 3.51 / HOUR + 1 / self._units
+            if change := month.price_change:
+                # What the store learnt late, or at a wrong time, may have the other price.
+                more = abs(month.price(model, change) - month.price(model, change - 1))
+                changed = month.interval + month.late([change], tenant.uuid)
+                sums["cost edges"] += tenant.share * changed * more / HOUR
         found = {(row["namespace"], row["pod"]): row for row in bill["rows"] if row["row"] == "group"}
         for key in truth.keys() | found.keys():
             self._findings.rows += 1

@@ -192,14 +192,20 @@ class Month:
         midnights = range(int(self.start // DAY + 1) * DAY, int(-(-self.end // DAY)) * DAY, DAY)
         return list(pairwise([self.start, *map(float, midnights), self.end]))
 
-    def late(self, day: Stretch) -> float:
-        """How many seconds may count as of the day before or after: what the store learnt late, or at a wrong time."""
-        found = [(*stretch, length([stretch])) for stretch in self.blind]
-        found += [(*node.jump[:2], abs(node.jump[2])) for node in self.nodes]
+    def late(self, edges: Iterable[float], uuid: str) -> float:
+        """How many seconds of a GPU may count as of the wrong side of an edge of a day, or of a price.
+
+        The store learnt them when it was back, or at the time of a clock that was wrong.
+        """
+        found = [(*away, length([away])) for away in self.away]
+        for node in {stay.node for stay in self.stays if stay.uuid == uuid}:
+            begins, ends, wrong = self.node(node).jump
+            found.append((begins - abs(wrong), ends + abs(wrong), abs(wrong)))
+        at_all = list(edges)
         return sum(
             seconds
             for begins, ends, seconds in found
-            if any(begins - seconds - self.interval <= at <= ends + seconds + self.interval for at in day)
+            if any(begins - self.interval <= at <= ends + self.interval for at in at_all)
         )
 
     def misdated(self, node: str, uuid: str) -> float:
