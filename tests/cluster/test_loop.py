@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import sys
+import time
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -104,6 +107,30 @@ async def test_the_fresh_ones_are_published_while_others_hang() -> None:
             cluster = await loop.changed(loop.cluster)
         assert reasons(cluster) == {"fresh": 2, "starting": 1} and not loop.ready
         round_.cancel()
+
+
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("eager_threads")
+async def test_another_thread_that_sees_the_loop_ready_sees_what_it_read() -> None:
+    """A command waits in a thread of its own. It would say that the store gave nothing."""
+
+    def first_seen(loop: ClusterLoop) -> Counter[str]:
+        while not loop.ready:
+            time.sleep(0)
+        return reasons(loop.cluster)
+
+    async with Fleet(SIZE, document) as fleet, Watched(Pods(placed(fleet.urls))) as loop:
+        seen = asyncio.create_task(asyncio.to_thread(first_seen, loop))
+        await loop.round()
+        assert await seen == {"fresh": SIZE}
 
 
 async def test_a_node_that_has_not_changed_is_the_same_object() -> None:

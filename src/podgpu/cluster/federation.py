@@ -153,8 +153,8 @@ class Federation:
 
     async def round(self) -> None:
         await asyncio.gather(*map(self._read_upstream, self._upstreams.values()))
-        self.ready = True
         self._publish()
+        self.ready = True  # last: a command looks from another thread, and must find what was published
 
     async def close(self) -> None:
         for upstream in self._upstreams.values():

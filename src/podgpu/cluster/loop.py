@@ -114,8 +114,8 @@ class ClusterLoop:
         self._parts = found.parts
         await self._keep(found.targets)
         await self._while_publishing(self._read_all())
-        self.ready = True
         self._publish()
+        self.ready = True  # last: a command looks from another thread, and must find what was published
         self._log.sum_up()
 
     async def close(self) -> None:
