@@ -8,11 +8,11 @@ from tests.kubernetes.plugins import device_plugin, dra_driver
 
 
 async def main(words: Sequence[str]) -> None:
-    for word in words:
-        resource, _, ids = word.partition("=")
-        await device_plugin.offer(resource, ids.split(","))
+    offers = (word.partition("=") for word in words)
     await dra_driver.offer()
-    await asyncio.Event().wait()
+    await asyncio.gather(
+        *(device_plugin.keep_offering(resource, ids.split(",")) for resource, _, ids in offers)
+    )
 
 
 if __name__ == "__main__":

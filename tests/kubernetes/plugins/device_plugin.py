@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.const import Cardinality, Handler
@@ -13,9 +14,22 @@ from tests.kubernetes.plugins.wire import field, fields, once, serve
 
 FOLDER = KUBELET / "device-plugins"
 _SERVICE = "/v1beta1.DevicePlugin"
+_LOOK_SECONDS = 0.5
 
 
-async def offer(resource: str, devices: Sequence[str]) -> None:
+async def keep_offering(resource: str, devices: Sequence[str]) -> None:
+    """Offer them to each kubelet that starts, as real plugins do: it removes all sockets that it finds."""
+    known = 0
+    while True:
+        kubelet = FOLDER / "kubelet.sock"
+        with suppress(OSError):  # it is not there yet, or not any more
+            if (now := kubelet.stat().st_ctime_ns) != known:
+                await _offer(resource, devices)
+                known = now
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _offer(resource: str, devices: Sequence[str]) -> None:
     """Serve the devices of one resource, and tell the kubelet where. Each is healthy and needs no preparation."""
 
     async def listed(stream: Stream[bytes, bytes]) -> None:
