@@ -142,14 +142,15 @@ def test_field_values_have_types_scopes_and_codes_of_their_own(stage: Stage) -> 
 def test_counters_grow_and_gauges_swing(stage: Stage) -> None:
     handle = stage.play(gpu(values={"energy": grows(10**15, 10**6), "power": swings(500, 100, 0.05)}))
     began, before = time.monotonic(), pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
-    powers = []
-    while time.monotonic() < began + 0.1:
+    read = time.monotonic()
+    powers = [500]
+    while time.monotonic() < read + 0.1 or not min(powers) < 450 < 550 < max(powers):
         powers.append(pynvml.nvmlDeviceGetPowerUsage(handle))
+    looked = time.monotonic()
     grown = pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before
-    assert 0.08e6 <= grown <= (time.monotonic() - began) * 1e6 + 1
+    assert (looked - read) * 1e6 - 1 <= grown <= (time.monotonic() - began) * 1e6 + 1
     assert before >= 10**15
-    assert min(powers) < 450
-    assert 550 < max(powers) <= 600
+    assert 400 <= min(powers) < max(powers) <= 600
 
 
 def test_an_epoch_keeps_counters_going_over_a_reload(stage: Stage) -> None:

@@ -16,11 +16,18 @@ from podgpu.sources.nvml.source import NvmlSource
 from podgpu.sources.nvml.window_split import TENTH
 from tests.fakenvml.fake_node import FakeFault, FakeGpu, FakeNode, environment, h200
 from tests.fakenvml.stage import Stage, mig_card
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_until
 
 SAMPLE, METRICS = "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
 CARDS = (h200(0).uuid, h200(1).uuid)
+BUSY_SAMPLE_SECONDS = child.BUSY_SAMPLE_SECONDS
 LOST = f"return {pynvml.NVML_ERROR_GPU_IS_LOST}"
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card gets half of this to answer in, so that none is skipped because the machine is busy."""
+    monkeypatch.setattr(child, "BUSY_SAMPLE_SECONDS", 2 * PATIENCE)
 
 
 def resting(index: int) -> FakeGpu:
@@ -85,6 +92,7 @@ def test_no_busy_samples_are_taken_where_no_card_is_watched(stage: Stage) -> Non
 def test_busy_samples_come_ten_times_a_second_and_are_not_made_up_for(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(child, "BUSY_SAMPLE_SECONDS", BUSY_SAMPLE_SECONDS)
     sampler = sampler_of(stage, h200(0).uuid)
     now = time.monotonic() + 5  # the agent was away
     monkeypatch.setattr(time, "monotonic", lambda: now)
@@ -96,7 +104,7 @@ def test_busy_samples_come_ten_times_a_second_and_are_not_made_up_for(
         due.append(round((sampler.seconds_to_sample or 0) + now, 3))
         now += 0.11  # each time a little late
     assert due == [round(due[0] + step, 3) for step in (0, 0.1, 0.2)]
-    assert child.BUSY_SAMPLE_SECONDS == 0.1
+    assert BUSY_SAMPLE_SECONDS == 0.1
 
 
 def test_the_counters_of_the_page_are_the_same_with_and_without_busy_samples(stage: Stage) -> None:
@@ -129,47 +137,53 @@ def test_a_card_that_is_lost_during_a_busy_sample_is_reported_by_the_next_readin
     assert other.fault is None
 
 
-def slow_sample(stage: Stage) -> Sampler:
+@pytest.fixture
+def slow_sample(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """Let a busy sample of the first card run when the next report begins."""
     sampler = sampler_of(stage, h200(0).uuid)
     sampler.sample_busy()
     stage.node.faults.append(FakeFault("hang", SAMPLE, device=0))
     stage.rewrite()
+    monkeypatch.setattr(child, "BUSY_SAMPLE_SECONDS", BUSY_SAMPLE_SECONDS)
     sampler.sample_busy()
     assert sampler._slots[h200(0).uuid].worker.busy
     return sampler
 
 
-def test_a_card_whose_busy_sample_runs_when_a_report_begins_does_not_hang(stage: Stage) -> None:
-    sampler = slow_sample(stage)
+def test_a_card_whose_busy_sample_runs_when_a_report_begins_does_not_hang(
+    stage: Stage, slow_sample: Sampler
+) -> None:
     stage.node.faults.clear()
     ending = threading.Timer(0.1, stage.rewrite)
     ending.start()
-    devices = sampler.report(ReadRequest(60.0, windows=(h200(0).uuid,), sampled=(h200(0).uuid,))).devices
+    request = ReadRequest(60.0, windows=(h200(0).uuid,), sampled=(h200(0).uuid,))
+    devices = slow_sample.report(request).devices
     ending.join()
     assert [device.fault for device in devices] == [None, None]
     assert all(device.readings for device in devices)
 
 
-def test_a_busy_sample_that_does_not_return_is_named_and_a_reading_follows_it_once(stage: Stage) -> None:
-    sampler = slow_sample(stage)
-    for _ in range(2):
-        hung, other = sampler.report(
-            ReadRequest(1.0, windows=(h200(0).uuid,), sampled=(h200(0).uuid,))
-        ).devices
+def test_a_busy_sample_that_does_not_return_is_named_and_a_reading_follows_it_once(
+    stage: Stage, slow_sample: Sampler
+) -> None:
+    request = ReadRequest(1.0, windows=(h200(0).uuid,), sampled=(h200(0).uuid,))
+
+    def is_the_other_read() -> bool:
+        """Not each time where a second is short."""
+        hung, other = slow_sample.report(request).devices
         assert hung.fault
         assert (hung.fault.reason, hung.fault.call) == ("hung", SAMPLE)
-        assert other.fault is None
-        sampler.sample_busy()
-    assert hung.fault
-    assert hung.fault.seconds > 1.0  # since the sample began
-    assert sampler._slots[h200(0).uuid].worker.tasks == 2
+        assert hung.fault.seconds > 1.0  # since the sample began
+        return other.fault is None
+
+    for _ in range(2):
+        wait_until(is_the_other_read)
+        slow_sample.sample_busy()
+    assert slow_sample._slots[h200(0).uuid].worker.tasks == 2
     stage.node.faults.clear()
     stage.rewrite()
-    deadline = time.monotonic() + 60
-    while sampler.report(ReadRequest(2.0)).devices[0].fault:
-        assert time.monotonic() < deadline
-    assert not sampler._slots[h200(0).uuid].worker.busy
+    wait_until(lambda: not slow_sample.report(ReadRequest(2.0)).devices[0].fault)
+    assert not slow_sample._slots[h200(0).uuid].worker.busy
 
 
 @pytest.mark.parametrize("what", ["instances", "no profiling"])
@@ -214,7 +228,7 @@ async def test_the_windows_of_a_watched_card_are_cut_in_halves_while_it_is_watch
     sampler = NvmlSource(interval=1.0, library=None, watched=lambda: watched)
     sampler._budget = PATIENCE
     halved: dict[str, set[int]] = {}
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while TENTH not in halved.get(h200(0).uuid, ()) and time.monotonic() < deadline:
         await asyncio.sleep(0.4)
         for device in (await sampler.read()).devices:
@@ -225,6 +239,7 @@ async def test_the_windows_of_a_watched_card_are_cut_in_halves_while_it_is_watch
     await asyncio.sleep(0.3)
     after = (await sampler.read()).devices[0].windows
     await sampler.close()
-    assert halved[h200(0).uuid] == {TENTH, 2 * TENTH}  # whole as long as there is too little to judge by
+    # They are whole as long as there is too little to judge by.
+    assert {TENTH} <= halved[h200(0).uuid] <= {TENTH, 2 * TENTH}
     assert halved[h200(1).uuid] == {2 * TENTH}
     assert {window.end_ns - window.begin_ns for window in after} == {2 * TENTH}
