@@ -4,18 +4,23 @@ import time
 from collections.abc import Iterator, Sequence
 
 from podgpu.model.fit import INSTANCE, PORTION, WorkloadName, WorkloadUse
+from tests.e2e.past import DAY
 from tests.insight.fit.planted import Planted
 
 IDLE_WATTS = 75
 
 
 class StoredPast:
-    """The samples of some workloads that end shortly before now: so many, at steps of so many seconds."""
+    """The samples of some workloads: so many, at steps of so many seconds.
+
+    They begin on midnight UTC whenever a test runs, where stores divide their series, and end before now.
+    """
 
     def __init__(self, workloads: Sequence[Planted], steps: int, step: int = 60) -> None:
         self.steps, self.step = steps, step
-        self.end = int(time.time()) // 3600 * 3600 - 3600
-        self.start = self.end - steps * step
+        days = -(-steps * step // DAY)
+        self.start = (int(time.time()) // DAY - days) * DAY
+        self.end = self.start + steps * step
         self.workloads = workloads
         self.lines = [line for each in self.workloads for line in self._lines(each)]
 

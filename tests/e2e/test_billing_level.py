@@ -19,12 +19,12 @@ from podgpu.views.exposition import Format
 from podgpu.views.native import families
 from podgpu.views.series import BILLED, BILLING, PROCESS, SeriesFilter, count
 from tests.e2e import victoria
+from tests.e2e.past import DAY, MINUTE
 from tests.e2e.rig import demo, eventually, get
 
 pytestmark = pytest.mark.skipif(victoria.PROGRAM is None, reason="victoria-metrics is not installed")
 
 ROOT = Path(__file__).parents[2]
-MINUTE = 60
 SNAPSHOTS = 6
 LEVELS = {
     "all": SeriesFilter(level=PROCESS, detail=True),
@@ -49,7 +49,8 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> list[Snapshot]:
 
 @pytest.fixture(scope="module")
 def start() -> int:
-    return int(time.time()) // MINUTE * MINUTE - 30 * MINUTE
+    """So that midnight UTC is in between whenever the test runs."""
+    return int(time.time()) // DAY * DAY - DAY - 2 * MINUTE
 
 
 @pytest.fixture(scope="module")
