@@ -4,6 +4,7 @@ A limit is only met by what would never come, so it is far beyond what a slow an
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,19 @@ from pathlib import Path
 PATIENCE = 120.0  # seconds
 _LOOK_SECONDS = 0.005
 _TURNS = 200
+
+# The program, except that it has long to stop: one that is cut short says so, or exits with 1. That has its own tests.
+PODGPU = (
+    sys.executable,
+    "-c",
+    f"""
+import sys
+from podgpu.cli import _process
+_process.SERVER_SECONDS = _process.LAST_RESORT_SECONDS = {PATIENCE}
+from podgpu.cli.main import main
+sys.exit(main())
+""",
+)
 
 
 class LoopClock:

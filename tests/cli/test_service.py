@@ -16,7 +16,7 @@ import pytest
 from podgpu.cli._process import LAST_RESORT_SECONDS, READER_SECONDS
 from podgpu.cli.demo import _url
 from podgpu.option.value import Address
-from tests.patience import PATIENCE, has_ended, wait_until
+from tests.patience import PATIENCE, PODGPU, has_ended, wait_until
 
 ANYWHERE = "--web.listen-address=127.0.0.1:0"
 
@@ -47,8 +47,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     with contextlib.ExitStack() as at_exit:
 
         def begin(*arguments: str, script: str = "") -> RunningCommand:
-            program = ["-c", script] if script else ["-m", "podgpu"]
-            process = RunningCommand([sys.executable, *program, *arguments], tmp_path / "stderr")
+            program = (sys.executable, "-c", script) if script else PODGPU
+            process = RunningCommand([*program, *arguments], tmp_path / "stderr")
             at_exit.enter_context(process.popen)
             at_exit.callback(process.popen.kill)
             return process
@@ -217,9 +217,17 @@ sys.exit(main(["agent", "--source=simulator", "--web.listen-address=127.0.0.1:0"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("hang", "code"), [("await asyncio.sleep(999)", 0), ("time.sleep(999)", 1)])
-def test_whatever_hangs_the_agent_is_gone_soon(start: Start, hang: str, code: int) -> None:
-    process = start(script=HELD_UP.format(hang=hang, limits=(READER_SECONDS, LAST_RESORT_SECONDS)))
+@pytest.mark.parametrize(
+    ("hang", "limits", "code"),
+    [
+        ("await asyncio.sleep(999)", (READER_SECONDS, PATIENCE), 0),
+        ("time.sleep(999)", (READER_SECONDS, LAST_RESORT_SECONDS), 1),
+    ],
+)
+def test_whatever_hangs_the_agent_is_gone_soon(
+    start: Start, hang: str, limits: tuple[float, float], code: int
+) -> None:
+    process = start(script=HELD_UP.format(hang=hang, limits=limits))
     process.logged("msg=listening")
     assert process.end(signal.SIGTERM) == code
 
@@ -243,7 +251,7 @@ def test_no_sampler_outlives_the_agent(start: Start) -> None:
 
 def test_closed_streams_are_no_place_for_sockets(start: Start) -> None:
     """Otherwise a socket would get the number of a closed stream, and with it the log."""
-    program = [sys.executable, "-m", "podgpu", "demo", ANYWHERE]
+    program = [*PODGPU, "demo", ANYWHERE]
     script = "import os, sys; os.close(1); os.close(2); os.execv(sys.argv[1], sys.argv[1:])"
     process = start(*program, script=script)
     deadline = time.monotonic() + PATIENCE

@@ -3,13 +3,12 @@
 import asyncio
 import os
 import re
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
 
-from tests.patience import PATIENCE, until
+from tests.patience import PATIENCE, PODGPU, until
 from tests.push.fake_collector import FakeCollector
 
 
@@ -17,7 +16,7 @@ from tests.push.fake_collector import FakeCollector
 async def agent(endpoint: str) -> AsyncIterator[str]:
     """Yield the address of a demo's page."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "podgpu", "demo", "--interval=200ms", "--node-name=worker-1"),
+        *(*PODGPU, "demo", "--interval=200ms", "--node-name=worker-1"),
         "--web.listen-address=127.0.0.1:0",
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -50,13 +49,17 @@ async def shown(page: str, pattern: str) -> None:
 
 async def test_the_collector_gets_what_the_page_shows() -> None:
     async with FakeCollector() as collector, agent(collector.url) as page:
-        await until(lambda: collector.requests)
-        text = await scraped(page)
-        limits = {
-            dict(facts)["hw.id"]: value
-            for (name, facts), value in collector.points.items()
-            if name == "hw.gpu.memory.limit"
-        }
+
+        def pushed() -> dict[str, float]:
+            return {
+                dict(facts)["hw.id"]: value
+                for (name, facts), value in collector.points.items()
+                if name == "hw.gpu.memory.limit"
+            }
+
+        # What is pushed before the first reading has no GPUs.
+        await until(lambda: collector.requests and pushed())
+        text, limits = await scraped(page), pushed()
         family = r'^podgpu_gpu_memory_total_bytes\{.*uuid="([^"]+)".*\} (\S+)$'
         assert limits == {uuid: float(value) for uuid, value in re.findall(family, text, re.MULTILINE)}
         assert len(limits) == 8

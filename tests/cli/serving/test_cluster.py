@@ -8,7 +8,7 @@ import urllib.request
 from podgpu.views.cluster.json import decode
 from tests.cluster.fleet import Fleet
 from tests.cluster.nodes import document, node_name
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, PODGPU
 from tests.ports import quiet_port
 
 
@@ -33,7 +33,7 @@ async def test_it_serves_the_agents_until_it_is_stopped() -> None:
     url = f"http://127.0.0.1:{(port := quiet_port())}"
     async with Fleet(2, document) as fleet:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "podgpu", "cluster", f"--web.listen-address=127.0.0.1:{port}"),
+            *(*PODGPU, "cluster", f"--web.listen-address=127.0.0.1:{port}"),
             f"--cluster.agents={','.join(fleet.urls)}",
             stderr=asyncio.subprocess.DEVNULL,
         )
