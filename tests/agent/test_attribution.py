@@ -1,6 +1,7 @@
 """What Kubernetes, the kernel and the cards say, brought together over some cycles."""
 
 import asyncio
+import gc
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -31,7 +32,7 @@ from tests.patience import PATIENCE, until
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 INTERVAL = 5.0
-LONGEST_PIECE = 0.6  # seconds of work without a turn for others; all of it would be more than a second
+LONGEST_PIECE = 0.4  # of the work, without a turn for others: as much on a slow machine as on a fast one
 
 
 def cgroup(uid: str, container: str) -> str:
@@ -369,14 +370,18 @@ async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
 
     kubelet.read = read  # type: ignore[method-assign]
     stage = Stage(tmp_path, kubelet, Pods("pods", pod()))
-    longest, cycle = 0.0, asyncio.create_task(stage.cycle())
+    gc.freeze()  # what other tests left is not looked through in a piece of this one
+    longest, begun = 0.0, time.process_time()
+    cycle = asyncio.create_task(stage.cycle())
     while not cycle.done():
         began = time.thread_time()  # of this thread alone: how busy the machine is makes no difference
         await asyncio.sleep(0.005)
         longest = max(longest, time.thread_time() - began)
+    work = time.process_time() - begun
+    gc.unfreeze()
     ((tenant,),) = ([*card.tenants] for card in cycle.result().cards)
     ((claim,),) = ([*tenant.claims],)
     assert claim.device_id == f"{GPU}::0 and 59999 more"
     assert round(claim.share, 6) == 1.0
-    assert longest < LONGEST_PIECE, "others had no turn meanwhile"
+    assert longest < LONGEST_PIECE * work, "others had no turn meanwhile"
     await stage.attribution.close()

@@ -7,12 +7,15 @@ from tests.agent.stage import write_proc
 
 
 def test_it_is_what_the_kernel_counts() -> None:
-    deadline = time.process_time() + 0.05
-    while time.process_time() < deadline:
+    before = time.process_time()
+    while time.process_time() < before + 0.05:
         pass
+    before = time.process_time()
     found = processor_time_us(Path("/proc"), os.getpid())
+    after = time.process_time()
     assert found
-    assert abs(found / 1e6 - time.process_time()) < 0.05
+    # It has two parts, each in whole hundredths of a second.
+    assert before - 0.03 < found / 1e6 < after + 0.01
 
 
 def test_a_process_may_call_itself_what_it_likes(tmp_path: Path) -> None:

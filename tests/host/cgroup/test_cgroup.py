@@ -249,7 +249,9 @@ def _hostile() -> Iterator[str]:
 def test_hostile_text_costs_little(text: str) -> None:
     started = time.process_time()
     assert cgroup.classify(text).kind != "pod"
-    assert time.process_time() - started < 0.25
+    assert (
+        time.process_time() - started < 2
+    )  # a thousand times what it takes, and less than by trying all pairs
 
 
 def test_what_is_longer_than_the_kernel_writes_is_cut_at_a_line() -> None:
