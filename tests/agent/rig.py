@@ -6,7 +6,6 @@ import os
 import signal
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import IO, Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.fakenvml.fake_node import FakeNode, environment
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, PODGPU
 from tests.ports import quiet_port
 
 INTERVAL = 0.5
@@ -117,6 +116,7 @@ def running_agent(
     flags: Sequence[str] = (),
     port: int | None = None,
     before: Sequence[str] = (),
+    program: Sequence[str] = PODGPU,
     variables: Mapping[str, str] = MappingProxyType({}),
     context: ssl.SSLContext | None = None,
     headers: Mapping[str, str] = MappingProxyType({}),
@@ -130,7 +130,7 @@ def running_agent(
     process = subprocess.Popen(
         [
             *before,
-            *(sys.executable, "-m", "podgpu", "agent", f"--interval={interval}s", "--node-name=test-node"),
+            *(*program, "agent", f"--interval={interval}s", "--node-name=test-node"),
             f"--web.listen-address=127.0.0.1:{port}",
             *flags,
         ],

@@ -6,7 +6,8 @@ HTTP and the agent itself. K is what other agents do to the reader of a cluster.
 
 from dataclasses import dataclass
 
-from tests.faults.play import IS_WHOLE, Phase, Play
+from tests.faults.node import IS_WHOLE
+from tests.faults.play import Phase, Play
 from tests.faults.plays import PLAYS
 
 KINDS = {

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.fakenvml.conftest import library
-from tests.faults.play import IS_WHOLE
+from tests.faults.node import IS_WHOLE
 from tests.faults.table import result, table
 
 __all__ = ["library"]

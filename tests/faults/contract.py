@@ -17,9 +17,9 @@ from pathlib import Path
 
 from podgpu.agent.loop import STALE_INTERVALS
 from tests.agent.rig import RunningAgent
-from tests.faults.node import INTERVAL, Node
+from tests.faults.node import INTERVAL, IS_WHOLE, Node
 from tests.faults.page import Page, Series, parsed
-from tests.faults.play import IS_WHOLE, SHOWN_SECONDS, Play, Sign, promised
+from tests.faults.play import SHOWN_SECONDS, Play, Sign, promised
 from tests.patience import PATIENCE, wait_until
 
 LATE = 1.0  # seconds that a busy machine may add to an age

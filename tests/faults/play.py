@@ -1,18 +1,14 @@
 """What a fault is to the matrix: how it begins and ends, how the agent shows it, and in which phases it is played."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tests.faults.node import Node
+from tests.faults.node import IS_WHOLE, Node
 from tests.faults.page import Page
 from tests.patience import PATIENCE
 
-# `make matrix` plays all, on a machine with time for it, and holds the agent to its promises of time. Elsewhere a
-# machine may be slow or busy: only what would never come breaks a promise.
-IS_WHOLE = os.environ.get("PODGPU_TEST_MATRIX") == "all"
 SHOWN_SECONDS = 20.0
 RECOVERY_SECONDS = 10.0  # two intervals, as podgpu has them by default
 
