@@ -142,8 +142,7 @@ def test_field_values_have_types_scopes_and_codes_of_their_own(stage: Stage) -> 
 def test_counters_grow_and_gauges_swing(stage: Stage) -> None:
     handle = stage.play(gpu(values={"energy": grows(10**15, 10**6), "power": swings(500, 100, 0.05)}))
     began, before = time.monotonic(), pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
-    read = time.monotonic()
-    powers = [500]
+    read, powers = time.monotonic(), [500]
     while time.monotonic() < read + 0.1 or not min(powers) < 450 < 550 < max(powers):
         powers.append(pynvml.nvmlDeviceGetPowerUsage(handle))
     looked = time.monotonic()
