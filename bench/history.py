@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bench.figure import Figure
-from podgpu.assembly.history import open_cluster_history, open_node_history
+from podgpu.assembly.server import open_cluster_history, open_node_history
 from podgpu.config import Config
 from podgpu.insight import InsightSettings, conclude_cluster
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot

@@ -28,8 +28,8 @@ from podgpu.config import Config
 from podgpu.insight import InsightSettings
 from podgpu.net.login import Login
 from podgpu.option.value import Address
-from podgpu.serve.cluster.page_registry import register_cluster_pages
 from podgpu.serve.cluster.server import ClusterServer
+from podgpu.serve.cluster.views import register_cluster_pages
 from tests.serve.guard.certificates import Authority
 
 PATHS = ("/api/v1/cluster", "/metrics")

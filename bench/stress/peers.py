@@ -12,8 +12,7 @@ from bench.stress.served import Changing
 from podgpu.config import Config
 from podgpu.option.value import NATIVE, Address
 from podgpu.serve.http.request import Request
-from podgpu.serve.page_registry import register_pages
-from podgpu.serve.pages import NodePages
+from podgpu.serve.pages import NodePages, register_pages
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import NodeRoutes
 

@@ -16,9 +16,9 @@ from podgpu.config import Config
 from podgpu.feed import Feed
 from podgpu.model import Booking, Claim, Cluster, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.serve.cluster.server import ClusterServer
-from podgpu.serve.guard import guard, tokens
+from podgpu.serve.guard import checks, guard
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.page_registry import register_pages
+from podgpu.serve.pages import register_pages
 from podgpu.serve.server import HttpServer, NodeServer
 from tests.cluster import nodes
 from tests.tree import card
@@ -100,7 +100,7 @@ def node() -> HttpServer:
 
 def guarded() -> HttpServer:
     """Each login is checked anew: what was right is not remembered."""
-    guard.RIGHT_SECONDS = tokens.ALLOWED_SECONDS = 0.0
+    guard.RIGHT_SECONDS = checks.ALLOWED_SECONDS = 0.0
     path = Path(gettempdir()) / "podgpu-stress.yml"
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(8)).decode()
     path.write_text(f"basic_auth_users: {{{USER}: {hashed}}}\n")

@@ -17,11 +17,9 @@ from podgpu.insight import InsightSettings, conclude, reconclude
 from podgpu.model import Cluster, Lanes, Moment, Statement, of_one
 from podgpu.model.fit import FitStatement
 from podgpu.option.value import Address
-from podgpu.serve.cluster.bills import BillRoute
-from podgpu.serve.cluster.fits import FitRoute
-from podgpu.serve.gzip_parts import BodyPart
+from podgpu.serve.cluster.statements import BillRoute, FitRoute
 from podgpu.serve.http.request import Request
-from podgpu.serve.http.response import Response
+from podgpu.serve.http.response import BodyPart, Response
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import under_policy
 from podgpu.serve.server import HttpServer, changes

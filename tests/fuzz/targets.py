@@ -32,13 +32,12 @@ from podgpu.kube.api.kubeconfig import account
 from podgpu.model import Snapshot
 from podgpu.model.document import decode
 from podgpu.serve.guard import web_config
-from podgpu.serve.page_registry import NATIVE_ALONE
+from podgpu.serve.pages import NATIVE_ALONE
 from podgpu.sources.replay.recording import MAGIC, Player, Recording, frame
 from podgpu.views import exposition
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.exposition import Format
-from podgpu.views.fit import fit_table
-from podgpu.views.fit_series import fit_page
+from podgpu.views.fit import fit_page, fit_table
 from podgpu.views.json import encode
 from podgpu.views.row_table import json_text
 from tests.cluster.nodes import card, fresh, tenant

@@ -20,7 +20,7 @@ from podgpu.insight import InsightSettings, reconclude
 from podgpu.insight.idle import idle_pods
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, ClusterNode, Prices, Snapshot
-from podgpu.serve.cluster.events import ClusterChanges
+from podgpu.serve.cluster.server import ClusterChanges
 from podgpu.views import exposition, page
 from podgpu.views import json as node_json
 from podgpu.views.cluster import inspect, json

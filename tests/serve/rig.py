@@ -11,7 +11,7 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, Gpu, PartStatus, Reading, Snapshot
 from podgpu.option.value import Address
 from podgpu.serve.http.request import Limits
-from podgpu.serve.page_registry import NATIVE_ALONE, DocumentView, MetricsView, PageRegistry
+from podgpu.serve.pages import NATIVE_ALONE, DocumentView, MetricsView, PageRegistry
 from podgpu.serve.server import HttpServer, NodeServer
 from podgpu.views.dialects import PREFIX
 from podgpu.views.series import Family, Labels

@@ -7,7 +7,7 @@ import msgspec
 from podgpu.config import Config
 from podgpu.model import Snapshot
 from podgpu.option.value import Address
-from podgpu.serve.page_registry import register_pages
+from podgpu.serve.pages import register_pages
 from podgpu.views import native
 from podgpu.views.dialects import Answers
 from podgpu.views.series import SeriesFilter

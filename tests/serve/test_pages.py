@@ -4,8 +4,7 @@ import pytest
 from msgspec import json
 
 from podgpu.model import Snapshot
-from podgpu.serve.page_registry import PageRegistry
-from podgpu.serve.pages import NodePages
+from podgpu.serve.pages import NodePages, PageRegistry
 from podgpu.views import native
 from podgpu.views.dialects import Answers
 from podgpu.views.exposition import Format

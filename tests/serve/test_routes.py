@@ -8,8 +8,7 @@ import pytest
 from podgpu.config import Config
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.request import Request
-from podgpu.serve.page_registry import register_pages
-from podgpu.serve.pages import NodePages
+from podgpu.serve.pages import NodePages, register_pages
 from podgpu.serve.request_handler import Load
 from podgpu.serve.routes import NodeRoutes
 from tests.serve.rig import StubNode, broken, connected, fetch, serving

@@ -1,27 +1,39 @@
-"""Opens what a server needs: its pages, and the guard that says who may read them."""
+"""Opens what a server needs: its pages, the guard that says who may read them, and what was: the last hour."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from podgpu import log
+from podgpu.agent.playback import Playback
 from podgpu.assembly.api_server import open_api_server
+from podgpu.cluster.store.pod_history import LEAST_STEP, POINTS, StoreHistory
 from podgpu.config import Config
 from podgpu.errors import UserError
+from podgpu.history.divisions import CardsOfNode, NodesOfCluster
+from podgpu.history.kept import Kept
+from podgpu.history.recorded import RecordedHistory
+from podgpu.history.timeline import Object, timeline
 from podgpu.kube import reviews
 from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.kube.reviews import User
-from podgpu.serve.guard.guard import Guard
-from podgpu.serve.guard.proxies import TrustedProxies
-from podgpu.serve.guard.tokens import ReviewUnavailable
-from podgpu.serve.page_registry import PageRegistry, register_pages
+from podgpu.model import Card, Cluster, ClusterNode, Snapshot
+from podgpu.serve.guard.checks import ReviewUnavailable
+from podgpu.serve.guard.guard import Guard, TrustedProxies
+from podgpu.serve.pages import PageRegistry, register_pages
 from podgpu.views.series import SeriesFilter
 
 if TYPE_CHECKING:
-    from podgpu.serve.cluster.page_registry import ClusterPageRegistry
+    from podgpu.serve.cluster.views import ClusterPageRegistry
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 5.0  # less than a scrape waits
+NODE_BYTES, CLUSTER_BYTES = 4 << 20, 64 << 20
+# An agent may read faster; a moment every few seconds is enough. Nodes are many.
+NODE_STEP, CLUSTER_STEP = 5.0, 30.0
+# As many changes are read for one moment, at most.
+NODE_WHOLE, CLUSTER_WHOLE = 120, 30
 
 
 def open_guard(config: Config) -> Guard:
@@ -84,7 +96,7 @@ def open_pages(config: Config) -> PageRegistry:
 
 
 def open_cluster_pages(config: Config) -> "ClusterPageRegistry":
-    from podgpu.serve.cluster.page_registry import register_cluster_pages  # an agent does not need it
+    from podgpu.serve.cluster.views import register_cluster_pages  # an agent does not need it
 
     return register_cluster_pages(config.of, config.series_limit, _choice(config))
 
@@ -95,4 +107,32 @@ def _choice(config: Config) -> SeriesFilter:
         detail=config.series_detail == "on",
         allow=config.series_allow,
         deny=config.series_deny,
+    )
+
+
+def open_node_history(config: Config) -> Kept[Snapshot, Card] | None:
+    most = NODE_BYTES if config.history_size is None else config.history_size
+    return Kept(CardsOfNode(), step=NODE_STEP, whole_every=NODE_WHOLE, most_bytes=most) if most else None
+
+
+def open_recorded_history(playback: Playback) -> RecordedHistory:
+    """All of a recording is its past, also what is to be played yet."""
+    return RecordedHistory(playback.player.times, playback.moment)
+
+
+async def stored_timeline(history: StoreHistory, hours: int) -> Object:
+    """A timeline of so many hours until now, from a store."""
+    seconds = 3600 * hours
+    step = max(LEAST_STEP, seconds // POINTS)
+    moments = await history.moments(seconds, step)
+    now = time.time()
+    return timeline(moments, now - seconds, now, step)
+
+
+def open_cluster_history(config: Config) -> Kept[Cluster, ClusterNode] | None:
+    most = CLUSTER_BYTES if config.history_size is None else config.history_size
+    return (
+        Kept(NodesOfCluster(), step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most)
+        if most
+        else None
     )

@@ -11,8 +11,7 @@ from podgpu.agent.loop import Agent
 from podgpu.agent.playback import Playback
 from podgpu.assembly import machine
 from podgpu.assembly.agent import misses_kubelet, open_agent, open_push
-from podgpu.assembly.history import open_node_history, open_recorded_history
-from podgpu.assembly.server import open_guard, open_pages
+from podgpu.assembly.server import open_guard, open_node_history, open_pages, open_recorded_history
 from podgpu.assembly.source import EarlySource
 from podgpu.cli._agent_process import Greeting
 from podgpu.cli._process import (

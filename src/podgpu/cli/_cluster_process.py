@@ -6,8 +6,7 @@ from functools import partial
 
 from podgpu import __version__, log
 from podgpu.assembly.cluster import open_cluster
-from podgpu.assembly.history import open_cluster_history, stored_timeline
-from podgpu.assembly.server import open_cluster_pages, open_guard
+from podgpu.assembly.server import open_cluster_history, open_cluster_pages, open_guard, stored_timeline
 from podgpu.cli._process import (
     FEWER_GC_OBJECTS,
     READER_SECONDS,

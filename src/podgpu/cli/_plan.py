@@ -1,11 +1,13 @@
-"""Prints what `podgpu fit --plan` found."""
+"""Prints what `podgpu fit --plan` found. OR-Tools' CP-SAT improves a plan, where that is installed."""
 
 from argparse import Namespace
+from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from podgpu.cli._cp_sat import improver
 from podgpu.cli._output import FOR_PEOPLE, FORMATS, print_problems, print_sentences, print_table
 from podgpu.errors import UserError
+from podgpu.insight.packing import Counts, Improver, Packing, Place, parts_of
 from podgpu.insight.plan.statement import plan_statement
 from podgpu.views.plan import plan_heading, plan_sentences, plan_table
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from podgpu.model.fit import PlanLayout
 
 WARNED = 1  # exit code
+SOLVER = "CP-SAT"
+MOST_CHOICES = 60_000  # demands times cards: a larger pool keeps the plan it has
+SECONDS = 20.0
 
 
 def print_plan(evidence: "FitEvidence", layout: "PlanLayout", arguments: Namespace) -> int:
@@ -28,3 +33,51 @@ def print_plan(evidence: "FitEvidence", layout: "PlanLayout", arguments: Namespa
         print_sentences(plan_sentences(found))
     print_problems(found.notices)
     return WARNED if found.notices else 0
+
+
+def improver() -> Improver | None:
+    return improved if find_spec("ortools") else None
+
+
+def improved(demands: Sequence[Counts], capacity: Counts, packing: Packing) -> Packing:
+    """Return a plan with fewer cards, or with a better bound; the same one if there is nothing to gain."""
+    if packing.cards <= packing.least_cards or len(demands) * packing.cards > MOST_CHOICES:
+        return packing
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    cards = range(packing.cards)
+    # The nth largest is on one of the first n cards: the same plan with other numbers of cards is no other plan.
+    order = sorted(range(len(demands)), key=lambda at: (-max(parts_of(demands[at], capacity)), at))
+    is_on = {number: [model.new_bool_var("") for _ in cards[: rank + 1]] for rank, number in enumerate(order)}
+    is_used = [model.new_bool_var("") for _ in cards]
+    for choices in is_on.values():
+        model.add_exactly_one(choices)
+    for card in cards:
+        for measure, most in enumerate(capacity):
+            own = [
+                demands[number][measure] * choices[card]
+                for number, choices in is_on.items()
+                if card < len(choices)
+            ]
+            model.add(sum(own) <= most * is_used[card])
+    model.add(sum(is_used) >= packing.least_cards)
+    model.minimize(sum(is_used))
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = SECONDS
+    solver.parameters.num_workers = 1
+    status = solver.solve(model)
+    least = max(packing.least_cards, round(solver.best_objective_bound))
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE) or solver.objective_value >= packing.cards:
+        return Packing(places=packing.places, cards=packing.cards, least_cards=least, solver=packing.solver)
+    chosen = [
+        next(card for card, choice in enumerate(is_on[number]) if solver.value(choice))
+        for number in range(len(demands))
+    ]
+    numbers = {card: number for number, card in enumerate(sorted(set(chosen)))}
+    return Packing(
+        places=tuple(Place(numbers[card]) for card in chosen),
+        cards=len(numbers),
+        least_cards=least,
+        solver=SOLVER,
+    )

@@ -79,7 +79,7 @@ def run(config: Config, arguments: Namespace) -> int:
         return _plan.print_plan(_read(config, asked, has_pools=True), layout, arguments)
     found = judged(_read(config, asked))
     if arguments.output == METRICS:
-        from podgpu.views.fit_series import fit_page
+        from podgpu.views.fit import fit_page
 
         print(fit_page(found).decode(), end="")
         return 0

@@ -10,10 +10,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import json
 
-from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.connections import client_network
 from podgpu.serve.http.request import Request
-from podgpu.serve.http.response import Response, busy_response
+from podgpu.serve.http.response import BodyPart, Response, busy_response
 from podgpu.supervise import Supervisor
 from podgpu.views.exposition import gzip_accepted
 

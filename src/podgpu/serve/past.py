@@ -13,14 +13,14 @@ from podgpu.model import Lanes
 from podgpu.option import times
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, text_response
-from podgpu.serve.pages import RenderedPage, compressed
 from podgpu.serve.request_handler import Route
-from podgpu.serve.routes import page_response, rows_kind, wants_gzip, whole_number
+from podgpu.serve.routes import fresh_response, rows_kind, whole_number
 
 MOST_STEPS = 1000
 USUAL_STEPS = 240
 MOST_HOURS = 31 * 24
 SCHEMA = 1
+JSON = "application/json"
 _OFF = "no history is kept here; give --history.size a size"
 
 State = TypeVar("State")
@@ -127,8 +127,7 @@ class PastRoutes(Generic[State]):
         state = await history.at(moment)
         if state is None:
             return text_response(404, f"nothing is kept of that time; {_kept(history.span)}")
-        body = await asyncio.to_thread(write, state)
-        return _page(body, request)
+        return fresh_response(await asyncio.to_thread(write, state), JSON, request)
 
     async def _timeline(self, request: Request) -> Response:
         history, query = self._history, request.query
@@ -194,9 +193,4 @@ def _usual_step(length: float, least: float) -> float:
 
 
 def _json(document: Mapping[str, Any], request: Request) -> Response:
-    return _page(msgspec.json.encode(document), request)
-
-
-def _page(body: bytes, request: Request) -> Response:
-    plain = RenderedPage(body, "application/json")
-    return page_response(compressed(plain) if wants_gzip(request) else plain, request)
+    return fresh_response(msgspec.json.encode(document), JSON, request)

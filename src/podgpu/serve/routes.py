@@ -14,8 +14,7 @@ from podgpu.model import Snapshot
 from podgpu.serve.guard.guard import Hosts
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import TEXT, Response, busy_response, text_response
-from podgpu.serve.page_registry import asked, form_of
-from podgpu.serve.pages import NodePages, RenderedPage
+from podgpu.serve.pages import NodePages, RenderedPage, asked, compressed, form_of
 from podgpu.serve.request_handler import Load, Route
 from podgpu.views.dialects import PREFIX, UnreadableError
 from podgpu.views.exposition import gzip_accepted
@@ -154,6 +153,14 @@ def page_response(page: RenderedPage, request: Request, headers: Mapping[str, st
     if any(tag.strip().removeprefix("W/") in (page.etag, "*") for tag in held.split(",")):
         return Response(304, b"", page.content_type, headers)
     return Response(200, page.body, page.content_type, headers, page.more)
+
+
+def fresh_response(
+    body: bytes, content_type: str, request: Request, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Send what was made for this request alone."""
+    plain = RenderedPage(body, content_type)
+    return page_response(compressed(plain) if wants_gzip(request) else plain, request, headers)
 
 
 def rows_kind(request: Request) -> str | Response:

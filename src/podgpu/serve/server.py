@@ -22,11 +22,10 @@ from podgpu.option.value import Address
 from podgpu.serve import assets, event_stream
 from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.gzip_parts import BodyPart
 from podgpu.serve.http.listener import ListenerGroup
 from podgpu.serve.http.request import DEFAULT, Limits
-from podgpu.serve.page_registry import NATIVE_ALONE, PageRegistry
-from podgpu.serve.pages import NodePages
+from podgpu.serve.http.response import BodyPart
+from podgpu.serve.pages import NATIVE_ALONE, NodePages, PageRegistry
 from podgpu.serve.past import History, PastRoutes
 from podgpu.serve.request_handler import Load, RequestHandler, Route
 from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes

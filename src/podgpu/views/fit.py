@@ -1,16 +1,21 @@
 """A statement of what fits as rows: what `podgpu fit` and the page show, and what they write as JSON and CSV."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
-from podgpu import __version__
+from podgpu import __version__, catalog
+from podgpu.catalog.row import Scope
 from podgpu.model.fit import ADVICE_KINDS, LEAVE, FitAdvice, FitStatement
 from podgpu.numbers import UNKNOWN, count, coverage, duration, gib, gpu_number, gpus, money, percent
+from podgpu.views.exposition import Format, render
 from podgpu.views.row_table import Column, RowTable
+from podgpu.views.series import Family, Labels
 from podgpu.views.text import line
+
+_ROWS = {name: rows[0] for name, rows in catalog.families().items() if rows[0].scope is Scope.WORKLOAD}
 
 
 class FitRow(Struct, frozen=True, kw_only=True):
@@ -166,3 +171,37 @@ def _rounded(value: float | None) -> float | None:
 
 def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
+
+
+def fit_page(statement: FitStatement) -> bytes:
+    return render(_families(statement), Format.TEXT)
+
+
+def _families(statement: FitStatement) -> Iterator[Family]:
+    for name, row in _ROWS.items():
+        family = Family(name, row.kind, row.help, row.worth, group=catalog.group_of(row))
+        for advice in statement.rows:
+            family.put(_value(name, advice, statement.end), *_labels(name, advice))
+        yield family
+
+
+def _labels(name: str, advice: FitAdvice) -> Iterator[Labels]:
+    """What is of several clusters says of which; else whoever scrapes it does."""
+    who = advice.workload
+    cluster = {"cluster": who.cluster} if who.cluster else {}
+    values = (who.namespace, who.kind, who.name, who.container, who.model)
+    yield Labels.of({**cluster, **dict(zip(Scope.WORKLOAD.labels, values, strict=True))})
+    if name.endswith("_info"):
+        yield Labels.of({"advice": advice.kind, "to": advice.to, "certainty": advice.certainty})
+
+
+def _value(name: str, advice: FitAdvice, end: float) -> float | None:
+    values = {
+        "info": 1.0,
+        "gpus": advice.gpus,
+        "saved_gpus": advice.saved_gpus,
+        "peak_memory_bytes": advice.peak_bytes,
+        "busy_ratio": advice.busy_ratio,
+        "timestamp_seconds": end,
+    }
+    return values[name.removeprefix(f"{Scope.WORKLOAD.prefix}fit_")]

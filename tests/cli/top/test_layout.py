@@ -8,11 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cli._top.columns import COLUMNS
-from podgpu.cli._top.keys import VIEWS, TopState, press
+from podgpu.cli._top.keys import VIEWS, Click, TopState, press
 from podgpu.cli._top.layout import render
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import Line, bar, width_of
-from podgpu.cli._top.zones import Click
 from podgpu.insight import reconclude
 from podgpu.insight.rows import SummaryItem
 from podgpu.insight.selection import EVERYTHING

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from podgpu.cli._cp_sat import SOLVER, improved, improver
+from podgpu.cli._plan import SOLVER, improved, improver
 from podgpu.insight.packing import pack_shares
 from tests.insight.test_packing import checked
 

@@ -11,7 +11,7 @@ import pytest
 
 from podgpu.errors import ReasonedError, UserError
 from podgpu.model import Coverage, Statement, StatementLine
-from podgpu.serve.cluster import bills
+from podgpu.serve.cluster import statements
 from podgpu.views.statement import report_csv, report_json
 from tests.patience import until
 from tests.serve.cluster.test_server import CLUSTER, StubFeed, get, serving
@@ -79,7 +79,7 @@ async def test_a_bill_is_kept_for_a_minute_and_is_one_for_both_formats(
         for query in ("by=team&from=2026-11", "from=2026-11&by=team&format=csv"):
             assert (await get(server, f"/api/v1/report?{query}")).status == 200
         assert stub.asked == [{"by": "team", "from": "2026-11"}]
-        monkeypatch.setattr(bills, "KEPT_SECONDS", 0.0)
+        monkeypatch.setattr(statements, "BILL_SECONDS", 0.0)
         assert (await get(server, "/api/v1/report?by=team&from=2026-11")).status == 200
         assert len(stub.asked) == 2
 
@@ -90,9 +90,11 @@ async def test_the_same_bill_is_made_once_and_others_wait_their_turn() -> None:
     async with serving(StubFeed(CLUSTER), bills=stub) as server, AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(connected(server)) for _ in range(12)]
         for number, client in enumerate(clients):
-            client.ask(f"/api/v1/report?by=label-{number % (bills.MOST_WAITING + 2)}")
+            client.ask(f"/api/v1/report?by=label-{number % (statements.MOST_WAITING + 2)}")
         await until(lambda: stub.asked)
-        refused = [await client.answer() for client in clients[bills.MOST_WAITING : bills.MOST_WAITING + 2]]
+        refused = [
+            await client.answer() for client in clients[statements.MOST_WAITING : statements.MOST_WAITING + 2]
+        ]
         assert {(answer.status, answer.text) for answer in refused} == {
             (503, "other bills are being made; try again in a while\n")
         }
@@ -100,15 +102,15 @@ async def test_the_same_bill_is_made_once_and_others_wait_their_turn() -> None:
         stub.answered.set()
         assert (await clients[0].answer()).status == 200
         assert (await clients[6].answer()).status == 200
-    assert stub.most_running == 1 and len(stub.asked) == bills.MOST_WAITING
+    assert stub.most_running == 1 and len(stub.asked) == statements.MOST_WAITING
 
 
 async def test_no_more_bills_are_kept_than_memory_is_meant_for() -> None:
     stub = StubBills()
     async with serving(StubFeed(CLUSTER), bills=stub) as server:
-        for number in (*range(bills.MOST_KEPT + 1), 0):
+        for number in (*range(statements.MOST_KEPT + 1), 0):
             assert (await get(server, f"/api/v1/report?by=label-{number}")).status == 200
-    assert len(stub.asked) == bills.MOST_KEPT + 2, "the first was dropped for the last"
+    assert len(stub.asked) == statements.MOST_KEPT + 2, "the first was dropped for the last"
 
 
 @pytest.mark.parametrize(

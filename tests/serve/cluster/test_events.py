@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from podgpu.serve.cluster import events
+from podgpu.serve.cluster import server as cluster_server
 from podgpu.views.cluster.json import decode
 from tests.serve.cluster.test_server import CLUSTER, LOST, A, B, StubFeed, get, serving
 from tests.serve.test_event_stream import Listener, listening
@@ -29,7 +29,7 @@ class Rows(Listener):
 async def test_rows_of_nodes_that_changed_make_the_new_document(
     event_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "EVENT_BYTES", event_bytes)
+    monkeypatch.setattr(cluster_server, "EVENT_BYTES", event_bytes)
     feed = StubFeed(CLUSTER)
     newer = replace(A, state="stale", reason="timeout", detail="Read its log.")
     steps = (

@@ -6,7 +6,7 @@ import pytest
 
 from podgpu.errors import ReasonedError
 from podgpu.model.fit import FitAdvice, FitStatement, WorkloadName
-from podgpu.serve.cluster import fits
+from podgpu.serve.cluster import statements
 from podgpu.views.fit import fit_table
 from podgpu.views.row_table import json_text
 from tests.patience import until
@@ -39,14 +39,14 @@ class StubFits:
 async def test_requests_do_not_wait_and_the_statement_is_made_once() -> None:
     stub = StubFits()
     async with serving(StubFeed(CLUSTER), fits=stub) as server:
-        first = [await get(server, path) for path in (fits.PATH, fits.METRICS_PATH)]
+        first = [await get(server, path) for path in (statements.FIT_PATH, statements.FIT_METRICS_PATH)]
         assert [answer.status for answer in first] == [503, 503]
         assert "come again" in first[0].text
         stub.answered.set()
-        document = await get(server, fits.PATH)
+        document = await get(server, statements.FIT_PATH)
         while document.status == 503:
-            document = await get(server, fits.PATH)
-        page = await get(server, fits.METRICS_PATH)
+            document = await get(server, statements.FIT_PATH)
+        page = await get(server, statements.FIT_METRICS_PATH)
     assert document.text == json_text(fit_table(STATEMENT))
     assert 'model="NVIDIA H200",advice="smaller",to="1g.18gb",certainty="high"} 1.0\n' in page.text
     assert "\npodgpu_workload_fit_saved_gpus{" in page.text
@@ -55,17 +55,17 @@ async def test_requests_do_not_wait_and_the_statement_is_made_once() -> None:
 
 
 async def test_an_old_statement_is_shown_until_the_next_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fits, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(statements, "FIT_SECONDS", 0.0)
     stub = StubFits()
     stub.answered.set()
     async with serving(StubFeed(CLUSTER), fits=stub) as server:
-        while (await get(server, fits.PATH)).status == 503:
+        while (await get(server, statements.FIT_PATH)).status == 503:
             pass
         asked = stub.asked
         stub.answered.clear()
-        assert (await get(server, fits.PATH)).status == 200
+        assert (await get(server, statements.FIT_PATH)).status == 200
         await until(lambda: stub.asked > asked)
-        assert (await get(server, fits.PATH)).status == 200, "while the next is being made"
+        assert (await get(server, statements.FIT_PATH)).status == 200, "while the next is being made"
 
 
 async def test_a_store_that_does_not_answer_is_named() -> None:
@@ -73,12 +73,12 @@ async def test_a_store_that_does_not_answer_is_named() -> None:
     stub.fault = ReasonedError("store_late", "store_late: no answer")
     stub.answered.set()
     async with serving(StubFeed(CLUSTER), fits=stub) as server:
-        answer = await get(server, fits.PATH)
+        answer = await get(server, statements.FIT_PATH)
         while answer.status == 503:
-            answer = await get(server, fits.PATH)
+            answer = await get(server, statements.FIT_PATH)
         assert (answer.status, answer.text) == (502, "store_late: no answer\n")
 
 
 async def test_without_a_store_there_is_none() -> None:
     async with serving(StubFeed(CLUSTER)) as server:
-        assert (await get(server, fits.PATH)).status == 404
+        assert (await get(server, statements.FIT_PATH)).status == 404

@@ -11,9 +11,8 @@ from podgpu.config import Config
 from podgpu.feed import Feed
 from podgpu.model import Cluster, Snapshot
 from podgpu.option.value import Address
-from podgpu.serve.cluster.page_registry import ClusterPageRegistry, register_cluster_pages
 from podgpu.serve.cluster.server import ClusterServer
-from podgpu.serve.cluster.views import ClusterListView
+from podgpu.serve.cluster.views import ClusterListView, ClusterPageRegistry, register_cluster_pages
 from podgpu.supervise import Supervisor
 from tests.cluster.nodes import fresh
 from tests.patience import PATIENCE

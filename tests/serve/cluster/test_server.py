@@ -17,7 +17,7 @@ from podgpu.feed import Feed
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
 from podgpu.option.value import Address
-from podgpu.serve.cluster.feed import Bills, Fits, UsageHistory
+from podgpu.serve.cluster.pages import Bills, Fits, UsageHistory
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant

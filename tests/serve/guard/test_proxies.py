@@ -9,8 +9,7 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.option.value import header_name, network
-from podgpu.serve.guard.guard import Guard
-from podgpu.serve.guard.proxies import MAX_USER, TrustedProxies
+from podgpu.serve.guard.guard import MAX_USER, Guard, TrustedProxies
 from podgpu.serve.http.request import Request
 from tests.patience import PATIENCE
 from tests.serve.guard.login import basic, hashed

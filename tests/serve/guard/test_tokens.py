@@ -11,7 +11,7 @@ import pytest
 from podgpu.assembly.server import TokenReviewer
 from podgpu.kube.api import ApiServer
 from podgpu.kube.reviews import ACCESS, TOKENS
-from podgpu.serve.guard import tokens
+from podgpu.serve.guard import checks
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.server import NodeServer
 from tests.fakeapi.server import FakeApi
@@ -115,7 +115,7 @@ async def test_a_review_is_kept_for_a_while() -> None:
 
 
 async def test_a_review_grows_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "ALLOWED_SECONDS", 0.05)
+    monkeypatch.setattr(checks, "ALLOWED_SECONDS", 0.05)
     async with cluster() as fake, guarded(fake) as server:
         assert (await shown(server, GOOD)).status == 200
         fake.reviews[TOKENS] = lambda _: {"authenticated": False}
@@ -148,7 +148,7 @@ async def test_a_flood_of_tokens_does_not_flood_the_api_server() -> None:
 async def test_strangers_cause_few_reviews_and_a_known_token_does_not_wait_for_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tokens, "ALLOWED_SECONDS", 0.0)
+    monkeypatch.setattr(checks, "ALLOWED_SECONDS", 0.0)
     async with cluster() as fake, guarded(fake) as server:
         assert (await shown(server, GOOD)).status == 200
         before, fake.delay = len(fake.requests), 0.2
@@ -165,7 +165,7 @@ async def test_strangers_cause_few_reviews_and_a_known_token_does_not_wait_for_t
         seconds = asyncio.get_running_loop().time() - began
         asked = [seen.body["spec"]["token"] for seen in fake.requests[before:] if seen.path == TOKENS]
         assert asked.count("good-token") > 2
-        most = 2 * tokens.LIMITS.total.burst + seconds * tokens.LIMITS.total.per_second
+        most = 2 * checks.LIMITS.total.burst + seconds * checks.LIMITS.total.per_second
         assert len(asked) - asked.count("good-token") <= min(most, 48 * 20 - 1)
 
 

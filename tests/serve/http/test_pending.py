@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from podgpu.serve.http.connections import Connections
-from podgpu.serve.http.pending import PendingConnection, PendingConnections
+from podgpu.serve.http.listener import PendingConnection, PendingConnections
 from podgpu.serve.http.request import Limits, Request
 from podgpu.serve.http.response import Response, text_response
 

@@ -27,7 +27,7 @@ from podgpu.model import (
     Workload,
 )
 from podgpu.option.value import Address
-from podgpu.serve.page_registry import register_pages
+from podgpu.serve.pages import register_pages
 from podgpu.sources.dcgm.options import DcgmOptions as DcgmSource
 from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.dialects.container_json import DIALECT

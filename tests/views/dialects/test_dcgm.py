@@ -17,7 +17,7 @@ from podgpu.catalog import CATALOG
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
-from podgpu.serve.page_registry import register_pages
+from podgpu.serve.pages import register_pages
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
 from podgpu.views.dialects._dcgm.counters import DcgmPageOptions, unavailable
 from podgpu.views.exposition import Format, render

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from podgpu.cli._top.keys import VIEWS, TopState, choose_view
+from podgpu.cli._top.keys import VIEWS, TopState, Zone, choose_view
 from podgpu.cli._top.meters import NOTHING, Meters, meters
 from podgpu.cli._top.overlay import overlay
 from podgpu.cli._top.row_lines import RowLines, empty_text
@@ -22,7 +22,6 @@ from podgpu.cli._top.styled import (
     spread,
     width_of,
 )
-from podgpu.cli._top.zones import Zone
 from podgpu.insight.rows import SummaryItem
 from podgpu.model import Sums, Use
 from podgpu.numbers import count, gpu_number, integer, moment

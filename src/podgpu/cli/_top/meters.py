@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from podgpu.cli._top.keys import Zone, opened
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, Line, bar, clipped, height, sparkline, width_of
-from podgpu.cli._top.zones import Zone, opened
 from podgpu.insight.rows import SummaryItem, SummaryRow
 from podgpu.model import Card
 from podgpu.numbers import celsius, count, percent, watts

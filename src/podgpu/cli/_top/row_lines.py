@@ -2,7 +2,7 @@
 
 from podgpu.cli._top.columns import COLUMNS, STATE, USE, TopColumn, column_of, state_of
 from podgpu.cli._top.evidence import evidence
-from podgpu.cli._top.keys import TopState, sort_by
+from podgpu.cli._top.keys import TopState, Zone, sort_by
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import (
     BOLD,
@@ -18,7 +18,6 @@ from podgpu.cli._top.styled import (
     dimmed,
     sparkline,
 )
-from podgpu.cli._top.zones import Zone
 from podgpu.insight.rows import PENDING, SummaryItem, SummaryRow
 from podgpu.insight.tenants import IDLE
 from podgpu.numbers import UNKNOWN

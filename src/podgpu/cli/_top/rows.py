@@ -1,10 +1,10 @@
 """The rows that the user wants to see, in order. Computed once for each cluster and each choice."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Self
 
 from podgpu.cli._top.columns import COLUMNS, column_of
-from podgpu.cli._top.history import UseHistory
 from podgpu.cli._top.keys import TopState
 from podgpu.insight.idle import idle_pods
 from podgpu.insight.part_problems import VIEW
@@ -12,6 +12,35 @@ from podgpu.insight.rows import VIEWS, SummaryItem
 from podgpu.insight.selection import PodSelection
 from podgpu.model import Cluster
 from podgpu.views.format import problem_texts
+
+MOST_READINGS = 120  # more than a sparkline has cells
+_UNKNOWN = 255
+_FULL = 200  # a ratio of 1; a byte each keeps the histories of 8,000 GPUs small
+
+
+class UseHistory:
+    """How busy GPUs and pods were since the screen was opened, by view and row. A row that is gone is forgotten."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, bytes]] = {}
+        self._taken_at: dict[str, float] = {}
+
+    def add(self, view: str, taken_at: float, items: Iterable[SummaryItem]) -> None:
+        """Add the use of each row, unless this reading was added before."""
+        if self._taken_at.get(view) == taken_at:
+            return
+        self._taken_at[view] = taken_at
+        before = self._values.get(view, {})
+        # Put in place as a whole: another thread draws.
+        self._values[view] = {
+            item.key: before.get(item.key, b"")[1 - MOST_READINGS :] + _byte(item.row.use_ratio)
+            for item in items
+        }
+
+    def of(self, view: str, key: str) -> list[float | None]:
+        """Return the ratios, the oldest first."""
+        values = self._values.get(view, {}).get(key, b"")
+        return [None if value == _UNKNOWN else value / _FULL for value in values]
 
 
 class TopRows:
@@ -99,3 +128,7 @@ def _has(entry: SummaryItem, words: list[str]) -> bool:
     row = entry.row
     text = f"{row.title} {row.node} {row.kind} {row.model} {row.state}".lower() if words else ""
     return all(word in text for word in words)
+
+
+def _byte(ratio: float | None) -> bytes:
+    return bytes((_UNKNOWN if ratio is None else round(min(max(ratio, 0.0), 1.0) * _FULL),))

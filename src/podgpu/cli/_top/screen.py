@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from podgpu.cli._top.keys import Click
 from podgpu.cli._top.styled import BOLD, CYAN, DIM, LOADS, MARKED, RED, YELLOW, Line
-from podgpu.cli._top.zones import Click
 from podgpu.errors import UserError
 
 KEY_WAIT_MS = 100

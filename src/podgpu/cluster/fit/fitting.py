@@ -1,19 +1,21 @@
 """Makes the statement that a user asks for with `podgpu fit`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from podgpu.cluster.fit.parts import write_part
-from podgpu.cluster.fit.pools import read_pools
+from podgpu.cluster.fit.held import write_part
 from podgpu.cluster.fit.recorded import recorded_use
 from podgpu.cluster.fit.stored import StoredUse, stored_use
 from podgpu.cluster.report.bill import fault_text, in_thread
-from podgpu.cluster.report.queries import TimeWindow
+from podgpu.cluster.report.counters import CardKey, card_of
+from podgpu.cluster.report.queries import CounterStore, TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
+from podgpu.cluster.store.response import EMPTY, NOTHING, Point, StoreFault
 from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
 from podgpu.model import Cluster
@@ -23,6 +25,9 @@ from podgpu.model.insight import Prices
 from podgpu.sources.replay.recording import Recording
 
 USUAL_SECONDS = 14 * 86_400.0
+_INFO, _POWER = "podgpu_gpu_info", "podgpu_gpu_power_watts"
+_SWITCHES, _SWITCHING = "podgpu_gpu_context_switches_total", "podgpu_gpu_switching_seconds_total"
+ENOUGH_SWITCHES = 1000  # to say how long one takes
 
 
 class FitRequest(Struct, frozen=True, kw_only=True):
@@ -132,3 +137,43 @@ def _evidence(
     )
     uses = [use for use in found.uses if asked.namespace in (None, use.workload.namespace)]
     return FitEvidence(uses=uses, facts=facts, pools=pools)
+
+
+async def read_pools(store: CounterStore, window: TimeWindow) -> dict[PoolKey, PoolFacts]:
+    """Find how many cards of each model there are, what an idle one takes, and what switching costs them."""
+    infos, power, switches, seconds = await asyncio.gather(
+        *(
+            store.points(f"{function}({store.select(metric)}{window.range})", window.end)
+            for function, metric in (
+                ("last_over_time", _INFO),
+                ("min_over_time", _POWER),
+                ("increase", _SWITCHES),
+                ("increase", _SWITCHING),
+            )
+        )
+    )
+    pools = {
+        card: (card.cluster, point.labels.get("model", ""))
+        for point in infos
+        if (card := card_of(point.labels))
+    }
+    watts, numbers, times = (_by_pool(pools, points) for points in (power, switches, seconds))
+    return {
+        pool: PoolFacts(
+            cards=cards,
+            idle_watts=min(watts[pool]) if watts[pool] else None,
+            switch_seconds=sum(times[pool]) / sum(numbers[pool])
+            if sum(numbers[pool]) >= ENOUGH_SWITCHES
+            else None,
+        )
+        for pool, cards in Counter(pools.values()).items()
+    }
+
+
+def _by_pool(pools: Mapping[CardKey, PoolKey], points: Iterable[Point]) -> Mapping[PoolKey, list[float]]:
+    found: dict[PoolKey, list[float]] = defaultdict(list)
+    for point in points:
+        card = card_of(point.labels)
+        if card and card in pools:
+            found[pools[card]].append(point.value)
+    return found

@@ -6,16 +6,21 @@ from functools import partial
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.serve.cluster.bills import BillRoute
-from podgpu.serve.cluster.feed import Bills, ClusterFeed, Fits, UsageHistory
-from podgpu.serve.cluster.fits import METRICS_PATH, PATH, FitRoute
-from podgpu.serve.cluster.page_registry import ClusterPageRegistry
-from podgpu.serve.cluster.pages import ClusterPages, ClusterRows, SingleFlight, StalePage
-from podgpu.serve.cluster.views import ClusterMetricsView
+from podgpu.serve.cluster.pages import (
+    Bills,
+    ClusterFeed,
+    ClusterPages,
+    ClusterRows,
+    Fits,
+    SingleFlight,
+    StalePage,
+    UsageHistory,
+)
+from podgpu.serve.cluster.statements import FIT_METRICS_PATH, FIT_PATH, BillRoute, FitRoute
+from podgpu.serve.cluster.views import ClusterMetricsView, ClusterPageRegistry
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
-from podgpu.serve.page_registry import asked, form_of
-from podgpu.serve.pages import RenderedPage
+from podgpu.serve.pages import RenderedPage, asked, form_of
 from podgpu.serve.past import MOST_HOURS
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import page_response, probes, rows_kind, under_policy, wants_gzip, whole_number
@@ -52,7 +57,11 @@ class ClusterRoutes:
             "/api/v1/rows": Route(self._rows),
             "/api/v1/history": Route(self._past, waits=True),
             "/api/v1/report": Route(self._bills or _no_store, waits=True),
-            **(self._fits.routes() if self._fits else dict.fromkeys((PATH, METRICS_PATH), Route(_no_store))),
+            **(
+                self._fits.routes()
+                if self._fits
+                else dict.fromkeys((FIT_PATH, FIT_METRICS_PATH), Route(_no_store))
+            ),
             "/metrics": pages[PREFIX + dialect],
             **probes(self._load, lambda: self._feed.ready, "no node has been read yet"),
         }

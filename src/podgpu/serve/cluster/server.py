@@ -1,27 +1,85 @@
-"""The HTTP server of a cluster."""
+"""The HTTP server of a cluster, and its events: rows of the nodes that changed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+
+import msgspec
 
 from podgpu.model import Cluster
 from podgpu.option.value import Address
-from podgpu.serve.cluster.events import ClusterChanges
-from podgpu.serve.cluster.feed import Bills, ClusterFeed, Fits, UsageHistory
-from podgpu.serve.cluster.page_registry import ClusterPageRegistry
-from podgpu.serve.cluster.pages import ClusterPages
+from podgpu.serve.cluster.pages import Bills, ClusterFeed, ClusterPages, Fits, UsageHistory
 from podgpu.serve.cluster.routes import ClusterRoutes
+from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.request import DEFAULT, Limits
+from podgpu.serve.http.response import BodyPart
 from podgpu.serve.past import History, PastRoutes, StoredTimeline
 from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer
 from podgpu.supervise import Supervisor
-from podgpu.views.cluster import json
-from podgpu.views.json import rows_document
+from podgpu.views import json
+from podgpu.views.cluster import json as cluster_json
 
 # The document of a thousand nodes takes a slow line a while.
 LIMITS = replace(DEFAULT, write_seconds=60.0)
+EVENT_BYTES = 200_000
+
+
+class ClusterChanges:
+    """A row is rendered and compressed when its node changes, for the document and for the events."""
+
+    def __init__(self, feed: ClusterFeed) -> None:
+        self._feed = feed
+        self._rows = RenderedNodes(lambda node: BodyPart(b"," + cluster_json.row(node)))
+
+    @property
+    def state(self) -> Cluster:
+        return self._feed.cluster
+
+    async def changed(self, seen: Cluster) -> Cluster:
+        return await self._feed.changed(seen)
+
+    async def document(self, state: Cluster) -> Sequence[BodyPart]:
+        before, after = cluster_json.frame(state)
+        await self._rows.update(state.nodes)
+        return _enclosed(before, self._rows.values, after)
+
+    async def change(self, before: Cluster, after: Cluster) -> Sequence[Sequence[BodyPart]]:
+        """Encode the cluster's own fields, the names of nodes that are gone, and rows of those that changed.
+
+        Many rows are divided among several events: a browser would stand still over one of megabytes.
+        """
+        known = {node.name: node for node in before.nodes}
+        await self._rows.update(after.nodes)
+        entries = zip(after.nodes, self._rows.values, strict=True)
+        rows = [row for node, row in entries if known.get(node.name) is not node]
+        head = json.plain(msgspec.structs.replace(after, nodes=()))
+        del head["nodes"]
+        gone = sorted(known.keys() - {node.name for node in after.nodes})
+        first = msgspec.json.encode({**head, "gone": gone})[:-1] + b","
+        return [
+            _enclosed((first if place == 0 else b"{") + b'"rows":[', some, b"]}")
+            for place, some in enumerate(list(_divided(rows)) or [[]])
+        ]
+
+    def forget(self) -> None:
+        self._rows.clear()
+
+
+def _divided(rows: Sequence[BodyPart]) -> Iterator[Sequence[BodyPart]]:
+    start, size = 0, 0
+    for place, row in enumerate(rows):
+        size += len(row.plain)
+        if size >= EVENT_BYTES or place == len(rows) - 1:
+            yield rows[start : place + 1]
+            start, size = place + 1, 0
+
+
+def _enclosed(before: bytes, rows: Collection[BodyPart], after: bytes) -> Sequence[BodyPart]:
+    first, *others = rows or [BodyPart(b"")]
+    # No comma comes before the first row.
+    return BodyPart(before + first.plain.removeprefix(b",")), *others, BodyPart(after)
 
 
 class ClusterServer(HttpServer):
@@ -46,7 +104,7 @@ class ClusterServer(HttpServer):
         self._pages = ClusterPages(feed, registry.views)
         self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, fits, load)
         self._keeper: asyncio.Task[None] | None = None
-        kept = PastRoutes(past, json.encode, rows_document, stored=stored)
+        kept = PastRoutes(past, cluster_json.encode, json.rows_document, stored=stored)
         super().__init__(
             lambda dialect: kept.over(self._routes.table(dialect)),
             registry.dialects,

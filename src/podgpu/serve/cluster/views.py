@@ -1,21 +1,28 @@
-"""The kinds of page that a cluster has, each made of what was rendered of the nodes."""
+"""The pages that a cluster has, by path, each made of what was rendered of the nodes."""
 
 import asyncio
 import gzip
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
 from weakref import ReferenceType, ref
 
 from podgpu import log
 from podgpu.model import Cluster, ClusterNode
 from podgpu.model.snapshot import set_aside
-from podgpu.serve.gzip_parts import BodyPart, gzip_stream
-from podgpu.views.cluster import metrics
-from podgpu.views.cluster.metrics import RenderedFamilies
+from podgpu.option import OptionsOf
+from podgpu.option.value import NATIVE
+from podgpu.serve.http.response import BodyPart, gzip_stream
+from podgpu.serve.pages import dialects_of
+from podgpu.views.cluster import json, metrics, page
+from podgpu.views.cluster.metrics import RenderedFamilies, rendered
+from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
+from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.exposition import Format
-from podgpu.views.series import FamilyQuery
+from podgpu.views.series import EVERYTHING, Family, FamilyQuery, SeriesFilter
 
 YIELD_SECONDS = 0.005  # after so much work, other tasks get their turn
 _FASTEST = 1
@@ -161,7 +168,7 @@ class ClusterListView(ClusterView[BodyPart]):
         entries = [entry for entry in self._nodes.values if entry.plain]
         if not entries and self._empty is not None:
             return [BodyPart(self._empty)]
-        if entries:  # the first has nothing before it
+        if entries:  # no separator comes before the first one
             entries[0] = BodyPart(entries[0].plain.removeprefix(self._separator))
         before, after = self._around
         return [BodyPart(before), *entries, BodyPart(after)]
@@ -192,3 +199,61 @@ class ClusterMetricsView(ClusterView[RenderedFamilies]):
         """Join what a client asks for."""
         plain = metrics.join([self._whole, *self._nodes.values], form, asked)
         return [await asyncio.to_thread(gzip.compress, plain, _FASTEST, mtime=0)] if gzipped else [plain]
+
+
+# Makes a document for one request alone.
+Queried = Callable[[Mapping[str, str]], ClusterView[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPageRegistry:
+    """`queried` are the paths of documents that a query makes smaller."""
+
+    views: Mapping[str, ClusterView[Any]]
+    queried: Mapping[str, Queried] = field(default_factory=dict)
+
+    @property
+    def dialects(self) -> list[str]:
+        return dialects_of(tuple(self.views))
+
+
+def register_cluster_pages(
+    options: OptionsOf, series_limit: int, choice: SeriesFilter = EVERYTHING
+) -> ClusterPageRegistry:
+    """`series_limit` is how many series a single node may have on a page. Of `choice`, only the names are heeded."""
+    maps = options(pod_gpu_map.PodGpuMapOptions)
+
+    def metrics_view(
+        of_node: Callable[[ClusterNode], Sequence[Family]], of_cluster: Callable[[Cluster], Sequence[Family]]
+    ) -> ClusterView[Any]:
+        return ClusterMetricsView(
+            lambda node: rendered(choice.apply(of_node(node)), series_limit),
+            lambda cluster: rendered(choice.apply(of_cluster(cluster)), series_limit),
+        )
+
+    containers = partial(_containers, options)
+    return ClusterPageRegistry(
+        {
+            "/": ClusterListView(
+                page.row, page.frame, separator=b"", content_type="text/html; charset=utf-8"
+            ),
+            "/api/v1/cluster": ClusterListView(
+                json.row, json.frame, separator=b",", content_type="application/json"
+            ),
+            PREFIX + NATIVE: metrics_view(metrics.of_node, metrics.of_cluster),
+            "/metrics/pod-gpu-map": metrics_view(pod_gpu_map.of_node, pod_gpu_map.of_cluster(maps)),
+            "/metrics/nodes": metrics_view(pod_gpu_map.by_node, lambda _: []),
+            **dict.fromkeys(container_json.DIALECT.documents, containers({})),
+        },
+        dict.fromkeys(container_json.DIALECT.documents, containers),
+    )
+
+
+def _containers(options: OptionsOf, query: Mapping[str, str]) -> ClusterView[Any]:
+    return ClusterListView(
+        container_json.of_node(options(DcgmPageOptions), query),
+        lambda _: (container_json.OPEN, container_json.CLOSE),
+        separator=container_json.SEPARATOR,
+        content_type="application/json",
+        empty=container_json.NO_CONTAINERS,
+    )

@@ -1,26 +1,32 @@
-"""Bills, as `podgpu report` makes them: made on request, and kept for a while."""
+"""Statements made from a store and kept for a while: bills as of `podgpu report`, advice as of `podgpu fit`."""
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from podgpu.errors import ReasonedError, UserError
 from podgpu.model import Statement
+from podgpu.model.fit import FitStatement
 from podgpu.option.value import did_you_mean
-from podgpu.serve.cluster.feed import Bills
-from podgpu.serve.cluster.pages import SingleFlight
+from podgpu.serve.cluster.pages import Bills, Fits, SingleFlight
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
-from podgpu.serve.pages import RenderedPage, compressed
-from podgpu.serve.routes import page_response, wants_gzip
+from podgpu.serve.request_handler import Route
+from podgpu.serve.routes import fresh_response
+from podgpu.supervise import brief
+from podgpu.views.exposition import Format
+from podgpu.views.fit import fit_page, fit_table
+from podgpu.views.row_table import json_text
 from podgpu.views.statement import report_csv, report_json
 
-KEPT_SECONDS = 60.0
+BILL_SECONDS, FIT_SECONDS = 60.0, 3600.0
+RETRY_SECONDS = 60.0  # after a fault
 MOST_KEPT = 8
 MOST_WAITING = 4  # different ones
 
+FIT_PATH, FIT_METRICS_PATH = "/api/v1/fit", "/metrics/fit"
 PARAMETERS = ("by", "from", "to", "namespace", "basis", "share", "format")
 _FORMATS = {"json": (report_json, "application/json"), "csv": (report_csv, "text/csv; charset=utf-8")}
 _EMPTY = "store_empty"
@@ -59,18 +65,18 @@ class BillRoute:
         if bill is None:
             return busy_response("other bills are being made; try again in a while")
         write, content_type = _FORMATS[form]
-        plain = RenderedPage(write(bill.statement, bill.request).encode(), content_type)
+        body = write(bill.statement, bill.request).encode()
         headers = (
             {"Content-Disposition": f'attachment; filename="{_file_name(bill)}"'} if form == "csv" else {}
         )
-        return page_response(compressed(plain) if wants_gzip(request) else plain, request, headers)
+        return fresh_response(body, content_type, request, headers)
 
     def close(self) -> None:
         self._making.close()
 
     async def _bill(self, question: Question) -> _KeptBill | None:
         """Return None if too many others are being made."""
-        oldest = time.monotonic() - KEPT_SECONDS
+        oldest = time.monotonic() - BILL_SECONDS
         self._kept = {key: bill for key, bill in self._kept.items() if bill.made_at > oldest}
         if found := self._kept.get(question):
             return found
@@ -101,3 +107,54 @@ def _file_name(bill: _KeptBill) -> str:
         for at in (bill.statement.start, bill.statement.end)
     )
     return f"podgpu-{first}-{last}.csv"
+
+
+class FitRoute:
+    """No request waits for weeks to be read: until the first statement is there, the answer is to come again."""
+
+    def __init__(self, fits: Fits) -> None:
+        self._fits = fits
+        self._statement: FitStatement | None = None
+        self._fault = ""
+        self._due = 0.0
+        self._making: asyncio.Task[None] | None = None
+
+    async def document(self, request: Request) -> Response:
+        return self._written(lambda found: json_text(fit_table(found)).encode(), "application/json", request)
+
+    async def metrics(self, request: Request) -> Response:
+        return self._written(fit_page, Format.TEXT.value, request)
+
+    def close(self) -> None:
+        if self._making:
+            self._making.cancel()
+
+    def routes(self) -> Mapping[str, Route]:
+        return {FIT_PATH: Route(self.document), FIT_METRICS_PATH: Route(self.metrics)}
+
+    def _written(
+        self, write: Callable[[FitStatement], bytes], content_type: str, request: Request
+    ) -> Response:
+        found = self._current()
+        return fresh_response(write(found), content_type, request) if found else self._not_yet()
+
+    def _current(self) -> FitStatement | None:
+        """Return the newest statement, and begin to make another if it is old."""
+        if time.monotonic() >= self._due and (self._making is None or self._making.done()):
+            self._making = brief(self._make())
+        return self._statement
+
+    async def _make(self) -> None:
+        self._due = time.monotonic() + RETRY_SECONDS
+        try:
+            self._statement, self._fault = await self._fits.made(time.time()), ""
+            self._due = time.monotonic() + FIT_SECONDS
+        except ReasonedError as fault:
+            self._fault = fault.detail
+        except UserError as error:
+            self._fault = str(error)
+
+    def _not_yet(self) -> Response:
+        if self._fault:
+            return text_response(502, self._fault)
+        return busy_response("two weeks are being read from the store; come again in a minute")
