@@ -40,15 +40,14 @@ def open(options, site):
 OPTIONS = """
 from dataclasses import dataclass
 
-from podgpu.option import SOURCE, single
+from podgpu.option import SOURCE
 from podgpu.option.value import whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    depth: int = single(
+    depth: int = SOURCE.single(
         "--crystal.depth",
-        group=SOURCE,
         help="How deep to look.",
         parse=whole(1, 9),
         default="3",
@@ -69,9 +68,8 @@ from podgpu.views.series import Family, Labels
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    voice: str = option.single(
+    voice: str = option.DIALECTS.single(
         "--dialect.nobody.voice",
-        group=option.DIALECTS,
         help="How loud /metrics/nobody is.",
         parse=OneOf(("low", "loud")),
         default="low",

@@ -46,7 +46,7 @@ CHANGES = {
         files={
             "src/podgpu/config/fields.py": (
                 "    interval: float = single(\n",
-                '    newcomer: str = single("--newcomer", group=GENERAL, help="New.", parse=str, default="1")\n{there}',
+                '    newcomer: str = GENERAL.single("--newcomer", help="New.", parse=str, default="1")\n{there}',
             )
         },
         command=("-m", "podgpu", "agent", "--help"),

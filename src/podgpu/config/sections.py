@@ -15,7 +15,7 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.config.fields import Config
 from podgpu.errors import UserError
 from podgpu.model import PriceChange, Prices
-from podgpu.option import CLUSTER, GROUPS, STORE, TERMINAL, Option, optional, options_of, repeatable, single
+from podgpu.option import CLUSTER, GROUPS, STORE, TERMINAL, Option, options_of
 from podgpu.option.file import yaml_document
 from podgpu.option.value import (
     OneOf,
@@ -97,94 +97,82 @@ prices = ValueParser("PATH", _prices)
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
-    name: str | None = optional(
+    name: str | None = CLUSTER.optional(
         "--cluster.name",
-        group=CLUSTER,
         help="Name of the cluster, shown on its page and in its documents.",
         parse=str,
         value_name="NAME",
     )
-    agents: tuple[str, ...] = repeatable(
+    agents: tuple[str, ...] = CLUSTER.repeatable(
         "--cluster.agents",
-        group=CLUSTER,
         help="Addresses of agents to read, in place of those that the API server knows; may be repeated.",
         parse=base_address,
         default_note="found through the API server",
     )
-    upstreams: tuple[tuple[str, str], ...] = repeatable(
+    upstreams: tuple[tuple[str, str], ...] = CLUSTER.repeatable(
         "--cluster.upstreams",
-        group=CLUSTER,
         help="Other clusters to show side by side: the name of each and the address of its `podgpu cluster`; may be "
         "repeated.",
         parse=named_address,
         default_note="none",
     )
-    contexts: tuple[tuple[str, str], ...] = repeatable(
+    contexts: tuple[tuple[str, str], ...] = CLUSTER.repeatable(
         "--cluster.contexts",
-        group=CLUSTER,
         help="Contexts of the kubeconfig to read side by side, each as CONTEXT or NAME=CONTEXT; may be repeated.",
         parse=named,
         value_name="NAME=CONTEXT",
         default_note="none",
     )
-    selector: str = single(
+    selector: str = CLUSTER.single(
         "--cluster.selector",
-        group=CLUSTER,
         help="Labels of the agents' pods.",
         parse=str,
         value_name="SELECTOR",
         default="app.kubernetes.io/name=podgpu,app.kubernetes.io/component=agent",
     )
-    namespace: str = single(
+    namespace: str = CLUSTER.single(
         "--cluster.namespace",
-        group=CLUSTER,
         help="The namespace of the agents' DaemonSet. A pod elsewhere is no agent, whatever its labels are.",
         parse=str,
         value_name="NAME",
         default="podgpu",
     )
-    daemonset: str = single(
+    daemonset: str = CLUSTER.single(
         "--cluster.daemonset",
-        group=CLUSTER,
         help="The DaemonSet that runs the agents. A pod that it does not run is no agent, whatever its labels are.",
         parse=str,
         value_name="NAME",
         default="podgpu",
     )
-    port: int = single(
+    port: int = CLUSTER.single(
         "--cluster.port-number",  # Kubernetes sets …_PORT for a Service of that name
-        group=CLUSTER,
         help="The agents' port, where their pods have none with the name http.",
         parse=whole(1, 65535),
         value_name="PORT",
         default="19400",
     )
-    via: str = single(
+    via: str = CLUSTER.single(
         "--cluster.via",
-        group=CLUSTER,
         help="How to reach pods: at their own addresses (direct), through the API server (proxy), or, with auto, "
         "directly from within the cluster and through the API server from elsewhere.",
         parse=OneOf(("auto", "direct", "proxy")),
         default="auto",
     )
-    scheme: str = single(
+    scheme: str = CLUSTER.single(
         "--cluster.scheme",
-        group=CLUSTER,
         help="How the agents that the API server knows are served: https where they have a web configuration file "
         "with a certificate.",
         parse=OneOf(("http", "https")),
         default="http",
     )
-    interval: float = single(
+    interval: float = CLUSTER.single(
         "--cluster.interval",
-        group=CLUSTER,
         help="Time between two readings of every node, from 1s to 10m.",
         parse=duration("1s", "10m"),
         default="15s",
     )
-    timeout: float = single(
+    timeout: float = CLUSTER.single(
         "--cluster.timeout",
-        group=CLUSTER,
         help="How long a node may take to answer, from 100ms to 1m.",
         parse=duration("100ms", "1m"),
         default="5s",
@@ -193,9 +181,8 @@ class ClusterOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TerminalOptions:
-    url: str | None = optional(
+    url: str | None = TERMINAL.optional(
         "--url",
-        group=TERMINAL,
         help="The agent or `podgpu cluster` to read.",
         parse=base_address,
         default_note="the agent on this machine, else the cluster of the kubeconfig",
@@ -204,9 +191,8 @@ class TerminalOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceOptions:
-    price: Prices | None = optional(
+    price: Prices | None = STORE.optional(
         "--price",
-        group=STORE,
         help="YAML or JSON file with what an hour of each model of GPU costs.",
         parse=prices,
     )

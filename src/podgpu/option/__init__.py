@@ -10,16 +10,6 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 from podgpu.errors import UserError
 from podgpu.option.value import OneOf, ValueParser
 
-GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
-WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
-CLUSTER = "Cluster"  # for commands that read a whole cluster
-STORE = "Store and prices"  # for commands that read a Prometheus-compatible store
-TERMINAL = (
-    "Terminal"  # for commands that read an agent or a cluster; commands that serve do not have these options
-)
-GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE, TERMINAL)
-NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that mean nothing to the agent of one node
-
 P = ParamSpec("P")
 T = TypeVar("T")
 Environ = Mapping[str, str]
@@ -41,8 +31,8 @@ class Option(Generic[T]):
     warning.
     """
 
-    flag: str
     group: str
+    flag: str
     help: str
     parse: Callable[[str], T]
     value_name: str = ""
@@ -122,10 +112,23 @@ def _repeatable(declare: Callable[P, Option[T]]) -> Callable[P, Option[tuple[T, 
     return declared
 
 
-# How a field declares its option: always with a value, with a value or None, or with any number of values.
-single = _declaring(Option)
-optional = _declaring(_optional(Option))
-repeatable = _declaring(_repeatable(Option))
+class OptionGroup(str):
+    """Its functions declare an option of the group: always with a value, with a value or None, or with any number."""
+
+    __slots__ = ()
+
+    single = _declaring(Option)
+    optional = _declaring(_optional(Option))
+    repeatable = _declaring(_repeatable(Option))
+
+
+GENERAL, SOURCE, KUBERNETES = OptionGroup("General"), OptionGroup("Source"), OptionGroup("Kubernetes")
+WEB, DIALECTS, LOG = OptionGroup("Web"), OptionGroup("Dialects"), OptionGroup("Log")
+CLUSTER = OptionGroup("Cluster")  # for commands that read a whole cluster
+STORE = OptionGroup("Store and prices")  # for commands that read a Prometheus-compatible store
+TERMINAL = OptionGroup("Terminal")  # for commands that read an agent or a cluster, and serve nothing
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE, TERMINAL)
+NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that mean nothing to the agent of one node
 
 
 def options_of(section: type) -> dict[str, Option[Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from podgpu.errors import UserError
-from podgpu.option import STORE, optional, single
+from podgpu.option import STORE
 from podgpu.option.file import existing_file
 from podgpu.option.value import duration
 
@@ -43,51 +43,44 @@ def store_address(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    url: str | None = optional(
+    url: str | None = STORE.optional(
         "--prometheus.url",
-        group=STORE,
         help="Prometheus, or a store that answers like it: Thanos, VictoriaMetrics, Mimir. With a path, such as "
         "/prometheus, if it has one.",
         parse=store_address,
         value_name="URL",
     )
-    selector: str | None = optional(
+    selector: str | None = STORE.optional(
         "--prometheus.selector",
-        group=STORE,
         help="Which of the store's series to read, where it has those of other clusters too, such as "
         'cluster="prod".',
         parse=matchers,
         value_name="MATCHERS",
         default_note="all",
     )
-    token_file: Path | None = optional(
+    token_file: Path | None = STORE.optional(
         "--prometheus.token-file",
-        group=STORE,
         help="File with a bearer token for the store; read again for every request.",
         parse=existing_file,
     )
-    password_file: Path | None = optional(
+    password_file: Path | None = STORE.optional(
         "--prometheus.password-file",
-        group=STORE,
         help="File with USER:PASSWORD for the store; read again for every request.",
         parse=existing_file,
     )
-    ca_file: Path | None = optional(
+    ca_file: Path | None = STORE.optional(
         "--prometheus.ca-file",
-        group=STORE,
         help="Certificate authority of the store.",
         parse=existing_file,
         default_note="the system's",
     )
-    headers_file: Path | None = optional(
+    headers_file: Path | None = STORE.optional(
         "--prometheus.headers-file",
-        group=STORE,
         help="File with more headers for the store, a line for each, such as 'X-Scope-OrgID: team-a' for Mimir.",
         parse=existing_file,
     )
-    timeout: float = single(
+    timeout: float = STORE.single(
         "--prometheus.timeout",
-        group=STORE,
         help="How long the store may take for an answer, from 1s to 10m.",
         parse=duration("1s", "10m"),
         default="30s",

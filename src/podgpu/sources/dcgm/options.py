@@ -1,63 +1,56 @@
 from dataclasses import dataclass
 
-from podgpu.option import SOURCE, optional, single
+from podgpu.option import SOURCE
 from podgpu.option.value import absolute_path, duration, page_address, size, whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class DcgmOptions:
-    url: str | None = optional(
+    url: str | None = SOURCE.optional(
         "--dcgm.url",
-        group=SOURCE,
         help="The page of this node's dcgm-exporter.",
         parse=page_address,
         value_name="URL",
         default_note="found through the API server",
     )
-    selector: str = single(
+    selector: str = SOURCE.single(
         "--dcgm.selector",
-        group=SOURCE,
         help="Labels of the dcgm-exporter pods, to find this node's through the API server.",
         parse=str,
         value_name="SELECTOR",
         default="app.kubernetes.io/name=dcgm-exporter",
         also_from=("DCGM_LABELS",),
     )
-    namespace: str | None = optional(
+    namespace: str | None = SOURCE.optional(
         "--dcgm.namespace",
-        group=SOURCE,
         help="The namespace of dcgm-exporter. Without it, podgpu trusts any pod with these labels.",
         parse=str,
         value_name="NAME",
         default_note="any",
     )
-    port: int | None = optional(
+    port: int | None = SOURCE.optional(
         "--dcgm.port-number",  # Kubernetes sets …_PORT for a Service of that name
-        group=SOURCE,
         help="The port of dcgm-exporter's pods.",
         parse=whole(1, 65535),
         value_name="PORT",
         default_note="the pod's port with the name metrics, else 9400",
     )
-    path: str = single(
+    path: str = SOURCE.single(
         "--dcgm.path",
-        group=SOURCE,
         help="The path of the page on dcgm-exporter's pods.",
         parse=absolute_path,
         value_name="PATH",
         default="/metrics",
         also_from=("DCGM_METRICS_ENDPOINT",),
     )
-    timeout: float = single(
+    timeout: float = SOURCE.single(
         "--dcgm.timeout",
-        group=SOURCE,
         help="How long a page may take, from 100ms to 1m.",
         parse=duration("100ms", "1m"),
         default="10s",
     )
-    max_bytes: int = single(
+    max_bytes: int = SOURCE.single(
         "--dcgm.max-bytes",
-        group=SOURCE,
         help="How large a page may be, or several of one node together, from 64KiB to 256MiB.",
         parse=size("64KiB", "256MiB"),
         default="16MiB",

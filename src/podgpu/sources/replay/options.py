@@ -1,30 +1,27 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from podgpu.option import SOURCE, optional, single
+from podgpu.option import SOURCE
 from podgpu.option.file import existing_file
 from podgpu.option.value import OneOf, factor
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions:
-    file: Path | None = optional(
+    file: Path | None = SOURCE.optional(
         "--replay.file",
-        group=SOURCE,
         help="A recording to play, made by `podgpu record`.",
         parse=existing_file,
     )
-    speed: float = single(
+    speed: float = SOURCE.single(
         "--replay.speed",
-        group=SOURCE,
         help="How many times as fast as it was recorded, from 0.1 to 1000.",
         parse=factor(0.1, 1000.0),
         value_name="NUMBER",
         default="1",
     )
-    loop: str = single(
+    loop: str = SOURCE.single(
         "--replay.loop",
-        group=SOURCE,
         help="Whether to begin again at the end; else the last moment stays.",
         parse=OneOf(("on", "off")),
         default="off",

@@ -23,9 +23,8 @@ DUTY_HELP = (
 
 @dataclass(frozen=True, kw_only=True)
 class CadvisorOptions:
-    values: str = option.single(
+    values: str = option.DIALECTS.single(
         "--dialect.cadvisor.values",
-        group=option.DIALECTS,
         help="Whose use /metrics/cadvisor shows: the container's own, or the whole card's as cAdvisor did.",
         parse=OneOf(("container", "card")),
         default="container",

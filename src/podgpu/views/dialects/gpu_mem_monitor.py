@@ -40,18 +40,16 @@ LATER = LabelWording(
 
 @dataclass(frozen=True, kw_only=True)
 class GpuMemMonitorOptions:
-    node_ip: str | None = option.optional(
+    node_ip: str | None = option.DIALECTS.optional(
         "--node-ip",
-        group=option.DIALECTS,
         help="Address of this node, for pages that show one.",
         parse=str,
         value_name="ADDRESS",
         default_note="what Kubernetes says, else that of the first Ethernet interface",
         also_from=("HOST_IP", "hostIP"),
     )
-    labels: str = option.single(
+    labels: str = option.DIALECTS.single(
         "--dialect.gpu-mem-monitor.labels",
-        group=option.DIALECTS,
         help="Labels of /metrics/gpu-mem-monitor: those of its README, or those its later versions had.",
         parse=OneOf(("readme", "later")),
         default="readme",

@@ -32,9 +32,8 @@ CORES = 100  # of a whole card
 
 @dataclass(frozen=True, kw_only=True)
 class HamiOptions:
-    names: str = option.single(
+    names: str = option.DIALECTS.single(
         "--dialect.hami.names",
-        group=option.DIALECTS,
         help="Names on /metrics/hami: those since HAMi 2.9, those before, or both.",
         parse=OneOf(("new", "legacy", "both")),
         default="new",

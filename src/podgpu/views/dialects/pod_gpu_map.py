@@ -37,9 +37,8 @@ class MapRow(Struct, frozen=True, order=True):
 
 @dataclass(frozen=True, kw_only=True)
 class PodGpuMapOptions:
-    deprecated: str = option.single(
+    deprecated: str = option.DIALECTS.single(
         "--dialect.pod-gpu-map.deprecated",
-        group=option.DIALECTS,
         help="Whether /metrics/pod-gpu-map also has a POD_GPU_MAP_INFO_N for each row.",
         parse=OneOf(("on", "off")),
         default="off",

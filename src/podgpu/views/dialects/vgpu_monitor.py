@@ -33,23 +33,20 @@ PodName = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class VgpuMonitorOptions:
-    gpu_id: str = option.single(
+    gpu_id: str = option.DIALECTS.single(
         "--dialect.vgpu-monitor.gpu-id",
-        group=option.DIALECTS,
         help="What gpu_id is on /metrics/vgpu-monitor: the GPU's index, or its place among the pod's own.",
         parse=OneOf(("index", "slot")),
         default="index",
     )
-    utilization: str = option.single(
+    utilization: str = option.DIALECTS.single(
         "--dialect.vgpu-monitor.utilization",
-        group=option.DIALECTS,
         help="Utilization on /metrics/vgpu-monitor: of the whole GPU, or of the pod's share of it.",
         parse=OneOf(("physical", "multiplied")),
         default="physical",
     )
-    namespace: str = option.single(
+    namespace: str = option.DIALECTS.single(
         "--dialect.vgpu-monitor.namespace",
-        group=option.DIALECTS,
         help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Without it, only a pod that came "
         "after another of its name has one.",
         parse=OneOf(("on", "off")),

@@ -69,9 +69,8 @@ def _listed_line(line: str, place: str) -> ListedCounter:
 
 @dataclass(frozen=True, kw_only=True)
 class DcgmPageOptions:
-    collectors: CountersFile | None = option.optional(
+    collectors: CountersFile | None = option.DIALECTS.optional(
         "--dcgm.collectors",
-        group=option.DIALECTS,
         help="Counters of the dcgm pages: a CSV file as dcgm-exporter reads it.",
         parse=text_file(
             counters_file, kibibytes=1024, advice="give a file of counters, as dcgm-exporter reads it"
@@ -79,32 +78,28 @@ class DcgmPageOptions:
         default_note="dcgm-exporter's default counters",
         also_from=("DCGM_EXPORTER_COLLECTORS",),
     )
-    hostname_label: str = option.single(
+    hostname_label: str = option.DIALECTS.single(
         "--dcgm.hostname-label",
-        group=option.DIALECTS,
         help="How /metrics/dcgm spells the node's label: dcgm-exporter changed it in 4.8.3.",
         parse=OneOf(("Hostname", "hostname")),
         default="Hostname",
     )
-    per_container: str = option.single(
+    per_container: str = option.DIALECTS.single(
         "--dcgm.per-container",
-        group=option.DIALECTS,
         help="Whether the dcgm pages and container-json have a row for each container of a shared GPU.",
         parse=OnOff(),
         default="off",
         also_from=("KUBERNETES_VIRTUAL_GPUS",),
     )
-    pod_uid: str = option.single(
+    pod_uid: str = option.DIALECTS.single(
         "--dcgm.pod-uid",
-        group=option.DIALECTS,
         help="Whether rows of the dcgm pages carry the UID of their pod.",
         parse=OnOff(),
         default="off",
         also_from=("DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",),
     )
-    pod_labels: str = option.single(
+    pod_labels: str = option.DIALECTS.single(
         "--dcgm.pod-labels",
-        group=option.DIALECTS,
         help="Whether rows of the dcgm pages carry the labels of their pod that --kube.pod-labels allows.",
         parse=OnOff(),
         default="off",
