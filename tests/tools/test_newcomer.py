@@ -45,7 +45,7 @@ CHANGES = {
     "an option": Change(
         files={
             "src/podgpu/config/fields.py": (
-                "    interval: float = single(\n",
+                "    interval: float = GENERAL.single(\n",
                 '    newcomer: str = GENERAL.single("--newcomer", help="New.", parse=str, default="1")\n{there}',
             )
         },

@@ -10,6 +10,7 @@ from podgpu.ledger.band import PERIOD_US, Period
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.ledger.lanes import LaneRecorder
 from podgpu.model import ENDED, UNATTRIBUTED, Band, Lanes
+from podgpu.model.kube import grouped
 
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
 MOST_ENDED = 5000
@@ -180,9 +181,7 @@ class CardBooks(Struct, gc=False):
         """Group tenants by name. Pods of one name share their series: they are retired together or not at all."""
         if all(totals.seen_at == now for totals in self.tenants.values()):
             return
-        named: dict[tuple[str, ...], list[TenantKey]] = {}
-        for tenant in self.tenants:
-            named.setdefault(_name(tenant), []).append(tenant)
+        named = grouped(self.tenants, _name)
         for tenants in named.values():
             seen_at = max(self.tenants[tenant].seen_at for tenant in tenants)
             left = self._folded(tenants, now) if now - seen_at <= GRACE_SECONDS else tenants

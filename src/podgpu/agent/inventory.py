@@ -17,6 +17,7 @@ import msgspec
 from podgpu import log, sharing
 from podgpu.ledger.usage import PodName
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holder, PartStatus, Pod
+from podgpu.model.kube import grouped
 from podgpu.model.ports import AllocationSource, ResourceClaimSource
 from podgpu.sharing.inventory import READINGS, Host, Inventory, Observation
 from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
@@ -181,10 +182,7 @@ class NodeClaims:
 
     @cached_property
     def by_card(self) -> Mapping[str, list[Claim]]:
-        found: dict[str, list[Claim]] = {}
-        for claim in self.claims:
-            found.setdefault(claim.gpu, []).append(claim)
-        return found
+        return grouped(self.claims, lambda claim: claim.gpu)
 
     @cached_property
     def pods(self) -> frozenset[PodName]:

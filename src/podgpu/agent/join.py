@@ -27,6 +27,7 @@ from podgpu.model import (
     Workload,
     value_of,
 )
+from podgpu.model.kube import grouped
 
 ENERGY = "energy_joules_total"
 ACTIVITY = frozenset({"utilization_ratio", "graphics_engine_active_ratio"})
@@ -188,10 +189,7 @@ def _power_split(device: Device, books: CardBooks) -> PowerSplit:
 
 
 def _by_tenant(claims: Iterable[Claim]) -> dict[TenantKey, list[Claim]]:
-    found: dict[TenantKey, list[Claim]] = {}
-    for claim in claims:
-        found.setdefault(TenantKey(claim.gpu, claim.mig, claim.container), []).append(claim)
-    return found
+    return grouped(claims, lambda claim: TenantKey(claim.gpu, claim.mig, claim.container))
 
 
 def _idle(totals: Totals, books: CardBooks) -> bool | None:

@@ -85,8 +85,9 @@ def _settings(config: Config, least: float | None, cluster: "Cluster") -> "Insig
 
 def _missing(found: "IdlePods") -> list[str]:
     from podgpu.numbers import count
+    from podgpu.views.format import unpriced_texts
 
-    texts = [f"no price for {model}; add it to the file of --price" for model in found.unpriced]
+    texts = unpriced_texts(found.unpriced)
     if found.unknown:
         texts.append(
             f"of {count(found.unknown, 'more pod')} it is not known whether the GPU is used; see podgpu doctor"

@@ -13,15 +13,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu import __version__, log
+from podgpu import log
 from podgpu.cluster.agent_reader import AgentClient
-from podgpu.cluster.loop import part_state, same_nodes
+from podgpu.cluster.loop import PublishingLoop
 from podgpu.cluster.node_state import FORGET_SECONDS, REASONS, STALE_INTERVALS, ReadFault, with_reason
 from podgpu.errors import UserError
-from podgpu.feed import Feed
-from podgpu.insight import InsightSettings, conclude_cluster, conclude_node
-from podgpu.model import Cluster, ClusterNode, ErrorCount, Fault, PartStatus, Snapshot, document
-from podgpu.supervise import Supervisor
+from podgpu.insight import InsightSettings, conclude_node
+from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot, document
 
 PART = "upstreams"
 ROWS_AT_ONCE = 20  # decoded before other work has its turn
@@ -113,32 +111,15 @@ class _Read(Struct):
     nodes: dict[int, tuple[ClusterNode, ClusterNode]] = {}  # by the id of the upstream's own
 
 
-class Federation:
-    """Reads and publishes, as a loop that reads nodes does. `ready` once the first round is over."""
+class Federation(PublishingLoop):
+    """Reads the clusters of others, as a loop that reads nodes does."""
 
     def __init__(
         self, upstreams: Sequence[Upstream], *, interval: float, settings: InsightSettings, name: str = ""
     ) -> None:
-        self.ready = False
-        self.interval = interval
-        self.supervisor = Supervisor(self._publish)
+        super().__init__(interval=interval, settings=settings, name=name)
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
         self._read: dict[str, _Read] = {name: _Read(nodes={}) for name in self._upstreams}
-        self._settings = settings
-        self._name = name
-        self._checked_at = time.monotonic()
-        self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name))
-
-    @property
-    def cluster(self) -> Cluster:
-        return self._feed.newest
-
-    @property
-    def seconds_behind(self) -> float:
-        return time.monotonic() - self._checked_at
-
-    async def changed(self, seen: Cluster) -> Cluster:
-        return await self._feed.changed(seen)
 
     async def full(self, name: str) -> Snapshot:
         cluster, _, node = name.partition("/")
@@ -148,7 +129,6 @@ class Federation:
         return _renamed_snapshot(await upstream.full(node), cluster)
 
     async def run(self) -> None:
-        """Work until cancelled."""
         await self.supervisor.run([(PART, self._rounds)])
 
     async def round(self) -> None:
@@ -159,12 +139,6 @@ class Federation:
     async def close(self) -> None:
         for upstream in self._upstreams.values():
             await upstream.close()
-
-    async def _rounds(self) -> None:
-        while True:
-            due = time.monotonic() + self.interval
-            await self.round()
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     async def _read_upstream(self, upstream: Upstream) -> None:
         read = self._read[upstream.name]
@@ -187,34 +161,15 @@ class Federation:
         read.fault = failed
 
     def _publish(self) -> None:
-        self._checked_at = time.monotonic()
-        known = {name: read for name, read in self._read.items() if read.cluster is not None}
-        clusters = {name: read.cluster for name, read in known.items() if read.cluster is not None}
+        clusters = {name: read.cluster for name, read in self._read.items() if read.cluster is not None}
         found = [node for name, cluster in clusters.items() for node in self._nodes(name, cluster)]
         nodes = tuple(sorted(found, key=lambda node: node.name))
         pending = tuple(
             replace(pod, cluster=name) for name, cluster in clusters.items() for pod in cluster.pending
         )
-        parts = self.supervisor.shown(tuple(self._parts()))
-        last = self.cluster
-        is_same = same_nodes(nodes, last.nodes) and pending == last.pending
-        if is_same and list(map(part_state, parts)) == list(map(part_state, last.parts)):
-            return
-        cluster = Cluster(
-            taken_at=time.time(),
-            version=__version__,
-            interval_seconds=self.interval,
-            name=self._name,
-            demo=any(cluster.demo for cluster in clusters.values()),
-            nodes=nodes,
-            pending=pending,
-            parts=parts,
-            errors=tuple(
-                ErrorCount(source=source, reason=reason, count=count)
-                for (source, reason), count in sorted(self.supervisor.errors.items())
-            ),
+        self._publish_changes(
+            nodes, pending, self._parts(), demo=any(cluster.demo for cluster in clusters.values())
         )
-        self._feed.publish(conclude_cluster(cluster, self._settings))
 
     def _parts(self) -> list[PartStatus]:
         return [

@@ -2,9 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from podgpu import __version__
 from podgpu.cluster.allocations import ClusterAllocations, KubeAllocations
@@ -22,7 +25,7 @@ from podgpu.cluster.node_state import (
 from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.insight import InsightSettings, conclude_cluster, conclude_node, concluded
-from podgpu.model import Cluster, ClusterNode, ErrorCount, PartStatus, Snapshot
+from podgpu.model import Cluster, ClusterNode, ErrorCount, PartStatus, PendingPod, Snapshot
 from podgpu.supervise import Supervisor, Work, brief, end
 
 AT_ONCE = 64  # nodes that are read at a time
@@ -33,37 +36,17 @@ PART = "nodes"
 T = TypeVar("T")
 
 
-class ClusterLoop:
-    """Reads and publishes. `ready` once the first round is over, whatever it found."""
+class PublishingLoop(ABC):
+    """Reads in rounds and publishes clusters. `ready` once the first round is over, whatever it found."""
 
     def __init__(
-        self,
-        discovery: Discovery,
-        open_reader: Callable[[NodeTarget], SnapshotReader],
-        *,
-        interval: float,
-        settings: InsightSettings,
-        name: str = "",
-        allocations: KubeAllocations | None = None,
-        has_store: bool = False,
-        at_once: int = AT_ONCE,
+        self, *, interval: float, settings: InsightSettings, name: str, has_store: bool = False
     ) -> None:
         self.ready = False
-        self.supervisor = Supervisor(self._publish)
         self.interval = interval
-        self._checked_at = time.monotonic()
-        self._discovery = discovery
-        self._open_reader = open_reader
+        self.supervisor = Supervisor(self._publish)
         self._settings = settings
-        self._name = name
-        self._has_store = has_store
-        self._allocations = allocations
-        self._turns = asyncio.Semaphore(at_once)
-        self._readers: dict[NodeTarget, NodeReader] = {}
-        self._parts: tuple[PartStatus, ...] = ()
-        self._log = NodeLog()
-        self._known: Mapping[str, ClusterNode] = {}
-        self._replaced = _ReplacedNodes()
+        self._checked_at = time.monotonic()
         self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name, has_store=has_store))
 
     @property
@@ -80,8 +63,90 @@ class ClusterLoop:
         """Return the newest cluster once it is another than `seen`."""
         return await self._feed.changed(seen)
 
+    @abstractmethod
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Work until cancelled."""
+
+    @abstractmethod
+    async def round(self) -> None:
+        """Read everything once."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @abstractmethod
+    def _publish(self) -> None: ...
+
+    async def _rounds(self) -> None:
+        while True:
+            due = time.monotonic() + self.interval
+            await self.round()
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+    def _publish_changes(
+        self,
+        nodes: tuple[ClusterNode, ...],
+        pending: tuple[PendingPod, ...],
+        parts: Sequence[PartStatus],
+        *,
+        demo: bool,
+    ) -> bool:
+        """Publish a cluster, unless the newest one says the same. Return whether it was published."""
+        last = self.cluster
+        self._checked_at = time.monotonic()
+        shown = self.supervisor.shown(tuple(parts))
+        errors = tuple(
+            ErrorCount(source=source, reason=reason, count=count)
+            for (source, reason), count in sorted(self.supervisor.errors.items())
+        )
+        is_same = _same_nodes(nodes, last.nodes) and (pending, errors) == (last.pending, last.errors)
+        if self.ready and is_same and [*map(_part_state, shown)] == [*map(_part_state, last.parts)]:
+            return False
+        cluster = replace(
+            last,
+            taken_at=time.time(),
+            interval_seconds=self.interval,
+            demo=demo,
+            nodes=nodes,
+            pending=pending,
+            parts=shown,
+            errors=errors,
+        )
+        self._feed.publish(conclude_cluster(cluster, self._settings))
+        return True
+
+
+class ClusterLoop(PublishingLoop):
+    """Reads every node."""
+
+    def __init__(
+        self,
+        discovery: Discovery,
+        open_reader: Callable[[NodeTarget], SnapshotReader],
+        *,
+        interval: float,
+        settings: InsightSettings,
+        name: str = "",
+        allocations: KubeAllocations | None = None,
+        has_store: bool = False,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        super().__init__(interval=interval, settings=settings, name=name, has_store=has_store)
+        self._discovery = discovery
+        self._open_reader = open_reader
+        self._allocations = allocations
+        self._turns = asyncio.Semaphore(at_once)
+        self._readers: dict[NodeTarget, NodeReader] = {}
+        self._parts: tuple[PartStatus, ...] = ()
+        self._log = NodeLog()
+        self._known: Mapping[str, ClusterNode] = {}
+        self._replaced = _ReplacedNodes()
+
+    async def full(self, name: str) -> Snapshot:
         claimants = [reader for reader in self._readers.values() if reader.name == name]
         agents = [reader for reader in claimants if not reader.target.is_fallback]
         believed = believed_reader(name, agents)
@@ -101,7 +166,6 @@ class ClusterLoop:
             raise UserError(f"{name}: {fault.detail}; {REASONS[fault.reason]}") from None
 
     async def run(self) -> None:
-        """Work until cancelled."""
         works: list[tuple[str, Work]] = [(PART, self._rounds), (PART, self._age)]
         if self._allocations is not None:
             works.append((PART, partial(self._allocations.run, self.supervisor)))
@@ -137,10 +201,7 @@ class ClusterLoop:
     async def _rounds(self) -> None:
         if self._allocations is not None:
             await self._allocations.complete()
-        while True:
-            due = time.monotonic() + self.interval
-            await self.round()
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+        await super()._rounds()
 
     async def _age(self) -> None:
         """Let nodes grow old on the page even if a round hangs or fails."""
@@ -177,33 +238,11 @@ class ClusterLoop:
 
     def _publish(self) -> None:
         allocated = self._allocations.newest() if self._allocations else ClusterAllocations()
-        nodes = self._nodes(allocated.nodes)
-        parts = self.supervisor.shown(
-            (*self._parts, *(self._allocations.parts() if self._allocations else ()))
-        )
-        last = self.cluster
-        self._checked_at = time.monotonic()
-        errors = tuple(
-            ErrorCount(source=source, reason=reason, count=count)
-            for (source, reason), count in sorted(self.supervisor.errors.items())
-        )
-        is_same = same_nodes(nodes, last.nodes) and (allocated.pending, errors) == (last.pending, last.errors)
-        if self.ready and is_same and list(map(part_state, parts)) == list(map(part_state, last.parts)):
-            return
-        self._replaced.add(last.nodes, nodes)
-        cluster = Cluster(
-            taken_at=time.time(),
-            version=__version__,
-            interval_seconds=self.interval,
-            name=self._name,
-            has_store=self._has_store,
-            demo=any(node.snapshot is not None and node.snapshot.demo for node in nodes),
-            nodes=nodes,
-            pending=allocated.pending,
-            parts=parts,
-            errors=errors,
-        )
-        self._feed.publish(conclude_cluster(cluster, self._settings))
+        nodes, last = self._nodes(allocated.nodes), self.cluster.nodes
+        parts = (*self._parts, *(self._allocations.parts() if self._allocations else ()))
+        is_demo = any(node.snapshot is not None and node.snapshot.demo for node in nodes)
+        if self._publish_changes(nodes, allocated.pending, parts, demo=is_demo):
+            self._replaced.add(last, nodes)
 
     def _shown(self, agent: ReadState | None, fallback: ReadState) -> ReadState:
         """Choose what is shown of a node that the store knows too. A conflict is always shown."""
@@ -238,12 +277,12 @@ class ClusterLoop:
         return before if before is not None and before.snapshot is now.snapshot and before == now else now
 
 
-def part_state(part: PartStatus) -> tuple[str, bool, str]:
+def _part_state(part: PartStatus) -> tuple[str, bool, str]:
     """What is worth publishing about a part: its age alone is not."""
     return part.name, part.up, part.fault.reason if part.fault else ""
 
 
-def same_nodes(nodes: tuple[ClusterNode, ...], others: tuple[ClusterNode, ...]) -> bool:
+def _same_nodes(nodes: tuple[ClusterNode, ...], others: tuple[ClusterNode, ...]) -> bool:
     return len(nodes) == len(others) and all(a is b for a, b in zip(nodes, others, strict=True))
 
 

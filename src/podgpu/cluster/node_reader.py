@@ -10,6 +10,7 @@ from podgpu.cluster.discovery import NodeTarget
 from podgpu.cluster.node_state import ReadFault, ReadState, SnapshotReader
 from podgpu.insight import InsightSettings, concluded
 from podgpu.model import Snapshot
+from podgpu.model.kube import grouped
 
 WINDOW_SECONDS = 60.0
 MOST_LINES = 20  # in a window; a thousand agents that come and go would write thousands
@@ -136,9 +137,7 @@ def conflict(node: str, readers: Sequence[NodeReader]) -> ReadFault:
 
 def states_by_name(readers: Iterable[NodeReader], now: float) -> dict[str, ReadState]:
     """Return the state of each node. An agent that is not believed is listed by its address."""
-    by_name: dict[str, list[NodeReader]] = {}
-    for reader in readers:
-        by_name.setdefault(reader.name, []).append(reader)
+    by_name = grouped(readers, lambda reader: reader.name)
     states: dict[str, ReadState] = {}
     refused: dict[str, ReadState] = {}
     for name, claimants in by_name.items():

@@ -29,6 +29,7 @@ from podgpu.model import (
     Snapshot,
     Sums,
 )
+from podgpu.model.kube import grouped
 
 __all__ = [
     "InsightSettings",
@@ -143,7 +144,7 @@ def _insight(
     found: Iterable[Problem],
     settings: InsightSettings,
 ) -> Insight:
-    by_name = sums.grouped(placements(cards), _namespace)
+    by_name = grouped(placements(cards), _namespace)
     groups = [Group(name=name, sums=sums.of_placements(own)) for name, own in by_name.items()]
     return Insight(
         idle_after_seconds=settings.idle_after,

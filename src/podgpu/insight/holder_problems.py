@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.insight.problem_kind import WARNING, ProblemKind, on_card
-from podgpu.insight.sums import grouped
 from podgpu.insight.tenants import (
     EVIDENCE,
     IDLE,
@@ -20,7 +19,7 @@ from podgpu.insight.tenants import (
     pod_name,
 )
 from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
-from podgpu.model.kube import total
+from podgpu.model.kube import grouped, total
 from podgpu.numbers import duration, gpus, money, percent
 
 EVADES = "It is booked by the log of context switches. Ask its owner why it works between the samples."

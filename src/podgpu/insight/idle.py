@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from podgpu.insight import conclude_cluster, conclude_node
 from podgpu.insight.rows import profile_of
 from podgpu.insight.selection import EVERYTHING, PodSelection
-from podgpu.insight.sums import grouped
 from podgpu.insight.tenants import (
     EVIDENCE,
     IDLE,
@@ -23,7 +22,7 @@ from podgpu.insight.tenants import (
     pod_name,
 )
 from podgpu.model import Card, Cluster, ClusterNode, Tenant
-from podgpu.model.kube import total
+from podgpu.model.kube import grouped, total
 from podgpu.numbers import count, gpus, integer, moment, money, since
 
 TEAM = "team"  # the label of pods that names their team

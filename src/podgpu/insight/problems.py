@@ -17,6 +17,7 @@ from podgpu.insight.tenants import (
     cards_of_snapshot,
 )
 from podgpu.model import SEVERITIES, Cluster, ClusterNode, Problem, Snapshot
+from podgpu.model.kube import grouped
 
 KINDS: tuple[ProblemKind, ...] = tuple(
     sorted((*card_problems.KINDS, *part_problems.KINDS, *holder_problems.KINDS), key=lambda kind: kind.rank)
@@ -73,9 +74,7 @@ def _of_node(node: ClusterNode, now: float) -> Iterator[Problem]:
 
 def folded(problems: Iterable[Problem]) -> list[Problem]:
     """Order them, and keep the first of many alike: a hot room must not hide a lost card."""
-    groups: dict[tuple[int, int], list[Problem]] = {}
-    for problem in problems:
-        groups.setdefault(_rank(problem), []).append(problem)
+    groups = grouped(problems, _rank)
     found: list[Problem] = []
     for _, alike in sorted(groups.items(), key=lambda group: group[0]):
         number = sum(1 + problem.more for problem in alike)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.insight.selection import EVERYTHING, PodSelection
-from podgpu.insight.sums import DIGITS, grouped, of_cards, of_placements
+from podgpu.insight.sums import DIGITS, of_cards, of_placements
 from podgpu.insight.tenants import (
     IDLE,
     UNKNOWN,
@@ -23,6 +23,7 @@ from podgpu.insight.tenants import (
     reading,
 )
 from podgpu.model import Cluster, ClusterNode, PendingPod, Sums, Use
+from podgpu.model.kube import grouped
 from podgpu.numbers import count
 
 PENDING = "pending"

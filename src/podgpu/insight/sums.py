@@ -1,7 +1,7 @@
 """Sums over cards, and over what a namespace, a workload or a team has of them. The same for every surface."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -79,13 +79,6 @@ def of_placements(own: Iterable[Placement]) -> Sums:
         power_watts=_total(watts),
         unknown_power=watts.count(None),
     )
-
-
-def grouped(own: Iterable[Placement], key: Callable[[Placement], K]) -> dict[K, list[Placement]]:
-    groups: dict[K, list[Placement]] = {}
-    for place in own:
-        groups.setdefault(key(place), []).append(place)
-    return groups
 
 
 def added(parts: Iterable[Sums]) -> Sums:

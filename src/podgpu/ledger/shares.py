@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from podgpu.ledger.cycle import TenantKey
 from podgpu.model import Claim, Device, Instance, value_of
-from podgpu.model.kube import total
+from podgpu.model.kube import grouped, total
 
 PARTS = 1_000_000  # shares are counted in millionths, so that they add up exactly
 K = TypeVar("K")
@@ -68,9 +68,7 @@ class GpuInstance(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def gpu_instances(device: Device) -> list[GpuInstance]:
-    by_id: dict[int, list[Instance]] = {}
-    for instance in device.instances:
-        by_id.setdefault(instance.mig.gpu_instance_id, []).append(instance)
+    by_id = grouped(device.instances, lambda instance: instance.mig.gpu_instance_id)
     return [_gpu_instance(device, group) for group in by_id.values()]
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from podgpu import __version__, sharing
 from podgpu.agent.join import Join
 from podgpu.model import Card, Claim, Device, ErrorCount, Fault, PartStatus, Snapshot
+from podgpu.model.kube import grouped
 from podgpu.sharing.inventory import Inventory
 from podgpu.sources.dcgm.page import PageClient, PageFault
 from podgpu.sources.dcgm.reading import read
@@ -59,9 +60,7 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
 
 
 def _cards(devices: Iterable[Device], claims: Iterable[Claim]) -> tuple[Card, ...]:
-    on_card: dict[str, list[Claim]] = {}
-    for claim in claims:
-        on_card.setdefault(claim.gpu, []).append(claim)
+    on_card = grouped(claims, lambda claim: claim.gpu)
     join = Join((), {}, {})
     return tuple(join.card(device, None, on_card.get(device.gpu.uuid, ())) for device in devices)
 

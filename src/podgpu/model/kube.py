@@ -1,7 +1,7 @@
 """What the API server knows of GPUs: nodes, pods, claims by dynamic resource allocation (DRA), and quantities."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TypeVar
 
@@ -95,6 +95,8 @@ class KubeObjects(Struct, frozen=True, kw_only=True):
 
 
 N = TypeVar("N", int, float)
+T = TypeVar("T")
+K = TypeVar("K")
 
 _QUANTITY = re.compile(
     r"\+?(?P<number>[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?P<unit>[A-Za-z]{0,2}|[eE][+-]?[0-9]{1,2})"
@@ -130,6 +132,14 @@ def total_of_known(values: Iterable[N | None]) -> N | None:
     """Add up what is known; None if nothing is."""
     known = [value for value in values if value is not None]
     return sum(known[1:], known[0]) if known else None
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Put items of the same key together, in their order."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def _parsed(text: str) -> Fraction | None:

@@ -39,6 +39,11 @@ def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 
+def utc_text(at: float, timespec: str = "minutes") -> str:
+    """Write `2026-11-01T08:00Z`."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
 def seconds(text: str) -> float:
     """Parse a duration such as `30m` or `2d`."""
     found = _AGO.fullmatch(text)

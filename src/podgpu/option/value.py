@@ -111,7 +111,7 @@ def api_server(text: str) -> str:
 
 def page_address(text: str) -> str:
     """Parse a URL. Without a path it means /metrics."""
-    address = _address(text, "the address of a page; write it like http://127.0.0.1:9400/metrics")
+    address = web_address(text, "the address of a page; write it like http://127.0.0.1:9400/metrics")
     return text if address.path.strip("/") else address._replace(path="/metrics").geturl()
 
 
@@ -126,15 +126,17 @@ _NAME = re.compile("[A-Za-z0-9._-]+")
 
 
 def _base_address(text: str) -> str:
+    wanted = "the address of an agent or a cluster; write it like http://127.0.0.1:19400"
+    return bare_address(text, wanted, "--login.password-file=PATH")
+
+
+def bare_address(text: str, wanted: str, login: str) -> str:
     """Parse a URL that paths are added to. It holds no secret: others see the command line."""
-    advice = "the address of an agent or a cluster; write it like http://127.0.0.1:19400"
-    address = _address(text, advice)
-    if address.username is not None or address.password is not None:
-        raise UserError(
-            "the URL holds a user or a password; leave them out, and give --login.password-file=PATH"
-        )
+    address = web_address(text, wanted)
     if address.query or address.fragment:
-        raise UserError(f"{text!r} is not {advice}")
+        raise UserError(f"{text!r} is not {wanted}")
+    if address.username is not None or address.password is not None:
+        raise UserError(f"the URL holds a user or a password; leave them out, and give {login}")
     return text.rstrip("/")
 
 
@@ -161,7 +163,8 @@ named = ValueParser("NAME", _named)
 named_address = ValueParser("NAME=URL", _named_address)
 
 
-def _address(text: str, wanted: str) -> "SplitResult":
+def web_address(text: str, wanted: str) -> "SplitResult":
+    """Parse any URL of HTTP. `wanted` says what it is meant to be, and how to write it."""
     from urllib.parse import urlsplit
 
     refusal = UserError(f"{text!r} is not {wanted}")

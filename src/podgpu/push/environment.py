@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from msgspec import Struct
 
 from podgpu.errors import UserError
 from podgpu.option import Environ
 from podgpu.option.file import existing_file
+from podgpu.option.value import web_address
 
 GENERAL, METRICS = "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_METRICS_"
 DEFAULT_ENDPOINT = "http://localhost:4318"
@@ -105,13 +106,9 @@ def _only(environ: Environ, name: str, wanted: str, reason: str) -> None:
 
 def _address(text: str) -> str:
     try:
-        parts = urlsplit(text)
-        _ = parts.port  # urlsplit checks the port only when it is read
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        valid = False
-    if not valid:
-        raise UserError("not the URL of a collector; write it like http://collector:4318")
+        web_address(text, "")
+    except UserError:  # it would quote the URL, which may hold a password
+        raise UserError("not the URL of a collector; write it like http://collector:4318") from None
     return text
 
 

@@ -15,7 +15,7 @@ from podgpu.option.value import NATIVE, did_you_mean
 from podgpu.serve.http.request import Request
 from podgpu.views import exposition, json, native, page, series
 from podgpu.views.cluster.json import slim as slimmed
-from podgpu.views.dialects import PREFIX, Answers, Document, Families, dialects
+from podgpu.views.dialects import PREFIX, Answers, Document, Families, dialects, dialects_of
 from podgpu.views.exposition import Format, page_format
 from podgpu.views.series import EVERYTHING, GROUPS, Family, FamilyQuery, SeriesFilter
 
@@ -198,10 +198,6 @@ def register_pages(options: OptionsOf, choice: SeriesFilter = EVERYTHING) -> Pag
         whole |= {path: _metrics(view, chosen, choice) for path, view in dialect.full_pages.items()}
         documents |= {path: _document(view, chosen) for path, view in dialect.documents.items()}
     return PageRegistry(pages, documents, whole)
-
-
-def dialects_of(paths: Sequence[str]) -> list[str]:
-    return sorted(path.removeprefix(PREFIX) for path in paths if path.startswith(PREFIX))
 
 
 def form_of(path: str, accept: str | None) -> Format:

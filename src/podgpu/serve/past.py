@@ -91,11 +91,7 @@ class PastRoutes(Generic[State]):
             if "at" not in request.query:
                 return await present["/api/v1/rows"].run(request)
             by = rows_kind(request)
-            return (
-                by
-                if isinstance(by, Response)
-                else await self._at(request, lambda state: self._rows(state, by))
-            )
+            return await self._at(request, lambda state: self._rows(state, by))
 
         return {
             **present,
@@ -109,7 +105,7 @@ class PastRoutes(Generic[State]):
             return await self._at(request, self._document)
         uuid = request.query.get("gpu", "")
         if not uuid:
-            return text_response(400, "write /api/v1/history?at=TIME, or /api/v1/history?gpu=UUID")
+            raise UserError("write /api/v1/history?at=TIME, or /api/v1/history?gpu=UUID")
         series, lanes = await self._history.series(uuid) if self._history else None, self._lanes(uuid)
         if series is None and lanes is None:
             return text_response(404, f"nothing is kept of a GPU {uuid}" if self._history else _OFF)
@@ -120,11 +116,7 @@ class PastRoutes(Generic[State]):
         history = self._history
         if history is None:
             return text_response(404, _OFF)
-        try:
-            moment = _moment(request.query["at"])
-        except UserError as error:
-            return text_response(400, str(error))
-        state = await history.at(moment)
+        state = await history.at(_moment(request.query["at"]))
         if state is None:
             return text_response(404, f"nothing is kept of that time; {_kept(history.span)}")
         return fresh_response(await asyncio.to_thread(write, state), JSON, request)
@@ -135,21 +127,16 @@ class PastRoutes(Generic[State]):
             return await self._longer(request)
         if history is None:
             return text_response(404, _OFF)
-        try:
-            end = _moment(query["to"]) if "to" in query else (history.span or (0.0, time.time()))[1]
-            start = _moment(query["from"]) if "from" in query else end - history.shown_seconds
-            step = _step(query["step"]) if "step" in query else _usual_step(end - start, history.step)
-        except UserError as error:
-            return text_response(400, str(error))
+        end = _moment(query["to"]) if "to" in query else (history.span or (0.0, time.time()))[1]
+        start = _moment(query["from"]) if "from" in query else end - history.shown_seconds
+        step = _step(query["step"]) if "step" in query else _usual_step(end - start, history.step)
         if not 0 <= end - start <= MOST_STEPS * step:
-            return text_response(400, f"from must be before to, and at most {MOST_STEPS} steps before it")
+            raise UserError(f"from must be before to, and at most {MOST_STEPS} steps before it")
         return self._written(await history.timeline(start, end, step), request)
 
     async def _longer(self, request: Request) -> Response:
         """Answer from the store. Its moments cannot be shown: only those that are kept here can."""
-        hours = whole_number(request.query["hours"], MOST_HOURS)
-        if hours is None:
-            return text_response(400, f"hours must be a whole number from 1 to {MOST_HOURS}")
+        hours = whole_number("hours", request.query["hours"], MOST_HOURS)
         if self._stored is None:
             return text_response(404, "there is no store; give podgpu cluster one with --prometheus.url")
         try:

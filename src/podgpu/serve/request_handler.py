@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from podgpu import log
+from podgpu.errors import UserError
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
@@ -38,8 +39,12 @@ class Route:
         return text_response(405, line, {"Allow": ", ".join(self.methods)})
 
     async def run(self, request: Request) -> Response:
-        response = self.handler(request)
-        return response if isinstance(response, Response) else await response
+        """A UserError of the handler says what is wrong with the request."""
+        try:
+            response = self.handler(request)
+            return response if isinstance(response, Response) else await response
+        except UserError as error:
+            return text_response(400, str(error))
 
 
 class Load:

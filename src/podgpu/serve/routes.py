@@ -81,10 +81,7 @@ class NodeRoutes:
 
     def _metrics(self, path: str, request: Request) -> Response:
         form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
-        try:
-            wanted = asked(request)
-        except UserError as error:
-            return text_response(400, str(error))
+        wanted = asked(request)
         if wanted is None:
             page = self._pages.metrics(self._feed.snapshot, path, form, gzipped=gzipped)
         else:
@@ -108,23 +105,20 @@ class NodeRoutes:
     def _snapshot(self, request: Request) -> Response:
         form = request.query.get("form", "full")
         if form not in ("full", "slim"):
-            return text_response(400, "form must be full or slim")
+            raise UserError("form must be full or slim")
         page = self._pages.json(self._feed.snapshot, slim=form == "slim", gzipped=wants_gzip(request))
         return page_response(page, request)
 
     def _rows(self, request: Request) -> Response:
-        by = rows_kind(request)
-        if isinstance(by, Response):
-            return by
-        page = self._pages.rows(self._feed.snapshot, by, gzipped=wants_gzip(request))
+        page = self._pages.rows(self._feed.snapshot, rows_kind(request), gzipped=wants_gzip(request))
         return page_response(page, request)
 
     async def _release(self, request: Request) -> Response:
         if not (_from_this_machine(request) and self._hosts.may_change(request.headers)):
             return text_response(403, "only a program on this node may release the driver; use 127.0.0.1")
-        seconds = whole_number(request.query.get("seconds", str(RELEASE_SECONDS)), MAX_RELEASE_SECONDS)
-        if seconds is None:
-            return text_response(400, f"seconds must be a whole number from 1 to {MAX_RELEASE_SECONDS}")
+        seconds = whole_number(
+            "seconds", request.query.get("seconds", str(RELEASE_SECONDS)), MAX_RELEASE_SECONDS
+        )
         released = await self._feed.release(seconds)
         outcome = msgspec.json.encode({"released": released, "seconds": seconds}) + b"\n"
         return Response(200 if released else 503, outcome, "application/json")
@@ -163,11 +157,12 @@ def fresh_response(
     return page_response(compressed(plain) if wants_gzip(request) else plain, request, headers)
 
 
-def rows_kind(request: Request) -> str | Response:
-    """Return which rows are asked for; or the response if there are no such rows."""
+def rows_kind(request: Request) -> str:
+    """Return which rows are asked for. Raises UserError if there are no such rows."""
     by = request.query.get("by", "pods")
-    wanted = f"write /api/v1/rows?by= with one of: {', '.join(ROW_KINDS)}"
-    return by if by in ROW_KINDS else text_response(400, wanted)
+    if by not in ROW_KINDS:
+        raise UserError(f"write /api/v1/rows?by= with one of: {', '.join(ROW_KINDS)}")
+    return by
 
 
 def wants_gzip(request: Request) -> bool:
@@ -179,11 +174,12 @@ def under_policy(response: Response) -> Response:
     return replace(response, headers={**response.headers, "Content-Security-Policy": POLICY})
 
 
-def whole_number(text: str, most: int) -> int | None:
-    """Return a number from 1 to `most`; None if the text is none."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))):
-        return None
-    return int(text) if 1 <= int(text) <= most else None
+def whole_number(name: str, text: str, most: int) -> int:
+    """Return a number from 1 to `most`. Raises UserError with the name of the parameter."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not is_number or not 1 <= int(text) <= most:
+        raise UserError(f"{name} must be a whole number from 1 to {most}")
+    return int(text)
 
 
 def _health_of_dcgm(_request: Request) -> Response:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Device, Pod
+from podgpu.model.kube import grouped
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.system import MinimumClaim, SharingSystem
@@ -132,9 +133,9 @@ def _held(inventory: Inventory) -> dict[tuple[str, str, str], HeldCores]:
 
 
 def _places(inventory: Inventory) -> dict[tuple[str, str, str], PlacedCores]:
-    by_pod: dict[tuple[str, str], list[HeldCores]] = {}
-    for holding in inventory.once(_held).values():
-        by_pod.setdefault((holding.allocation.namespace, holding.allocation.pod), []).append(holding)
+    by_pod = grouped(
+        inventory.once(_held).values(), lambda holding: (holding.allocation.namespace, holding.allocation.pod)
+    )
     return {
         _container(place.holding.allocation): place
         for holdings in by_pod.values()

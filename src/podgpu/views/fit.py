@@ -1,7 +1,6 @@
 """A statement of what fits as rows: what `podgpu fit` and the page show, and what they write as JSON and CSV."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
@@ -10,8 +9,10 @@ from podgpu import __version__, catalog
 from podgpu.catalog.row import Scope
 from podgpu.model.fit import ADVICE_KINDS, LEAVE, FitAdvice, FitStatement
 from podgpu.numbers import UNKNOWN, count, coverage, duration, gib, gpu_number, gpus, money, percent
+from podgpu.option.times import utc_text
 from podgpu.views.exposition import Format, render
-from podgpu.views.row_table import Column, RowTable
+from podgpu.views.format import unpriced_texts
+from podgpu.views.row_table import Column, RowTable, known
 from podgpu.views.series import Family, Labels
 from podgpu.views.text import line
 
@@ -71,7 +72,7 @@ def fit_table(statement: FitStatement) -> RowTable[FitRow]:
 
 def fit_heading(statement: FitStatement) -> list[str]:
     """Say of when the advice is, how much was seen, and what all of it would save."""
-    seen = f"{_iso(statement.start)} to {_iso(statement.end)}, {coverage(statement.coverage)} seen"
+    seen = f"{utc_text(statement.start)} to {utc_text(statement.end)}, {coverage(statement.coverage)} seen"
     found = ", ".join(f"{number} {kind}" for kind, number in _counts(statement))
     saved = f"{gpu_number(statement.saved_gpus or 0.0)} of {gpus(statement.gpus)} to save"
     if statement.saved_per_hour is not None:
@@ -81,10 +82,7 @@ def fit_heading(statement: FitStatement) -> list[str]:
 
 
 def fit_problems(statement: FitStatement) -> list[str]:
-    return [
-        *statement.notices,
-        *(f"no price for {model}; add it to the file of --price" for model in statement.unpriced),
-    ]
+    return [*statement.notices, *unpriced_texts(statement.unpriced)]
 
 
 def explained(statement: FitStatement) -> list[str]:
@@ -134,26 +132,27 @@ def _columns(statement: FitStatement) -> tuple[Column[FitRow], ...]:
 
 def _head(statement: FitStatement) -> dict[str, Any]:
     terms = statement.terms
-    head: dict[str, Any] = {
-        "from": _iso(statement.start),
-        "to": _iso(statement.end),
-        "version": __version__,
-        "demo": statement.demo,
-        "headroom": terms.headroom,
-        "percentile": terms.percentile,
-        "release_after_seconds": terms.release_seconds,
-        "step_seconds": statement.step_seconds,
-        "coverage": statement.coverage,
-        "gpus": _rounded(statement.gpus),
-        "saved_gpus": _rounded(statement.saved_gpus),
-        "saved_per_hour": _rounded(statement.saved_per_hour),
-        "currency": statement.currency or None,
-        "prices": statement.prices or None,
-        "unpriced": statement.unpriced,
-        "notices": statement.notices,
-        "counts": dict(_counts(statement)),
-    }
-    return {name: value for name, value in head.items() if value is not None}
+    return known(
+        {
+            "from": utc_text(statement.start),
+            "to": utc_text(statement.end),
+            "version": __version__,
+            "demo": statement.demo,
+            "headroom": terms.headroom,
+            "percentile": terms.percentile,
+            "release_after_seconds": terms.release_seconds,
+            "step_seconds": statement.step_seconds,
+            "coverage": statement.coverage,
+            "gpus": _rounded(statement.gpus),
+            "saved_gpus": _rounded(statement.saved_gpus),
+            "saved_per_hour": _rounded(statement.saved_per_hour),
+            "currency": statement.currency or None,
+            "prices": statement.prices or None,
+            "unpriced": statement.unpriced,
+            "notices": statement.notices,
+            "counts": dict(_counts(statement)),
+        }
+    )
 
 
 def fit_terms(statement: FitStatement) -> str:
@@ -167,10 +166,6 @@ def fit_terms(statement: FitStatement) -> str:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
 
 
 def fit_page(statement: FitStatement) -> bytes:

@@ -82,6 +82,10 @@ def switching_text(card: Card) -> str:
     return numbers.percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""
 
 
+def unpriced_texts(models: Iterable[str]) -> list[str]:
+    return [f"no price for {model}; add it to the file of --price" for model in models]
+
+
 def guests_text(insight: Insight | None) -> str:
     """Say how many cards are given to virtual machines; empty if none is."""
     given = insight.sums.guest_gpus if insight else None

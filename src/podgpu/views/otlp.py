@@ -18,7 +18,8 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2 as proto
 from podgpu import catalog
 from podgpu.catalog.reference import base_unit
 from podgpu.catalog.row import Kind, Metric, Scope
-from podgpu.model import Card, ContainerRef, Snapshot, Tenant, Workload
+from podgpu.model import Card, Snapshot, Tenant, Workload
+from podgpu.model.kube import grouped
 from podgpu.views import bookings, native
 from podgpu.views.series import Family, Key, Labels, fit
 
@@ -133,11 +134,9 @@ def _containers(snapshot: Snapshot) -> list[Family]:
 
 def _tenants(node: str, card: Card) -> Iterator[tuple[Labels, list[Tenant], list[Tenant]]]:
     """Yield each container on the card: its attributes, its tenants there now, and those with the former ones."""
-    grouped: dict[tuple[str, ContainerRef], list[Tenant]] = {}
-    for tenant in (*card.tenants, *card.ended):
-        grouped.setdefault((tenant.mig, tenant.container), []).append(tenant)
+    containers = grouped((*card.tenants, *card.ended), lambda tenant: (tenant.mig, tenant.container))
     live = set(map(id, card.tenants))
-    for (mig, ref), tenants in grouped.items():
+    for (mig, ref), tenants in containers.items():
         place = (node, str(card.gpu.index), card.gpu.uuid, mig, ref.namespace, ref.pod, ref.container)
         workload = next((tenant.workload for tenant in tenants if tenant.workload), None)
         pairs = dict(zip(Scope.CONTAINER.labels, place, strict=True))

@@ -1,6 +1,5 @@
 """A plan as rows: what `podgpu fit --plan` shows, and what it writes as JSON and CSV."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -9,7 +8,8 @@ from msgspec import Struct
 from podgpu import __version__
 from podgpu.model.fit import MIG, PlanMinute, PlanPool, PlanStatement
 from podgpu.numbers import count, coverage, duration, energy, integer, memory, money, percent, times, watts
-from podgpu.views.row_table import Column, RowTable
+from podgpu.option.times import utc_text
+from podgpu.views.row_table import Column, RowTable, known
 from podgpu.views.text import line
 
 MOST_MINUTES = 5  # that people are shown
@@ -72,7 +72,7 @@ def plan_table(plan: PlanStatement) -> RowTable[PlanRow]:
 
 def plan_heading(plan: PlanStatement) -> list[str]:
     """Say of when the minutes are, and what the plan comes to."""
-    seen = f"{_iso(plan.start)} to {_iso(plan.end)}, {coverage(plan.coverage)} seen"
+    seen = f"{utc_text(plan.start)} to {utc_text(plan.end)}, {coverage(plan.coverage)} seen"
     now, cards, least = (
         sum(getattr(pool, name) for pool in plan.pools) for name in ("cards_now", "cards", "least_cards")
     )
@@ -110,7 +110,7 @@ def plan_sentences(plan: PlanStatement) -> list[str]:
 
 def _minute(minute: PlanMinute) -> str:
     names = ", ".join(line(str(name)) for name in minute.workloads)
-    begin = f"at {_iso(minute.at)} card {minute.card} with {names}"
+    begin = f"at {utc_text(minute.at)} card {minute.card} with {names}"
     if minute.missing_bytes:
         return f"{begin} would have lacked {memory(minute.missing_bytes)}."
     return f"{begin} would have had work for {times(minute.busy_least)} its time at least."
@@ -144,30 +144,27 @@ def _range(least: float, most: float) -> str:
 
 
 def _head(plan: PlanStatement) -> dict[str, Any]:
-    head: dict[str, Any] = {
-        "from": _iso(plan.start),
-        "to": _iso(plan.end),
-        "version": __version__,
-        "demo": plan.demo,
-        "plan": plan.plan.text,
-        "headroom": plan.terms.headroom,
-        "percentile": plan.terms.percentile,
-        "step_seconds": plan.step_seconds,
-        "coverage": plan.coverage,
-        "currency": plan.currency or None,
-        "notices": plan.notices,
-        "minutes": [
-            {"model": pool.model, "cluster": pool.cluster, **msgspec.to_builtins(minute)}
-            for pool in plan.pools
-            for minute in pool.minutes
-        ],
-        "layout": [
-            {"model": pool.model, "cluster": pool.cluster, "cards": msgspec.to_builtins(pool.layout)}
-            for pool in plan.pools
-        ],
-    }
-    return {name: value for name, value in head.items() if value is not None}
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
+    return known(
+        {
+            "from": utc_text(plan.start),
+            "to": utc_text(plan.end),
+            "version": __version__,
+            "demo": plan.demo,
+            "plan": plan.plan.text,
+            "headroom": plan.terms.headroom,
+            "percentile": plan.terms.percentile,
+            "step_seconds": plan.step_seconds,
+            "coverage": plan.coverage,
+            "currency": plan.currency or None,
+            "notices": plan.notices,
+            "minutes": [
+                {"model": pool.model, "cluster": pool.cluster, **msgspec.to_builtins(minute)}
+                for pool in plan.pools
+                for minute in pool.minutes
+            ],
+            "layout": [
+                {"model": pool.model, "cluster": pool.cluster, "cards": msgspec.to_builtins(pool.layout)}
+                for pool in plan.pools
+            ],
+        }
+    )

@@ -14,6 +14,7 @@ import msgspec
 from podgpu.views.text import printable
 
 R = TypeVar("R", bound=msgspec.Struct)
+T = TypeVar("T")
 SCHEMA = 1
 
 
@@ -38,13 +39,17 @@ class RowTable(Generic[R]):
     empty: str = "nothing found"
 
 
+def known(facts: Mapping[str, T]) -> dict[str, T]:
+    """Leave out what is unknown."""
+    return {name: value for name, value in facts.items() if value is not None}
+
+
 def as_document(table: RowTable[R]) -> dict[str, Any]:
-    """Leave out what is unknown, as everywhere."""
-    rows = [
-        {name: value for name, value in msgspec.structs.asdict(row).items() if value is not None}
-        for row in table.rows
-    ]
-    return {"schema": SCHEMA, **table.head, "rows": rows}
+    return {
+        "schema": SCHEMA,
+        **table.head,
+        "rows": [known(msgspec.structs.asdict(row)) for row in table.rows],
+    }
 
 
 def json_text(table: RowTable[R]) -> str:

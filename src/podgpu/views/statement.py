@@ -1,7 +1,6 @@
 """A statement as rows: what `podgpu report` and the page show, and what they write as JSON and CSV."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -10,8 +9,9 @@ from podgpu import __version__
 from podgpu.model import Statement, StatementLine
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
 from podgpu.numbers import UNKNOWN, bare, column, count, coverage, money, percent
-from podgpu.views.format import STATEMENT_ROWS
-from podgpu.views.row_table import Column, RowTable, csv_text, json_text
+from podgpu.option.times import utc_text
+from podgpu.views.format import STATEMENT_ROWS, unpriced_texts
+from podgpu.views.row_table import Column, RowTable, csv_text, json_text, known
 from podgpu.views.text import line
 
 
@@ -53,7 +53,10 @@ def report_csv(statement: Statement, request: Mapping[str, Any]) -> str:
 
 def heading(statement: Statement) -> tuple[str, str]:
     """Say of a bill what its rows do not: of when it is, by what, how much of it was seen; and what it is made of."""
-    parts = [f"{_iso(statement.start)} to {_iso(statement.end)}", f"by {statement.basis}"]
+    parts = [
+        f"{utc_text(statement.start, 'seconds')} to {utc_text(statement.end, 'seconds')}",
+        f"by {statement.basis}",
+    ]
     if statement.share != "none":
         parts.append(
             f"the rest shared by {statement.share} hours"
@@ -78,10 +81,7 @@ def report_notes(statement: Statement) -> list[str]:
 
 def problems(found: Statement) -> list[str]:
     """Say what a bill lacks, a sentence each."""
-    listed = [
-        *found.notices,
-        *(f"no price for {model}; add it to the file of --price" for model in found.unpriced),
-    ]
+    listed = [*found.notices, *unpriced_texts(found.unpriced)]
     if found.demo:
         listed.append(
             "DEMO: some of these numbers are made up, by an agent that runs the demo or a recording"
@@ -129,8 +129,8 @@ def _per_hour(microseconds: int | None) -> float | None:
 def _about(statement: Statement) -> dict[str, Any]:
     """What each row of CSV says of the whole bill: a spreadsheet has no other place for it."""
     return {
-        "from": _iso(statement.start),
-        "to": _iso(statement.end),
+        "from": utc_text(statement.start, "seconds"),
+        "to": utc_text(statement.end, "seconds"),
         "zone": "UTC",
         "currency": statement.currency,
         "price_list": "; ".join(_price_list(statement)),
@@ -146,7 +146,6 @@ def _about(statement: Statement) -> dict[str, Any]:
 
 
 def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, Any]:
-    total = _numbers(statement.total, statement.digits)
     covered = statement.coverage
     head = {
         **_about(statement),
@@ -176,11 +175,11 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
         },
         "notices": statement.notices,
         "unpriced": statement.unpriced,
-        "total": {name: value for name, value in total.items() if value is not None},
+        "total": known(_numbers(statement.total, statement.digits)),
         "request": request,
     }
     del head["bill_coverage"], head["price_list"]
-    return {name: value for name, value in head.items() if value is not None}
+    return known(head)
 
 
 def _report_columns(statement: Statement) -> tuple[Column[Any], ...]:
@@ -221,7 +220,3 @@ def _group_name(by: Sequence[str]) -> Callable[[Any], str]:
 def _use(row: Any) -> str:
     known = row.row in ("group", "total") and row.busy_hours is not None and row.gpu_hours
     return percent(row.busy_hours / row.gpu_hours) if known else UNKNOWN
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

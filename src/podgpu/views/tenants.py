@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from podgpu.model import Allocation, Card, ContainerRef, Excused, Process, Snapshot, Tenant
+from podgpu.model.kube import grouped
 from podgpu.numbers import integer
 from podgpu.views.text import line
 
@@ -20,10 +21,7 @@ def outsider_names(snapshot: Snapshot) -> list[str]:
 def by_instance(card: Card) -> dict[str, list[Tenant]]:
     """Group the tenants by MIG instance, largest memory first; those on no listed instance are under ""."""
     listed = {instance.mig.uuid for instance in card.instances}
-    groups: dict[str, list[Tenant]] = {}
-    for tenant in sorted(card.tenants, key=_rank):
-        groups.setdefault(tenant.mig if tenant.mig in listed else "", []).append(tenant)
-    return groups
+    return grouped(sorted(card.tenants, key=_rank), lambda tenant: tenant.mig if tenant.mig in listed else "")
 
 
 def full_name(container: ContainerRef | Allocation) -> str:

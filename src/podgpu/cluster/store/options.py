@@ -3,12 +3,11 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from podgpu.errors import UserError
 from podgpu.option import STORE
 from podgpu.option.file import existing_file
-from podgpu.option.value import duration
+from podgpu.option.value import bare_address, duration
 
 _MATCHER = r'[a-zA-Z_][a-zA-Z0-9_]*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\]|\\.)*"'
 _MATCHERS = re.compile(rf"{_MATCHER}(?:\s*,\s*{_MATCHER})*")
@@ -26,19 +25,8 @@ def matchers(text: str) -> str:
 
 def store_address(text: str) -> str:
     """Parse a URL that /api/v1/query is added to."""
-    refusal = UserError(f"{text!r} is not the address of a store; write it like http://127.0.0.1:9090")
-    try:
-        address = urlsplit(text)
-        _ = address.port  # urlsplit checks the port only when it is read
-    except ValueError:
-        raise refusal from None
-    if address.scheme not in ("http", "https") or not address.hostname or address.query or address.fragment:
-        raise refusal
-    if address.username is not None or address.password is not None:
-        raise UserError(
-            "the URL holds a user or a password; leave them out, and give --prometheus.password-file"
-        )
-    return text.rstrip("/").removesuffix("/api/v1")
+    wanted = "the address of a store; write it like http://127.0.0.1:9090"
+    return bare_address(text, wanted, "--prometheus.password-file").removesuffix("/api/v1")
 
 
 @dataclass(frozen=True, kw_only=True)

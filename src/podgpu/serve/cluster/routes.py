@@ -79,8 +79,6 @@ class ClusterRoutes:
             page = await self._made(path, request)
         except StalePage as stale:
             return busy_response(str(stale))
-        except UserError as error:
-            return text_response(400, str(error))
         response = page_response(page, request)
         return under_policy(response) if path == "/" else response
 
@@ -97,7 +95,7 @@ class ClusterRoutes:
         """Pass on a node's snapshot with everything in it: the cluster's own are slim."""
         name = request.query.get("node", "")
         if not name:
-            return text_response(400, "name a node, such as /api/v1/snapshot?node=NAME")
+            raise UserError("name a node, such as /api/v1/snapshot?node=NAME")
 
         async def fetch() -> bytes:
             return encode(await self._feed.full(name))
@@ -109,18 +107,15 @@ class ClusterRoutes:
         return Response(200, found, "application/json")
 
     async def _rows(self, request: Request) -> Response:
-        by = rows_kind(request)
-        if isinstance(by, Response):
-            return by
-        return page_response(await self._all_rows.page(by, gzipped=wants_gzip(request)), request)
+        page = await self._all_rows.page(rows_kind(request), gzipped=wants_gzip(request))
+        return page_response(page, request)
 
     async def _past(self, request: Request) -> Response:
         """Answer with a pod's use over hours, from the store."""
         namespace, _, pod = request.query.get("pod", "").partition("/")
-        hours = whole_number(request.query.get("hours", "24"), MOST_HOURS)
-        if not (namespace and pod and hours):
-            wanted = f"/api/v1/history?pod=NAMESPACE/POD&hours=24, with 1 to {MOST_HOURS} hours"
-            return text_response(400, f"write {wanted}")
+        hours = whole_number("hours", request.query.get("hours", "24"), MOST_HOURS)
+        if not (namespace and pod):
+            raise UserError(f"write /api/v1/history?pod=NAMESPACE/POD&hours=24, with 1 to {MOST_HOURS} hours")
         history, seconds = self._history, hours * 3600
         if history is None:
             return _no_store(request)

@@ -52,14 +52,11 @@ class BillRoute:
     async def __call__(self, request: Request) -> Response:
         query = request.query
         form = query.get("format", "json")
-        if wrong := _refusal(query, form):
-            return text_response(400, wrong)
+        _check(query, form)
         # One bill in two formats is made once, and both show the same numbers.
         question = tuple(sorted((name, text) for name, text in query.items() if name != "format"))
         try:
             bill = await self._bill(question)
-        except UserError as error:
-            return text_response(400, str(error))
         except ReasonedError as fault:
             return text_response(404 if fault.reason == _EMPTY else 502, fault.detail)
         if bill is None:
@@ -93,11 +90,12 @@ class BillRoute:
         return bill
 
 
-def _refusal(query: Mapping[str, str], form: str) -> str:
+def _check(query: Mapping[str, str], form: str) -> None:
     if unknown := sorted(query.keys() - set(PARAMETERS)):
         advice = did_you_mean(unknown[0], PARAMETERS, f"there are {', '.join(PARAMETERS)}")
-        return f"unknown parameter {unknown[0]!r}; {advice}"
-    return "" if form in _FORMATS else f"{form!r} is no format of a bill; write format=json or format=csv"
+        raise UserError(f"unknown parameter {unknown[0]!r}; {advice}")
+    if form not in _FORMATS:
+        raise UserError(f"{form!r} is no format of a bill; write format=json or format=csv")
 
 
 def _file_name(bill: _KeptBill) -> str:

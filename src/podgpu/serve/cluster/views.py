@@ -16,10 +16,9 @@ from podgpu.model.snapshot import set_aside
 from podgpu.option import OptionsOf
 from podgpu.option.value import NATIVE
 from podgpu.serve.http.response import BodyPart, gzip_stream
-from podgpu.serve.pages import dialects_of
 from podgpu.views.cluster import json, metrics, page
 from podgpu.views.cluster.metrics import RenderedFamilies, rendered
-from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
+from podgpu.views.dialects import PREFIX, container_json, dialects_of, pod_gpu_map
 from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.exposition import Format
 from podgpu.views.series import EVERYTHING, Family, FamilyQuery, SeriesFilter
@@ -214,7 +213,7 @@ class ClusterPageRegistry:
 
     @property
     def dialects(self) -> list[str]:
-        return dialects_of(tuple(self.views))
+        return dialects_of(self.views)
 
 
 def register_cluster_pages(

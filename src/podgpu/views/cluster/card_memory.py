@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from podgpu.model import UNKNOWN, Card, Claim, Cluster, ClusterNode, Instance, PendingPod, Snapshot, Tenant
+from podgpu.model.kube import grouped
 from podgpu.views.text import printable
 
 TOTAL, USED = "memory_total_bytes", "memory_used_bytes"
@@ -161,9 +162,7 @@ def _pending(snapshot: Snapshot) -> Iterator[PodMemory]:
 
 def _by_pod(containers: Iterable[PodMemory]) -> Iterator[PodMemory]:
     """Put the containers of a pod together."""
-    by_pod: dict[tuple[str, str, str], list[PodMemory]] = {}
-    for container in containers:
-        by_pod.setdefault(container.key, []).append(container)
+    by_pod = grouped(containers, lambda container: container.key)
     for (namespace, name, uid), parts in sorted(by_pod.items()):
         yield PodMemory(
             namespace=printable(namespace),

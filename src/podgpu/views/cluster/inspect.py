@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
+from podgpu.model.kube import grouped
 from podgpu.numbers import gib
 from podgpu.views.cluster.card_memory import (
     GIB,
@@ -63,9 +64,7 @@ class CardColumns(Struct, frozen=True, kw_only=True):
     with_use: bool = False
 
     def cells(self, cell: Callable[[Sequence[CardMemory]], str], node: NodeMemory) -> list[str]:
-        numbered: dict[int | None, list[CardMemory]] = {}
-        for card in node.cards:
-            numbered.setdefault(card.index, []).append(card)
+        numbered = grouped(node.cards, lambda card: card.index)
         columns = [*self.numbers, *([None] if self.unnumbered else [])]
         return [cell(numbered.get(number, ())) for number in columns]
 

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
-from podgpu.insight.sums import grouped, of_cards, of_placements
+from podgpu.insight.sums import of_cards, of_placements
 from podgpu.insight.tenants import IDLE, UNKNOWN, NodeCard, Placement, cards_of_node, placements
 from podgpu.model import NODE_STATES, Cluster, ClusterNode, PendingPod
-from podgpu.model.kube import amount
+from podgpu.model.kube import amount, grouped
 from podgpu.views import exposition
 from podgpu.views.exposition import Format
 from podgpu.views.series import Family, FamilyQuery, Labels, fit
@@ -128,9 +128,7 @@ def _of_node(node: ClusterNode) -> Iterator[Series]:
     yield "snapshot_timestamp_seconds", (name,), node.snapshot.taken_at
     if node.concluded and node.concluded.sums.guest_gpus:
         yield "guest_gpus", (name,), node.concluded.sums.guest_gpus
-    models: dict[str, list[NodeCard]] = {}
-    for on in cards_of_node(node):
-        models.setdefault(on.card.gpu.model, []).append(on)
+    models = grouped(cards_of_node(node), lambda on: on.card.gpu.model)
     for model, cards in models.items():
         place = (name, model)
         yield from _capacity(place, cards)

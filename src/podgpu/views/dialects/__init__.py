@@ -1,7 +1,7 @@
 """Drop-in pages for other systems, from the same snapshot. Each module is a dialect and needs no registration."""
 
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -48,5 +48,9 @@ def dialects() -> tuple[Dialect, ...]:
 
 def dialect_names() -> list[str]:
     """List what an address can be given."""
-    paths = (path for dialect in dialects() for path in (*dialect.pages, *dialect.documents))
+    return dialects_of(path for dialect in dialects() for path in (*dialect.pages, *dialect.documents))
+
+
+def dialects_of(paths: Iterable[str]) -> list[str]:
+    """Name the dialects that these paths serve."""
     return sorted(path.removeprefix(PREFIX) for path in paths if path.startswith(PREFIX))

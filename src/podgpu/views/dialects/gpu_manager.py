@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.model import Card, ContainerRef, Pod, Snapshot
-from podgpu.model.kube import amount, total
+from podgpu.model.kube import amount, grouped, total
 from podgpu.views.dialects import Answers, Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
+from podgpu.views.row_table import known
 from podgpu.views.sample_format import go, in_json
 from podgpu.views.series import Family, Labels
 from podgpu.views.text import clean
@@ -98,7 +99,7 @@ def usage(snapshot: Snapshot, _options: None) -> Answers:
             name = clean(use.container.container)
             if use.cards:
                 pod["stat"][name] = {"dev": list(map(_device, use.cards))}
-            pod["spec"][name] = _known(
+            pod["spec"][name] = known(
                 {"gpu": _number(use.requested_cards), "mem": _number(use.requested_mib)}
             )
     body = msgspec.json.encode({"usage": found})
@@ -112,12 +113,11 @@ def _pod(container: ContainerRef, known: Pod | None) -> dict[str, Any]:
 
 
 def _containers(snapshot: Snapshot) -> Iterator[ContainerUse]:
-    held: dict[ContainerRef, dict[str, list[PodTenant]]] = {}
-    for tenant in pod_tenants(snapshot):
-        held.setdefault(tenant.container, {}).setdefault(tenant.gpu.uuid, []).append(tenant)
+    held = grouped(pod_tenants(snapshot), lambda tenant: tenant.container)
     requested = {ref: limits for pod in snapshot.pods for ref, limits in _requested(pod)}
     for ref in sorted({*held, *requested}):
-        cards = tuple(ContainerCardUse(tuple(group)) for group in held.get(ref, {}).values())
+        by_card = grouped(held.get(ref, ()), lambda tenant: tenant.gpu.uuid)
+        cards = tuple(ContainerCardUse(tuple(group)) for group in by_card.values())
         limits = requested.get(ref, {})
         # A container that holds a card and requests no cores was given the card by another system.
         yield ContainerUse(container=ref, cards=cards, limits=limits if CORE in limits or not cards else None)
@@ -132,7 +132,7 @@ def _requested(pod: Pod) -> Iterator[tuple[ContainerRef, Mapping[str, str]]]:
 
 
 def _device(use: ContainerCardUse) -> dict[str, Any]:
-    return _known(
+    return known(
         {
             "id": clean(use.card.gpu.pci_bus_id) or None,
             "card_idx": str(use.card.gpu.index),
@@ -179,10 +179,6 @@ def _labels(snapshot: Snapshot, use: ContainerUse, key: str, value: str) -> Labe
         key: value,
     }
     return Labels.by_name(pairs)
-
-
-def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if value is not None}
 
 
 DIALECT = Dialect(pages={"/metrics/gpu-manager": families, "/metric": families}, documents={"/usage": usage})

@@ -15,7 +15,7 @@ from podgpu import option
 from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.catalog.row import MIB, Kind, Worth
 from podgpu.model import Card, Claim, Gpu, MigInstance, Snapshot, Tenant, VirtualGpu
-from podgpu.model.kube import total
+from podgpu.model.kube import grouped, total
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects import _hami_names as names
@@ -164,9 +164,7 @@ def _kinds_of_memory(vgpu: VirtualGpu | None) -> dict[str, str]:
 
 def _scheduler(snapshot: Snapshot, cards: Mapping[str, Pairs]) -> Iterator[HamiSamples]:
     """How much of each card the scheduler has allocated, and to which containers."""
-    on_card: dict[str, list[PodTenant]] = {}
-    for on in pod_tenants(snapshot):
-        on_card.setdefault(on.gpu.uuid, []).append(on)
+    on_card = grouped(pod_tenants(snapshot), lambda on: on.gpu.uuid)
     is_known = any(part.name == PODRESOURCES.name and part.up for part in snapshot.parts)
     positions = _positions(snapshot)
     for card in snapshot.cards:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from podgpu import option
 from podgpu.catalog.row import MIB
 from podgpu.model import Claim, Snapshot
-from podgpu.model.kube import total
+from podgpu.model.kube import grouped, total
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
@@ -84,9 +84,10 @@ class PodRow(NamedTuple):
 
 
 def _pods(snapshot: Snapshot) -> dict[PodName, list[PodTenant]]:
-    found: dict[PodName, list[PodTenant]] = {}
-    for tenant in sorted(pod_tenants(snapshot), key=_order):
-        found.setdefault((tenant.container.namespace, tenant.container.pod), []).append(tenant)
+    found = grouped(
+        sorted(pod_tenants(snapshot), key=_order),
+        lambda tenant: (tenant.container.namespace, tenant.container.pod),
+    )
     return dict(sorted(found.items()))
 
 
@@ -150,10 +151,7 @@ def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
 
 
 def _grouped(held: Iterable[PodTenant], key: Callable[[PodTenant], str]) -> dict[str, list[PodTenant]]:
-    found: dict[str, list[PodTenant]] = {}
-    for tenant in held:
-        found.setdefault(key(tenant), []).append(tenant)
-    return found
+    return grouped(held, key)
 
 
 def _share(tenant: PodTenant, claim: Claim) -> float | None:

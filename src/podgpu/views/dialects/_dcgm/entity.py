@@ -21,6 +21,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
+from podgpu.model.kube import grouped
 from podgpu.views.dialects._dcgm.counters import DECIMALS, FRACTIONS, Counter
 from podgpu.views.tenants import is_outsider
 
@@ -152,9 +153,7 @@ class Entity:
 
 def entities(cards: Iterable[Card]) -> Iterator[Entity]:
     for card in cards:
-        tenants: dict[str, list[Tenant]] = {}
-        for tenant in card.tenants:
-            tenants.setdefault(tenant.mig, []).append(tenant)
+        tenants = grouped(card.tenants, lambda tenant: tenant.mig)
         parts: dict[int | str, list[Instance]] = {}
         for instance in card.instances:
             number = instance.mig.gpu_instance_id
@@ -208,10 +207,7 @@ def _pods(claims: Iterable[Claim]) -> set[tuple[str, str]]:
 
 
 def _by_metric(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
-    found: dict[str, list[Reading]] = {}
-    for reading in readings:
-        found.setdefault(reading.metric, []).append(reading)
-    return found
+    return grouped(readings, lambda reading: reading.metric)
 
 
 def _fits(reading: Reading, row: Metric) -> bool:
