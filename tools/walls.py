@@ -179,6 +179,14 @@ def forbidden_calls(package: Path) -> Iterator[str]:
                 yield f"{module} calls {name}(): {room} does no I/O and reads no clock"
 
 
+def unseen_folders(package: Path) -> Iterator[str]:
+    """Find folders whose imports are in no graph."""
+    for folder in sorted({path.parent for path in package.rglob("*.py")}):
+        if not (folder / "__init__.py").exists():
+            name = ".".join((ROOT, *folder.relative_to(package).parts))
+            yield f"{name} has no __init__.py: walls cannot see its modules"
+
+
 def _called(node: ast.AST) -> str:
     if not isinstance(node, ast.Call):
         return ""
@@ -190,7 +198,8 @@ def main() -> int:
     graph = grimp.build_graph(ROOT, include_external_packages=True, cache_dir=None)
     spec = find_spec(ROOT)
     (folder,) = spec.submodule_search_locations if spec and spec.submodule_search_locations else ("",)
-    found = [*violations(graph), *unused_permissions(graph), *rings(graph), *forbidden_calls(Path(folder))]
+    found = [*violations(graph), *unused_permissions(graph), *rings(graph)]
+    found += [*forbidden_calls(Path(folder)), *unseen_folders(Path(folder))]
     sys.stdout.writelines(f"{line}\n" for line in found)
     return 1 if found else 0
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from podgpu.agent.playback import Playback
 from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
-from podgpu.cluster.fit.fitting import FitRequest, make_fit
+from podgpu.cluster.fit.fitting import FitRequest, judged, stored_evidence
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import statement
@@ -160,7 +160,7 @@ async def store_answers(random: Random) -> None:
             _FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"), StatementTerms(), NOW + 3600.0
         )
     with suppress(StoreFault):
-        fit = await make_fit(_FakeStore(random, 0.1), FitRequest(start=NOW - 7200.0, end=NOW))
+        fit = judged(await stored_evidence(_FakeStore(random, 0.1), FitRequest(start=NOW - 7200.0, end=NOW)))
         json_text(fit_table(fit))
         fit_page(fit)
     with suppress(StoreFault):

@@ -128,6 +128,9 @@ def test_every_breach_is_seen(package: Path) -> None:
     for name, other in STRANGERS.items():
         add(package.parent / f"{name.replace('.', '/')}.py", f"import {other}")
         expected.append(f"{name} imports {other}: modules of ")
+    (package / "serve" / "loft").mkdir()
+    (package / "serve" / "loft" / "breach.py").write_text("import podgpu.agent\n")
+    expected.append("podgpu.serve.loft has no __init__.py: walls cannot see")
     (package / "attic").mkdir()
     (package / "attic" / "__init__.py").write_text("import podgpu.model\n")
     expected.append("podgpu.attic: there is no row for this room")

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
@@ -14,7 +13,7 @@ from podgpu.cluster.discovery import BackedDiscovery, Discovery, NodeTarget, Pod
 from podgpu.cluster.federation import MOST_BYTES, Federation, Upstream, UpstreamServer
 from podgpu.cluster.fit.fitting import StoreFits
 from podgpu.cluster.login_options import LoginOptions
-from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
+from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop, PublishingLoop
 from podgpu.cluster.node_state import ReadFault, SnapshotReader
 from podgpu.cluster.report.bill import StoreBills
 from podgpu.cluster.store.client import Store
@@ -32,24 +31,7 @@ from podgpu.net.login import Login
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import DcgmOptions
-from podgpu.supervise import Supervisor, end
-
-
-class ClusterReader(Protocol):
-    """Reads a cluster, or several, until it is closed."""
-
-    interval: float
-    ready: bool
-    supervisor: Supervisor
-
-    @property
-    def cluster(self) -> Cluster: ...
-    @property
-    def seconds_behind(self) -> float: ...
-    async def changed(self, seen: Cluster) -> Cluster: ...
-    async def full(self, name: str) -> Snapshot: ...
-    async def run(self) -> None: ...
-    async def close(self) -> None: ...
+from podgpu.supervise import end
 
 
 class OpenCluster:
@@ -57,7 +39,7 @@ class OpenCluster:
 
     def __init__(
         self,
-        loop: ClusterReader,
+        loop: PublishingLoop,
         *to_close: Closable,
         api: ApiServer | None = None,
         history: StoreHistory | None = None,
@@ -195,7 +177,8 @@ def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery 
 def _of_kubernetes(
     config: Config, chosen: ClusterOptions, api: ApiServer, store: StoreDiscovery | None
 ) -> OpenCluster:
-    allocations = _allocations(config, api)
+    watch = open_watch(config, api)
+    allocations = KubeAllocations(watch, config.kube_pod_labels, config.sharing_namespaces)
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
     login = _login_to_pods(config.of(LoginOptions), chosen.scheme, proxied=is_proxied)
     # Not the one with the watches: agents that hang would keep its connections busy.
@@ -252,10 +235,6 @@ def _discovery(config: Config, chosen: ClusterOptions, api: ApiServer, *, proxie
         proxied=proxied,
     )
     return PodDiscovery(agents, exporters)
-
-
-def _allocations(config: Config, api: ApiServer) -> KubeAllocations:
-    return KubeAllocations(open_watch(config, api), config.kube_pod_labels, config.sharing_namespaces)
 
 
 def open_watch(config: Config, api: ApiServer) -> ClusterWatch:

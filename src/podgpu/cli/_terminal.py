@@ -7,6 +7,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from podgpu.views.text import NO_LIMIT
+
 if TYPE_CHECKING:
     from podgpu.cli._target import Target
     from podgpu.model import Cluster
@@ -16,8 +18,6 @@ _CHANGE_SECONDS = 5.0
 
 def columns() -> int:
     """How wide the output may be. A program that reads it gets whole names."""
-    from podgpu.views.text import NO_LIMIT
-
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else NO_LIMIT
 
 

@@ -14,6 +14,7 @@ from podgpu.cli._target import TARGET_OPTIONS, has_target, open_target
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.errors import UserError
+from podgpu.numbers import count, integer
 from podgpu.option import WEB
 
 if TYPE_CHECKING:
@@ -163,7 +164,6 @@ def _target_examination(target: Target, node: str | None) -> Examination:
 def _all_examined(target: Target, names: list[str]) -> list[Examined]:
     """Leave out a node that does not answer now: the checks of the cluster judge it."""
     from podgpu.cli._target.progress import waiting
-    from podgpu.numbers import count, integer
 
     found: list[Examined] = []
     with waiting(lambda: f"checking {integer(len(found) + 1)} of {count(len(names), 'node')}"):

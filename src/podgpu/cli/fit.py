@@ -1,10 +1,15 @@
 import sys
+import time
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
+from podgpu.config.sections import PriceOptions
+from podgpu.errors import UserError
+from podgpu.numbers import percent
 from podgpu.option import STORE
+from podgpu.option.times import period, seconds
 
 if TYPE_CHECKING:
     from podgpu.cluster.fit.fitting import FitEvidence, FitRequest
@@ -55,12 +60,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    import time
-
     from podgpu.cli._output import FOR_PEOPLE, print_problems, print_table
     from podgpu.cluster.fit.fitting import FitRequest, judged
-    from podgpu.config.sections import PriceOptions
-    from podgpu.option.times import period
     from podgpu.views.fit import explained, fit_heading, fit_problems, fit_table, fit_terms
 
     start, end = period(arguments.start, arguments.end, time.time())
@@ -97,9 +98,7 @@ def run(config: Config, arguments: Namespace) -> int:
 
 
 def _terms(arguments: Namespace) -> "FitTerms":
-    from podgpu.errors import UserError
     from podgpu.model.fit import FitTerms
-    from podgpu.option.times import seconds
 
     release = seconds(arguments.release_after)
     if release < seconds("1d"):
@@ -112,8 +111,6 @@ def _terms(arguments: Namespace) -> "FitTerms":
 
 
 def _ratio(flag: str, text: str, least: float, most: float) -> float:
-    from podgpu.errors import UserError
-
     try:
         found = float(text.removesuffix("%"))
     except ValueError:
@@ -133,8 +130,6 @@ def _read(config: Config, asked: "FitRequest", *, has_pools: bool = False) -> "F
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.options import StoreOptions
     from podgpu.cluster.store.response import StoreFault
-    from podgpu.errors import UserError
-    from podgpu.numbers import percent
     from podgpu.sources.replay.options import ReplayOptions
 
     recording = config.of(ReplayOptions).file

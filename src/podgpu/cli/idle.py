@@ -1,10 +1,14 @@
 import time
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from podgpu.cli._target import TARGET_OPTIONS
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
+from podgpu.errors import UserError
+from podgpu.numbers import count
+from podgpu.option.times import seconds
 
 if TYPE_CHECKING:
     from podgpu.insight import InsightSettings
@@ -35,12 +39,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from functools import partial
-
     from podgpu.cli._output import selection
     from podgpu.cli._target import open_target
     from podgpu.cli._terminal import print_and_watch
-    from podgpu.option.times import seconds
 
     least = None if arguments.least is None else seconds(arguments.least)
     chosen = selection(arguments)
@@ -84,7 +85,6 @@ def _settings(config: Config, least: float | None, cluster: "Cluster") -> "Insig
 
 
 def _missing(found: "IdlePods") -> list[str]:
-    from podgpu.numbers import count
     from podgpu.views.format import unpriced_texts
 
     texts = unpriced_texts(found.unpriced)
@@ -108,7 +108,6 @@ def _remembered(
     from podgpu.cluster.store.options import StoreOptions
     from podgpu.cluster.store.pod_history import last_uses
     from podgpu.cluster.store.response import StoreFault
-    from podgpu.errors import UserError
     from podgpu.insight.idle import PlaceKey, candidates
 
     options = config.of(StoreOptions)

@@ -1,5 +1,6 @@
 import sys
 from argparse import ArgumentParser, Namespace
+from functools import partial
 
 from podgpu.cli._commands import add_output
 from podgpu.cli._target import TARGET_OPTIONS
@@ -8,6 +9,8 @@ from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, TerminalOptions
 from podgpu.errors import UserError
 from podgpu.model import Cluster
+from podgpu.numbers import duration
+from podgpu.option.value import did_you_mean
 
 HELP = "Show how much of each GPU's memory is allocated to which pod."
 OPTIONS = tuple(name for name in ALL if name in TARGET_OPTIONS or name.startswith("kube_"))
@@ -32,7 +35,6 @@ def run(config: Config, arguments: Namespace) -> int:
         import asyncio
 
         return _show(arguments, asyncio.run(_allocations(config)))
-    from functools import partial
 
     from podgpu.cli._target import open_target
     from podgpu.cli._terminal import print_and_watch
@@ -64,13 +66,11 @@ def _show(arguments: Namespace, cluster: Cluster) -> int:
 async def _allocations(config: Config) -> Cluster:
     """Ask the API server alone, once."""
     import asyncio
-    from functools import partial
 
     from podgpu import __version__
     from podgpu.assembly.api_server import check_access, open_cluster_api
     from podgpu.assembly.cluster import open_watch
     from podgpu.cluster.allocations import allocate
-    from podgpu.numbers import duration
     from podgpu.supervise import Supervisor, end
 
     api = open_cluster_api(config)
@@ -102,8 +102,6 @@ async def _allocations(config: Config) -> Cluster:
 
 def _only(cluster: Cluster, name: str) -> Cluster:
     from msgspec.structs import replace
-
-    from podgpu.option.value import did_you_mean
 
     nodes = tuple(node for node in cluster.nodes if node.name == name)
     if not nodes:

@@ -10,6 +10,8 @@ from podgpu.cli._target.progress import show_progress
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster
+from podgpu.numbers import bytes_on_disk, count, duration
+from podgpu.option import value
 
 HELP = "Write snapshots to a file, for later viewing."
 OPTIONS = TARGET_OPTIONS
@@ -37,11 +39,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.option.value import duration, size
-
-    length = _parsed("--for", duration("100ms", "168h"), arguments.length)
-    most = _parsed("--max-size", size("4KiB", "64GiB"), arguments.max_size)
-    every = _parsed("--every", duration("100ms", "1h"), arguments.every)
+    length = _parsed("--for", value.duration("100ms", "168h"), arguments.length)
+    most = _parsed("--max-size", value.size("4KiB", "64GiB"), arguments.max_size)
+    every = _parsed("--every", value.duration("100ms", "1h"), arguments.every)
     with open_target(config) as target:
         with RecordingFile(Path(arguments.file), most, is_scrubbed=arguments.scrub) as file:
             try:
@@ -99,8 +99,6 @@ class RecordingFile:
 
     @property
     def summary(self) -> str:
-        from podgpu.numbers import bytes_on_disk, count
-
         return f"{count(self._count, 'snapshot')}, {bytes_on_disk(self._bytes)}"
 
     def add(self, cluster: Cluster) -> bool:
@@ -119,8 +117,6 @@ class RecordingFile:
         return True
 
     def show_progress(self) -> None:
-        from podgpu.numbers import duration
-
         lasted = duration(time.monotonic() - self._begun)
         show_progress(f"recording: {self.summary}, {lasted}; Ctrl-C ends it")
 

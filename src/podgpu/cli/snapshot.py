@@ -7,6 +7,7 @@ from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
+from podgpu.numbers import count
 from podgpu.option import DIALECTS, STORE, WEB
 
 HELP = "Read the GPUs of a node once and print what was found."
@@ -49,8 +50,6 @@ def _from_machine(config: Config) -> Snapshot:
 
 
 def _from_target(config: Config, node: str | None) -> Snapshot:
-    from podgpu.numbers import count
-
     with open_target(config) as target:
         names = [node.name for node in target.cluster.nodes]
         if node is None and len(names) != 1:

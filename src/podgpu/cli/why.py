@@ -7,6 +7,8 @@ from podgpu.cli._target import TARGET_OPTIONS, open_target
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
+from podgpu.numbers import count, integer
+from podgpu.views.tenants import outsider_names
 
 HELP = "Show how podgpu knows what a pod uses, with all the evidence."
 OPTIONS = TARGET_OPTIONS
@@ -37,7 +39,6 @@ def run(config: Config, arguments: Namespace) -> int:
 
 def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
     """Return the full name, and the nodes that know it: more than one if the pod has just moved."""
-    from podgpu.views.tenants import outsider_names
     from podgpu.views.why_evidence import pod_names, workload_names
 
     snapshots = [node.snapshot for node in cluster.nodes if node.snapshot]
@@ -79,8 +80,6 @@ def _document(snapshots: Iterable[Snapshot], name: str) -> str:
 
 
 def _place(cluster: Cluster) -> str:
-    from podgpu.numbers import count
-
     return f"node {cluster.nodes[0].name}" if len(cluster.nodes) == 1 else count(len(cluster.nodes), "node")
 
 
@@ -133,8 +132,6 @@ def _ways(
 
 
 def _listed(names: Sequence[str]) -> str:
-    from podgpu.numbers import integer
-
     more = len(names) - MAX_LISTED
     return ", ".join(names[:MAX_LISTED]) + (f" and {integer(more)} more" if more > 0 else "")
 

@@ -133,13 +133,12 @@ class ClusterLoop(PublishingLoop):
         name: str = "",
         allocations: KubeAllocations | None = None,
         has_store: bool = False,
-        at_once: int = AT_ONCE,
     ) -> None:
         super().__init__(interval=interval, settings=settings, name=name, has_store=has_store)
         self._discovery = discovery
         self._open_reader = open_reader
         self._allocations = allocations
-        self._turns = asyncio.Semaphore(at_once)
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self._readers: dict[NodeTarget, NodeReader] = {}
         self._parts: tuple[PartStatus, ...] = ()
         self._log = NodeLog()

@@ -193,7 +193,7 @@ class Config:
     )
     web_kube_auth: str = WEB.single(
         "--web.kube-auth",
-        help="Whether to ask for a bearer token, and let the API server say whether its account may get the path.",
+        help="Whether to ask for a bearer token, and let the API server say whether its account may read the page.",
         parse=OneOf(("on", "off")),
         default="off",
     )

@@ -15,7 +15,7 @@ from podgpu.doctor import CHECKS, CLUSTER_CHECKS
 from podgpu.doctor.check import Check, Finding, Status
 from podgpu.doctor.cluster import ClusterCheck
 from podgpu.model import Cluster, Snapshot
-from podgpu.views.text import line
+from podgpu.views.text import line, plain_console
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -47,19 +47,8 @@ def cluster_text(
 def _written(
     title: str, shown: Sequence[Finding], findings: Sequence[Finding], width: int, *, colour: bool
 ) -> str:
-    from rich.console import Console
-
     out = StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-    )
+    console = plain_console(out, width, colour=colour, soft_wrap=True)
     console.print(title, style="bold")
     column = min(max((len(finding.id) for finding in shown), default=0), _LONGEST_ID) + _GAP
     for finding in shown:

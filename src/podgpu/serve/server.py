@@ -12,7 +12,7 @@ import resource
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 import msgspec
 
@@ -174,6 +174,16 @@ LAST_CALL_SECONDS = 0.05
 PENDING_PER_CONNECTION = 16
 
 
+class ServerCaps(TypedDict, total=False):
+    """What bounds a server, whatever it serves, and guards it."""
+
+    max_connections: Required[int]
+    max_streams: Required[int]
+    limits: Limits
+    guard: Guard | None
+    supervisor: Supervisor | None
+
+
 class HttpServer:
     """Addresses, caps and the guard, whatever is served.
 
@@ -186,24 +196,20 @@ class HttpServer:
         dialects: Sequence[str],
         changes: ChangeSource[Any],
         load: Load,
-        *,
-        max_connections: int,
-        max_streams: int,
-        limits: Limits = DEFAULT,
-        guard: Guard | None = None,
-        supervisor: Supervisor | None = None,
+        **caps: Unpack[ServerCaps],
     ) -> None:
-        self._supervisor = supervisor or Supervisor()
-        self._limits = limits
-        self._guard = guard or Guard()
+        self._supervisor = caps.get("supervisor") or Supervisor()
+        self._limits = caps.get("limits", DEFAULT)
+        self._guard = caps.get("guard") or Guard()
         self._load = load
-        places = spare_descriptors(max_connections, wanted=PENDING_PER_CONNECTION * max_connections)
-        self._listeners = ListenerGroup(limits, max_connections, places)
-        self._probe_listeners = ListenerGroup(limits, max_connections, places)
+        most = caps["max_connections"]
+        places = spare_descriptors(most, wanted=PENDING_PER_CONNECTION * most)
+        self._listeners = ListenerGroup(self._limits, most, places)
+        self._probe_listeners = ListenerGroup(self._limits, most, places)
         self._groups = (self._listeners, self._probe_listeners)
         self._routes_of = table
         self._dialects = dialects
-        self._events = EventBroadcaster(changes, max_streams, self._supervisor)
+        self._events = EventBroadcaster(changes, caps["max_streams"], self._supervisor)
         self._files = assets.routes()
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
@@ -294,17 +300,13 @@ class NodeServer(HttpServer):
         *,
         series_limit: int,
         max_requests: int,
-        max_connections: int,
-        max_streams: int,
-        limits: Limits = DEFAULT,
         registry: PageRegistry = NATIVE_ALONE,
-        guard: Guard | None = None,
         history: History[Snapshot] | None = None,
         lanes: Callable[[str], Lanes | None] | None = None,
-        supervisor: Supervisor | None = None,
+        **caps: Unpack[ServerCaps],
     ) -> None:
-        pages, load, guard = NodePages(series_limit, registry), Load(max_requests), guard or Guard()
-        routes = NodeRoutes(feed, pages, load, guard.hosts)
+        pages, load, guard = NodePages(series_limit, registry), Load(max_requests), caps.get("guard")
+        routes = NodeRoutes(feed, pages, load, guard.hosts if guard else None)
         past = PastRoutes(
             history, json.encode, lambda was, by: json.rows_document(of_one(was), by), lanes=lanes
         )
@@ -313,9 +315,5 @@ class NodeServer(HttpServer):
             registry.dialects,
             NodeChanges(feed, pages),
             load,
-            max_connections=max_connections,
-            max_streams=max_streams,
-            limits=limits,
-            guard=guard,
-            supervisor=supervisor,
+            **caps,
         )

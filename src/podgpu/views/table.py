@@ -18,7 +18,7 @@ from podgpu.views.format import (
     visible_rest,
 )
 from podgpu.views.tenants import by_instance, excused_texts, full_name, is_outsider, owner_titles, pids
-from podgpu.views.text import GAP, line, shortened, table_row, width_of
+from podgpu.views.text import GAP, line, plain_console, shortened, table_row, width_of
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -43,18 +43,8 @@ _PLAIN, _BOLD, _DIM, _RED = "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m"
 
 
 def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
-    from rich.console import Console
-
     out = StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    console = plain_console(out, width, colour=colour)
     console.print(_title(snapshot), style="bold")
     has_bounds = any(card.use is not None and card.use.period == MINUTE for card in snapshot.cards)
     if snapshot.cards:

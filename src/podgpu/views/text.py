@@ -3,6 +3,11 @@
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from io import StringIO
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 MAX_BYTES = 256
 SHORTEST = 5  # characters of a pod's name that still say something
@@ -43,6 +48,22 @@ def printable(value: str) -> str:
 def line(value: str | bytes) -> str:
     """Like `clean`, on one line."""
     return clean(value).replace("\n", " ")
+
+
+def plain_console(out: StringIO, width: int, *, colour: bool, soft_wrap: bool = False) -> "Console":
+    """Write text as it is, in the styles that are asked for."""
+    from rich.console import Console
+
+    return Console(
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=soft_wrap,
+    )
 
 
 def shortened(name: str, width: int) -> str:

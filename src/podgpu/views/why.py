@@ -3,8 +3,6 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.cells import cell_len
-
 from podgpu.catalog.xids import named
 from podgpu.insight.card_problems import adds_up, present_words
 from podgpu.insight.problems import fault_words
@@ -15,7 +13,7 @@ from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
 from podgpu.views.format import REASONS, evasion_text, switching_text, use_text
 from podgpu.views.tenants import full_name, is_outsider, outsider_names
-from podgpu.views.text import GAP, line, shortened, table_row
+from podgpu.views.text import GAP, line, shortened, table_row, width_of
 from podgpu.views.why_evidence import ContainerEvidence, PodEvidence
 
 LEAST_WIDTH = 60
@@ -346,11 +344,11 @@ def _book_lines(rows: Iterable[BalanceRow], width: int) -> list[str]:
     for name, size, busy_us, energy_mj in rows:
         used = NO_NUMBER if size is None else exact(size, 0)
         cells.append([name, used, exact(busy_us, 6), exact(energy_mj, 3)])
-    longest, *sizes = (max(map(cell_len, column)) for column in zip(*cells, strict=True))
+    longest, *sizes = (max(map(width_of, column)) for column in zip(*cells, strict=True))
     room = min(longest, width - sum(size + GAP for size in sizes))
     lines = []
     for name, *numbers in cells:
-        is_long = cell_len(name) > room
+        is_long = width_of(name) > room
         lines += [shortened(name, width)] * is_long
         lines.append(table_row(("" if is_long else name, *numbers), (room, *sizes), range(1, len(cells[0]))))
     return lines

@@ -56,6 +56,13 @@ class DocumentClient:
         except HttpFault as fault:
             raise UserError(f"{self.url} {self._problem(fault)}") from None
 
+    def document(self, path: str, otherwise: str) -> bytes:
+        """Return the body of an answer of 200. All else is a UserError: what the server says, or `otherwise`."""
+        answer, body = self.get(path)
+        if answer.status != 200 or body is None:
+            raise UserError((body or b"").decode(errors="replace").strip() or otherwise)
+        return body
+
     def twin(self) -> "DocumentClient":
         """Open another one for the same server, for another thread."""
         return DocumentClient(self.url, self._chosen, self._timeout)
@@ -150,23 +157,18 @@ class HttpTarget:
         # Another thread may be waiting for an answer of the other client.
         client = self._client.twin()
         try:
-            answer, body = client.get(f"{HISTORY}?{urlencode({'at': at})}")
+            keeps_none = f"{self._client.url} keeps no history; use the same version of podgpu"
+            return self._decoded(client.document(f"{HISTORY}?{urlencode({'at': at})}", keeps_none))
         finally:
             client.close()
-        if answer.status != 200 or body is None:
-            reason = (body or b"").decode(errors="replace").strip()
-            raise UserError(reason or f"{self._client.url} keeps no history; use the same version of podgpu")
-        return self._decoded(body)
 
     def close(self) -> None:
         self._client.close()
 
     def _fetched(self, node: str) -> Snapshot:
         with waiting(lambda: f"asking for node {node}"):
-            answer, body = self._client.get(f"{SNAPSHOT}?{urlencode({'node': node})}")
-        if answer.status != 200 or body is None:
-            reason = (body or b"").decode(errors="replace").strip()
-            raise UserError(reason or f"nothing is known of the GPUs of node {node}; see `podgpu top nodes`")
+            unknown = f"nothing is known of the GPUs of node {node}; see `podgpu top nodes`"
+            body = self._client.document(f"{SNAPSHOT}?{urlencode({'node': node})}", unknown)
         return self._concluded(body)
 
     def _first(self) -> Cluster:

@@ -5,6 +5,7 @@ from itertools import groupby
 
 from podgpu.model import Use
 from podgpu.views.text import fitted
+from podgpu.views.text import width_of as text_width
 
 PLAIN, BOLD, DIM, RED, YELLOW, CYAN, MARKED = "", "bold", "dim", "red", "yellow", "cyan", "marked"
 LOADS = ("load 1", "load 2", "load 3", "load 4")  # from a little to all of a card's time
@@ -59,7 +60,7 @@ def dimmed(line: Line) -> Line:
 
 
 def width_of(line: Line) -> int:
-    return sum(len(text) if text.isascii() else _cells(text) for text, _ in line)
+    return sum(text_width(text) for text, _ in line)
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
@@ -72,15 +73,9 @@ def spread(left: Line, right: Line, width: int) -> Line:
 def clipped(line: Line, width: int) -> Line:
     found: Line = []
     for text, style in line:
-        size = len(text) if text.isascii() else _cells(text)
+        size = text_width(text)
         if size > width:
             return [*found, (fitted(text, width), style)] if width > 0 else found
         found.append((text, style))
         width -= size
     return found
-
-
-def _cells(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)

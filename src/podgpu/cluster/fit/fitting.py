@@ -46,14 +46,8 @@ class FitEvidence(Struct, frozen=True, kw_only=True):
     pools: Mapping[PoolKey, PoolFacts] = {}  # all cards by cluster and model; empty unless a plan needs it
 
 
-async def make_fit(
-    store: Store, asked: FitRequest, progress: Callable[[float], None] = lambda _: None
-) -> FitStatement:
-    """Raises StoreFault. The groups that would fit together are found among all workloads of the request."""
-    return judged(await stored_evidence(store, asked, progress))
-
-
 def judged(evidence: FitEvidence) -> FitStatement:
+    """The groups that would fit together are found among all workloads of the request."""
     return fit_statement(evidence.uses, evidence.facts, write_part)
 
 
@@ -95,7 +89,7 @@ class StoreFits:
     async def _read(self, asked: FitRequest) -> FitStatement:
         store = Store(self._options, whole=True)
         try:
-            return await make_fit(store, asked)
+            return judged(await stored_evidence(store, asked))
         finally:
             await store.close()
 

@@ -1,1 +1,1 @@
-"""What was had of the GPUs between two times, from the counters in a store."""
+"""What pods held and used of the GPUs in a period, from the counters in a store."""

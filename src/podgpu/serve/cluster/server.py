@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import msgspec
 
@@ -11,13 +12,11 @@ from podgpu.option.value import Address
 from podgpu.serve.cluster.pages import Bills, ClusterFeed, ClusterPages, Fits, UsageHistory
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes
-from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http.request import DEFAULT, Limits
+from podgpu.serve.http.request import DEFAULT
 from podgpu.serve.http.response import BodyPart
 from podgpu.serve.past import History, PastRoutes, StoredTimeline
 from podgpu.serve.request_handler import Load
-from podgpu.serve.server import HttpServer
-from podgpu.supervise import Supervisor
+from podgpu.serve.server import HttpServer, ServerCaps
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 
@@ -89,16 +88,12 @@ class ClusterServer(HttpServer):
         registry: ClusterPageRegistry,
         *,
         max_requests: int,
-        max_connections: int,
-        max_streams: int,
-        limits: Limits = LIMITS,
-        guard: Guard | None = None,
         history: UsageHistory | None = None,
         past: History[Cluster] | None = None,
         stored: StoredTimeline | None = None,
         bills: Bills | None = None,
         fits: Fits | None = None,
-        supervisor: Supervisor | None = None,
+        **caps: Unpack[ServerCaps],
     ) -> None:
         load = Load(max_requests)
         self._pages = ClusterPages(feed, registry.views)
@@ -110,11 +105,7 @@ class ClusterServer(HttpServer):
             registry.dialects,
             ClusterChanges(feed),
             load,
-            max_connections=max_connections,
-            max_streams=max_streams,
-            limits=limits,
-            guard=guard,
-            supervisor=supervisor,
+            **{"limits": LIMITS, **caps},
         )
 
     async def start(self, addresses: Sequence[Address], probe_address: Address | None = None) -> None:

@@ -260,19 +260,19 @@ class TokenAuthority(Protocol):
 class Tokens:
     """Asks once for the user of a token, and once for each path. For one token, one thing at a time."""
 
-    def __init__(self, authority: TokenAuthority, limits: CheckLimits = LIMITS) -> None:
+    def __init__(self, authority: TokenAuthority) -> None:
         self._authority = authority
         familiar = familiar_clients()
         self._users: CredentialChecks[object | None] = CredentialChecks(
             lambda user: UNKNOWN_SECONDS if user is None else ALLOWED_SECONDS,
             is_good=lambda user: user is not None,
-            limits=limits,
+            limits=LIMITS,
             familiar=familiar,
         )
         self._paths: CredentialChecks[bool] = CredentialChecks(
             lambda allowed: ALLOWED_SECONDS if allowed else REFUSED_SECONDS,
             is_good=bool,
-            limits=limits,
+            limits=LIMITS,
             familiar=familiar,
         )
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -38,9 +38,9 @@ _COST = slice(4, 6)  # of a hash such as $2b$10$…
 class Passwords:
     """Right passwords are remembered: a known client gets in even while others try wrong ones. So are wrong ones."""
 
-    def __init__(self, limits: CheckLimits = LIMITS) -> None:
+    def __init__(self) -> None:
         self._checks: CredentialChecks[bool] = CredentialChecks(
-            lambda right: RIGHT_SECONDS if right else WRONG_SECONDS, is_good=bool, limits=limits
+            lambda right: RIGHT_SECONDS if right else WRONG_SECONDS, is_good=bool, limits=LIMITS
         )
         self._threads: ThreadPoolExecutor | None = None
 

@@ -1,7 +1,7 @@
 """k8s-vgpu-monitor: how much each pod uses of its virtual GPUs, and the size of their memory."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -118,7 +118,7 @@ def _since(started: float | None, held: Iterable[PodTenant]) -> float:
 
 def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[PodRow]:
     """One row for all that a pod has on a card."""
-    for uuid, here in _grouped(held, lambda tenant: tenant.gpu.uuid).items():
+    for uuid, here in grouped(held, lambda tenant: tenant.gpu.uuid).items():
         parts = [(tenant, claim) for tenant in here for claim in tenant.claims]
         yield PodRow(
             gpu_id=names[uuid],
@@ -131,7 +131,7 @@ def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[Po
 
 def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
     """One row for each virtual GPU. Which one of a device does the work is unknown, so each of them shows it."""
-    devices = _grouped(held, lambda tenant: tenant.uuid)
+    devices = grouped(held, lambda tenant: tenant.uuid)
     parts = [
         (tenant, claim)
         for tenant in held
@@ -148,10 +148,6 @@ def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
             used_bytes=None if used is None else used / slots[tenant.uuid],
             total_bytes=_size(tenant, claim),
         )
-
-
-def _grouped(held: Iterable[PodTenant], key: Callable[[PodTenant], str]) -> dict[str, list[PodTenant]]:
-    return grouped(held, key)
 
 
 def _share(tenant: PodTenant, claim: Claim) -> float | None:
