@@ -81,7 +81,7 @@ async def measure(clusters: int, nodes: int) -> dict[str, float]:
 
     async def timed(name: str) -> None:
         wall, work = time.monotonic(), time.process_time()
-        await federation.round()  # type: ignore[attr-defined]
+        await federation.round()
         found[f"{name}, wall s"] = time.monotonic() - wall
         found[f"{name}, processor s"] = time.process_time() - work
 

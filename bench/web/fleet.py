@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bench.web import page as bench
-from podgpu.serve.http.response import BodyPart
+from podgpu.serve.pages import BodyPart
 from podgpu.views import json
 from podgpu.views.cluster.json import slim
 from tests.browser.chromium import Page, browser

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from podgpu.model import Snapshot
-from podgpu.serve.http.response import BodyPart
+from podgpu.serve.pages import BodyPart
 from podgpu.views import json
 from podgpu.views.cluster.json import slim
 from tests.browser.chromium import Page, browser

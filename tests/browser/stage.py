@@ -19,7 +19,8 @@ from podgpu.model.fit import FitStatement
 from podgpu.option.value import Address
 from podgpu.serve.cluster.statements import BillRoute, FitRoute
 from podgpu.serve.http.request import Request
-from podgpu.serve.http.response import BodyPart, Response
+from podgpu.serve.http.response import Response
+from podgpu.serve.pages import BodyPart
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import under_policy
 from podgpu.serve.server import HttpServer, changes

@@ -17,7 +17,7 @@ from podgpu.model import Snapshot
 from podgpu.serve import event_stream
 from podgpu.serve.event_stream import EventBroadcaster
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http.response import BodyPart
+from podgpu.serve.pages import BodyPart
 from podgpu.serve.server import HttpServer, NodeServer
 from tests.patience import PATIENCE, LoopClock, until
 from tests.serve.guard.login import basic, hashed

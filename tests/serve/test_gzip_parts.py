@@ -4,7 +4,7 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.serve.http.response import BodyPart, gzip_stream
+from podgpu.serve.pages import BodyPart, gzip_stream
 
 
 @given(st.lists(st.binary(max_size=300)))

@@ -12,7 +12,8 @@ from msgspec import json
 
 from podgpu.serve.http.connections import client_network
 from podgpu.serve.http.request import Request
-from podgpu.serve.http.response import BodyPart, Response, busy_response
+from podgpu.serve.http.response import Response, busy_response
+from podgpu.serve.pages import BodyPart
 from podgpu.supervise import Supervisor
 from podgpu.views.exposition import gzip_accepted
 

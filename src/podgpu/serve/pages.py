@@ -1,10 +1,11 @@
 """The pages of a node by path, each rendered at most once for a snapshot, when it is first asked for."""
 
 import gzip
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from podgpu import log
@@ -21,6 +22,9 @@ from podgpu.views.series import EVERYTHING, GROUPS, Family, FamilyQuery, SeriesF
 
 HTML = "text/html; charset=utf-8"
 _FASTEST = 1
+_RAW_DEFLATE = -zlib.MAX_WBITS
+_GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
+_LAST_BLOCK = b"\x03\x00"
 # Bytes of a document's answer that are compressed for each request: it takes about a millisecond.
 COMPRESSED_EACH_TIME = 64 * 1024
 KEPT_COMPRESSED = 8
@@ -46,6 +50,30 @@ class RenderedPage:
     def etag(self) -> str:
         """Name these very bytes. They keep their hash, so it is computed once; another process has other names."""
         return f'"{self.mark or format(hash(self.body), "x")}"'
+
+
+class BodyPart:
+    """A part of a body, compressed when that is first asked for.
+
+    Compressed, it ends at a whole byte and refers to nothing before it, so it can stand anywhere in a stream.
+    """
+
+    def __init__(self, plain: bytes) -> None:
+        self.plain = plain
+
+    @cached_property
+    def deflated(self) -> bytes:
+        compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _RAW_DEFLATE)
+        return compressor.compress(self.plain) + compressor.flush(zlib.Z_SYNC_FLUSH)
+
+
+def gzip_stream(parts: Sequence[BodyPart]) -> list[bytes]:
+    checksum, size = 0, 0
+    for part in parts:
+        checksum = zlib.crc32(part.plain, checksum)
+        size += len(part.plain)
+    end = checksum.to_bytes(4, "little") + (size & 0xFFFFFFFF).to_bytes(4, "little")
+    return [_GZIP_HEAD, *(part.deflated for part in parts), _LAST_BLOCK + end]
 
 
 @dataclass(frozen=True, slots=True)

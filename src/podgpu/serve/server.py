@@ -24,8 +24,7 @@ from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.listener import ListenerGroup
 from podgpu.serve.http.request import DEFAULT, Limits
-from podgpu.serve.http.response import BodyPart
-from podgpu.serve.pages import NATIVE_ALONE, NodePages, PageRegistry
+from podgpu.serve.pages import NATIVE_ALONE, BodyPart, NodePages, PageRegistry
 from podgpu.serve.past import History, PastRoutes
 from podgpu.serve.request_handler import Load, RequestHandler, Route
 from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes

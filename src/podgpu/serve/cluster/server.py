@@ -13,7 +13,7 @@ from podgpu.serve.cluster.pages import Bills, ClusterFeed, ClusterPages, Fits, U
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes
 from podgpu.serve.http.request import DEFAULT
-from podgpu.serve.http.response import BodyPart
+from podgpu.serve.pages import BodyPart
 from podgpu.serve.past import History, PastRoutes, StoredTimeline
 from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer, ServerCaps
@@ -95,6 +95,7 @@ class ClusterServer(HttpServer):
         fits: Fits | None = None,
         **caps: Unpack[ServerCaps],
     ) -> None:
+        caps.setdefault("limits", LIMITS)
         load = Load(max_requests)
         self._pages = ClusterPages(feed, registry.views)
         self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, fits, load)
@@ -105,7 +106,7 @@ class ClusterServer(HttpServer):
             registry.dialects,
             ClusterChanges(feed),
             load,
-            **{"limits": LIMITS, **caps},
+            **caps,
         )
 
     async def start(self, addresses: Sequence[Address], probe_address: Address | None = None) -> None:

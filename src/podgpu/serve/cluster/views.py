@@ -15,7 +15,7 @@ from podgpu.model import Cluster, ClusterNode
 from podgpu.model.snapshot import set_aside
 from podgpu.option import OptionsOf
 from podgpu.option.value import NATIVE
-from podgpu.serve.http.response import BodyPart, gzip_stream
+from podgpu.serve.pages import BodyPart, gzip_stream
 from podgpu.views.cluster import json, metrics, page
 from podgpu.views.cluster.metrics import RenderedFamilies, rendered
 from podgpu.views.dialects import PREFIX, container_json, dialects_of, pod_gpu_map
