@@ -59,6 +59,10 @@ class LatestReply(Generic[P, T]):
         self._patience = patience
         self._asking: asyncio.Task[T] | None = None
 
+    @property
+    def is_asking(self) -> bool:
+        return self._asking is not None
+
     async def get(self, *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Raises what the question raised."""
         if self._asking is None:

@@ -17,7 +17,13 @@ from msgspec.structs import replace
 from podgpu import sharing
 from podgpu.agent.books import NodeBooks
 from podgpu.agent.counters import IntervalMeter
-from podgpu.agent.inventory import Disambiguation, InventoryCollector, NodeClaims, RememberedClaims
+from podgpu.agent.inventory import (
+    QUIET_SECONDS,
+    Disambiguation,
+    InventoryCollector,
+    NodeClaims,
+    RememberedClaims,
+)
 from podgpu.agent.join import Join
 from podgpu.agent.owners import MANY_PROCESSES, Owners, PodSources, WorkloadNames
 from podgpu.agent.sampling_checks import ProcessorTime
@@ -86,6 +92,7 @@ class Attribution:
         recent: EndedProcessSource | None = None,
         processor_time: ProcessorTime | None = None,
         to_close: Sequence[Closable] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`namespaces` are those of sharing systems themselves, besides the usual ones.
 
@@ -102,7 +109,10 @@ class Attribution:
             host=host,
             ratios=ratios,
             namespaces=namespaces,
+            clock=clock,
         )
+        self._clock = clock
+        self._is_brisk = interval < QUIET_SECONDS
         self._recent = recent
         self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders, recent=recent)
         self._pods = PodSources(pod_sources)
@@ -178,10 +188,11 @@ class Attribution:
         pods = self._pods.pods()
         if self._switch_logs:
             devices = await self._switch_logs.watch(devices)
-        inventory = await self._inventory.take(devices, pods, reported, reporter)
         able = self._able(devices)
         answering = [device for device in able if device.fault is None]
         holders = await self._owners.find(answering, pods, self._pods.lists())
+        signs = self._signs(devices, holders)
+        inventory = await self._inventory.take(devices, pods, reported, reporter, signs)
         if not all(map(self._owners.is_listed, holders.values())):
             self._pods.look_again()
         claims = await self._find_claims(inventory, able, holders)
@@ -189,7 +200,7 @@ class Attribution:
         served = {device.gpu.uuid: servers(device, holders, lambda: claims.pods) for device in answering}
         await asyncio.sleep(0)  # thousands of processes take long: others get their turn
         booked = await self._book(answering, claims, holders, served)
-        self._books.post(booked, time.monotonic(), wall)
+        self._books.post(booked, self._clock(), wall)
         await asyncio.sleep(0)
         involved = _involved(pods, claims.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
@@ -207,6 +218,16 @@ class Attribution:
             sharing=claims.sharing,
             parts=tuple(self._statuses()),
         )
+
+    def _signs(self, devices: Iterable[Device], holders: Mapping[int, Holder]) -> object:
+        """Return what changes when a pod starts or ends, if it need not be found out in each cycle.
+
+        A process shows that a pod runs. One that holds a card and does nothing is seen only by a list that is kept.
+        """
+        if not (self._is_brisk and self._pods.are_watched):
+            return None
+        pids = frozenset(process.pid for device in devices for process in device.processes)
+        return self._pods.lists(), pids, {pid: (who.start_time, who.owner) for pid, who in holders.items()}
 
     async def _find_claims(
         self, inventory: Inventory, devices: Sequence[Device], holders: Mapping[int, Holder]

@@ -267,6 +267,11 @@ class PodSources:
         """Return what each source listed last, the best at the end."""
         return tuple(pods for source in reversed(self.sources) if (pods := source.pods()) is not None)
 
+    @property
+    def are_watched(self) -> bool:
+        """Whether a source that works learns of each change at once."""
+        return any(source.status().up and not isinstance(source, Rescannable) for source in self.sources)
+
     def look_again(self) -> None:
         """Ask the sources that rescan only now and then to do so soon: a container runs here that no list has."""
         for source in self.sources:

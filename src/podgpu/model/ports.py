@@ -43,6 +43,14 @@ class AllocationSource(Protocol):
     def errors(self) -> Counter[str]: ...
 
 
+@runtime_checkable
+class Steady(Protocol):
+    """A source of allocations that knows when only a pod can change them."""
+
+    def is_steady(self) -> bool:
+        """Whether the next answer will be the last one again, unless a pod starts or ends."""
+
+
 class PodSource(Protocol):
     """Keeps a list of the node's pods up to date. A failure keeps the last list and shows in `status`."""
 

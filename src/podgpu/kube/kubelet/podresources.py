@@ -251,6 +251,12 @@ class PodResources:
     def status(self) -> PartStatus:
         return self._condition.status()
 
+    def is_steady(self) -> bool:
+        """A kubelet that has restarted, or awaits pods or plugins, is asked in every cycle."""
+        is_complete = self._condition.fault is None and not self._is_awaiting
+        is_awaited = bool(self._unlisted_devices or self._unlisted_claims)
+        return is_complete and not is_awaited and self._connection.is_current()
+
     async def close(self) -> None:
         self._connection.close()
         await asyncio.sleep(0)  # the event loop closes the descriptor in its next turn

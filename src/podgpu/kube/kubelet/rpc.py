@@ -221,6 +221,13 @@ class KubeletConnection:
                     raise
         return await self._ask(self._opened(), method)
 
+    def is_current(self) -> bool:
+        """Whether the socket is still that of the kubelet that was called last."""
+        try:
+            return _socket_id(self._socket) == self.socket_id
+        except OSError:
+            return False
+
     def close(self) -> None:
         if self._channel:
             self._channel.close()

@@ -20,6 +20,7 @@ from podgpu.kube.kubelet.podresources import (
 from podgpu.kube.kubelet.rpc import fault
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
+from tests.kube.kubelet.podresources.test_answers import offered
 from tests.patience import PATIENCE, LoopClock, until
 
 MIB = 1024 * 1024
@@ -258,3 +259,31 @@ async def read_twice(answer: bytes) -> None:
     for device in after.devices:
         assert device.namespace and device.pod and device.container
         assert device.device_id.isascii() and device.device_id.isprintable()
+
+
+async def test_it_is_steady_until_the_kubelet_fails_restarts_or_awaits_pods(
+    kubelet: FakeKubelet, part: PodResources, clock: Clock
+) -> None:
+    """Then each cycle must ask."""
+    assert not part.is_steady(), "nothing was asked yet"
+    held = given(b"GPU-a")
+    kubelet.replies[LIST] = Reply(held)
+    await part.read()
+    assert not part.is_steady(), "the plugin of that device has not registered"
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-a"))
+    clock.now += 2
+    await part.read()
+    assert part.is_steady()
+    await kubelet.stop()
+    assert not part.is_steady(), "the socket is gone"
+    await kubelet.start()
+    assert not part.is_steady(), "it is another socket"
+    kubelet.replies[LIST] = Reply(b"")
+    await part.read()
+    assert not part.is_steady(), "pods that were listed before are not listed yet"
+    kubelet.replies[LIST] = Reply(held)
+    await part.read()
+    assert part.is_steady()
+    kubelet.replies[LIST] = Reply(status=Status.UNAVAILABLE)
+    await part.read()
+    assert not part.is_steady(), "it fails"
