@@ -14,8 +14,8 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.host.procfs import Procfs
 from podgpu.model import Device, Gpu, Pod, PodContainer, Process, Reading
 from podgpu.sources.simulator.kubernetes import DemoAllocations
-from tests.agent.stage import write_proc
-from tests.agent.test_attribution import Kubelet, Pods, cgroup, check_card
+from tests.agent.stage import check_card, write_proc
+from tests.agent.test_attribution import Kubelet, Pods, cgroup
 from tests.fakekubelet.rig import Clock
 
 CARDS = ("GPU-1", "GPU-2")

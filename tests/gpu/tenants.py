@@ -3,9 +3,8 @@
 Each tenant is a process in the cgroup of a made-up pod (needs root and cgroup v2), so that the whole way from the
 driver's PID to the pod's name is the real one. They work in random bursts. What a band claims is the card's time, so
 the truth is who was on the card, by the driver's log of context switches, read beside the agent: a figure where the
-card never rests, a range where it does. Without the log, the bursts that the tenants logged are the truth. These share
-time evenly in which several had work: where kernels differ, that is not the card's time. Changes no setting of the
-card. Passes if 95 % of the minutes are inside, and memory and sums are exact.
+card never rests, a range where it does. Without the log, what their kernels take alone is the truth. Changes no setting
+of the card. Passes if 95 % of the minutes are inside, and memory and sums are exact.
 
 `tenants.py [FILE.json.gz]` writes a recording of the driver's samples, by default to `$OUT/looks.json.gz`, for
 `python -m tests.samples`. From the environment: MINUTES of each set, SETS as in `tensor,mem;tensor,mem,infer`, SEED.
@@ -139,7 +138,7 @@ def titled(load: Load, number: int) -> str:
     return f"{tenant.kind} {1000 * tenant.burst:.0f}/{1000 * tenant.pause:.0f} ms, minute {number}"
 
 
-def judged_by_bursts(minute: Minute, number: int, loads: list[Load]) -> Iterator[Verdict]:
+def judged_by_kernels(minute: Minute, number: int, loads: list[Load]) -> Iterator[Verdict]:
     shares = true_shares(truth(loads, minute.begin, minute.end))
     for load, share in zip(loads, shares, strict=True):
         band = booked(minute.card, load).band
@@ -171,7 +170,7 @@ def heard_or_none(listening: Listening) -> Heard | None:
     try:
         return listening.heard()
     except RuntimeError as error:
-        print(f"  no log of context switches, so bursts are the truth: {error}", flush=True)
+        print(f"  no log of context switches, so kernel time is the truth: {error}", flush=True)
         return None
 
 
@@ -194,7 +193,7 @@ def observed(tenants: list[Tenant]) -> Outcome:
             for verdict in (
                 judged_by_residency(minute, number, loads, heard, looks.windows)
                 if heard
-                else judged_by_bursts(minute, number, loads)
+                else judged_by_kernels(minute, number, loads)
             )
         ]
         last = minutes[-1].card

@@ -1,9 +1,12 @@
-"""`python -m tests.samples FILE.json.gz …`: true share, booked share and band of each tenant, at 1 s and 5 s cycles."""
+"""`python -m tests.samples FILE.json.gz …`: true share, booked share and band of each tenant, at 1 s and 5 s cycles.
+
+Each line ends with what the true share is by: kernels done or, where tenants ran different kernels, kernel time.
+"""
 
 import sys
 from pathlib import Path
 
-from tests.samples.replay import Verdict, recording, verdicts
+from tests.samples.replay import Verdict, kernel_seconds, recording, verdicts
 
 CYCLES = (1.0, 5.0)
 
@@ -11,9 +14,11 @@ CYCLES = (1.0, 5.0)
 def main(paths: list[str]) -> int:
     every: list[Verdict] = []
     for path in paths:
-        for name, recorded in recording(Path(path)).items():
+        sets = recording(Path(path))
+        seconds = kernel_seconds(sets.values())
+        for name, recorded in sets.items():
             for cycle in CYCLES:
-                for one in verdicts(name, recorded, cycle):
+                for one in verdicts(name, recorded, cycle, seconds):
                     every.append(one)
                     print(_line(one, cycle))
     inside = sum(one.is_inside for one in every)
@@ -24,7 +29,7 @@ def main(paths: list[str]) -> int:
 def _line(one: Verdict, cycle: float) -> str:
     true, booked, least, most = (100 * part for part in (one.true, one.booked, one.least, one.most))
     figures = f"true {true:5.1f}  booked {booked:5.1f}  band {least:5.1f}-{most:5.1f}"
-    return f"{one.name:<24} {cycle:g} s  {figures}  {'inside' if one.is_inside else 'OUTSIDE'}"
+    return f"{one.name:<24} {cycle:g} s  {figures}  {'inside ' if one.is_inside else 'OUTSIDE'}  by {one.by}"
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ A recording has, by name of the set: `tenants` and `logs` (their bursts and kern
 `process`, each answer of the driver: a time and (pid, stamp, busy percent, memory percent) of each look.
 """
 
+import dataclasses
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,15 @@ from podgpu.model import SEES_ALL, Band, ContainerRef, Device, Gpu, Holder, Proc
 ABLE = replace(SEES_ALL, knows_owners=True)
 ROUNDING = 1e-6  # the books count microseconds
 CARD = Gpu(uuid="GPU-recorded", index=0)
+KERNELS_DONE, KERNEL_TIME = "kernels done", "kernel time"  # the same where all run the same kernel
+ENOUGH_KERNELS = 5  # of a burst, to say how long each took
 
 
 @dataclass(frozen=True)
 class Verdict:
     """One tenant of one set: shares of the time, 0 to 1.
 
-    A log of context switches gives the truth as a range where the card rests.
+    A log of context switches gives the truth as a range where the card rests. `by` says what else it is by.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Verdict:
     least: float
     most: float
     true_range: tuple[float, float] | None = None
+    by: str = ""
 
     @property
     def is_inside(self) -> bool:
@@ -56,16 +61,20 @@ def recording(path: Path) -> dict[str, Any]:
         return found
 
 
-def verdicts(name: str, recorded: dict[str, Any], cycle: float) -> Iterator[Verdict]:
+def verdicts(
+    name: str, recorded: dict[str, Any], cycle: float, seconds: Mapping[str, float] | None = None
+) -> Iterator[Verdict]:
+    """`seconds` are what a kernel of each kind takes alone, as far as other recordings know it better."""
     looks = list(_looks(recorded))
     period = _period(recorded, looks, cycle)
     bands = {
         party.container.pod: band for party, band in period.bands().items() if not isinstance(party, str)
     }
     busy = sum(look.busy for look in looks) / len(looks)
-    for number, share in enumerate(true_shares(recorded)):
+    for number, share in enumerate(true_shares(recorded, seconds)):
         kind = recorded["tenants"][number][0]
-        yield verdict(f"{name} {number} {kind}", share * busy, bands[f"tenant-{number}"])
+        found = verdict(f"{name} {number} {kind}", share * busy, bands[f"tenant-{number}"])
+        yield dataclasses.replace(found, by=judge(recorded))
 
 
 def verdict(name: str, true: float, band: Band) -> Verdict:
@@ -115,29 +124,39 @@ def _holder(pid: int, number: int) -> Holder:
     )
 
 
-def true_shares(recorded: dict[str, Any]) -> list[float]:
-    """Shares of the card's busy time. Kernels done are time used where all run the same kernel."""
-    if len({tenant[0] for tenant in recorded["tenants"]}) == 1:
-        done = [log["steps"] for log in recorded["logs"]]
-    else:
-        done = _bursts([log["bursts"] for log in recorded["logs"]])
+def judge(recorded: dict[str, Any]) -> str:
+    """Say what the true shares are by. Without a log of context switches, nobody knows who was on the card when."""
+    return KERNELS_DONE if len(_kinds(recorded)) == 1 else KERNEL_TIME
+
+
+def true_shares(recorded: dict[str, Any], seconds: Mapping[str, float] | None = None) -> list[float]:
+    """Shares of the card's busy time: what the kernels of each tenant take alone. `seconds` are those of each kind.
+
+    How long bursts lasted would not do: it shares evenly the time in which several had work, whatever kernels they ran.
+    """
+    by_kind = seconds or kernel_seconds([recorded])
+    logs = zip(recorded["tenants"], recorded["logs"], strict=True)
+    done = [log["steps"] * by_kind[tenant[0]] for tenant, log in logs]
     return [one / sum(done) for one in done]
 
 
-def _bursts(bursts: Sequence[Sequence[Sequence[float]]]) -> list[float]:
-    """Seconds of each tenant, where two overlap each has half of them."""
-    edges = sorted(
-        (time, change, number)
-        for number, own in enumerate(bursts)
-        for begin, end, _ in own
-        for time, change in ((begin, 1), (end, -1))
-    )
-    at_work, seconds = [0] * len(bursts), [0.0] * len(bursts)
-    before = edges[0][0]
-    for time, change, number in edges:
-        for other, is_at_work in enumerate(at_work):
-            if is_at_work:
-                seconds[other] += (time - before) / sum(at_work)
-        at_work[number] += change
-        before = time
-    return seconds
+def kernel_seconds(sets: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """What a kernel of each kind takes alone: the least that it took in any burst, but for one burst in a hundred.
+
+    For a kind that was never alone this is too much.
+    """
+    found: dict[str, float] = {}
+    for recorded in sets:
+        for (kind, *_), log in zip(recorded["tenants"], recorded["logs"], strict=True):
+            each = sorted(
+                (end - begin) / done for begin, end, done in log["bursts"] if done >= ENOUGH_KERNELS
+            )
+            if each:
+                found[kind] = min(each[len(each) // 100], found.get(kind, inf))
+    # A kind with no such burst counts as the slowest: it did next to nothing.
+    slowest = max(found.values(), default=1.0)
+    return {kind: found.get(kind, slowest) for recorded in sets for kind in _kinds(recorded)}
+
+
+def _kinds(recorded: dict[str, Any]) -> set[str]:
+    return {tenant[0] for tenant in recorded["tenants"]}
