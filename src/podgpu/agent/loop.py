@@ -18,7 +18,7 @@ from podgpu.agent.xid_log import XidLog
 from podgpu.feed import SnapshotFeed
 from podgpu.insight import InsightSettings, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, GuestCard, Lanes, PartStatus, Report, Snapshot
-from podgpu.sources import Source
+from podgpu.sources.protocols import Source
 from podgpu.supervise import Supervisor, Work, is_crash
 
 STALE_INTERVALS = 3  # nothing older is served

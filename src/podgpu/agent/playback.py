@@ -7,7 +7,7 @@ from podgpu import log
 from podgpu.errors import UserError
 from podgpu.feed import SnapshotFeed
 from podgpu.model import Snapshot
-from podgpu.sources import Playing
+from podgpu.sources.protocols import Playing
 from podgpu.supervise import Supervisor
 
 MOST_WAIT_SECONDS = 0.5  # a pause or another speed may come at any time

@@ -5,7 +5,8 @@ from contextlib import suppress
 
 from podgpu.assembly import machine
 from podgpu.config import Config
-from podgpu.sources import FindPods, PageFinder, Site, SlowSource, Source, registry
+from podgpu.sources import registry
+from podgpu.sources.protocols import FindPods, PageFinder, Site, SlowSource, Source
 
 
 class EarlySource:

@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.model import Fault, PartStatus
-from podgpu.sources import PageFinder
 from podgpu.sources.dcgm import NAME as DCGM
+from podgpu.sources.protocols import PageFinder
 
 NONE_FOUND = "no_exporter"
 

@@ -1,7 +1,8 @@
 """Where device numbers come from. Each source is a folder here; `registry` finds them.
 
 Its options, if it has any, are the frozen dataclass in the folder's `options.py`. The folder's `__init__.py`
-imports nothing heavy before `open` is called, since a child process of the source imports it too. It holds:
+imports nothing heavy before `open` is called, since a child process of the source imports it too. This module imports
+nothing at all: what sources are to the rest of podgpu is in `protocols`. A folder's `__init__.py` holds:
 
     NAME, HELP          its name in `--source`, and in a few words where its numbers come from
     open(options, site) opens the source; `options` is None if it declares none
@@ -17,96 +18,3 @@ A folder without HELP cannot be chosen: it adds to a source. Where they apply, t
     play(options)       in place of `open`: it plays recorded snapshots, which are attributed already
     node_sources()      the node's pods and processes, if the source brings its own
 """
-
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
-
-from msgspec import Struct
-
-from podgpu.model import Fault, Report
-
-
-class Source(Protocol):
-    """Gives a Report each cycle. A failure is a `fault` in the report, never an exception."""
-
-    name: str
-    demo: bool
-
-    async def read(self) -> Report: ...
-
-    async def release(self, seconds: float) -> bool:
-        """Release the hardware for a while. Return True once the source no longer holds any of it."""
-
-    async def close(self) -> None: ...
-
-
-@runtime_checkable
-class SlowSource(Protocol):
-    """A source whose first report takes long."""
-
-    async def begin(self) -> None:
-        """Begin with the first report, before anything awaits it."""
-
-
-class Playing(Protocol):
-    """A recording that is being played."""
-
-    speed: float
-    is_paused: bool
-
-    @property
-    def times(self) -> Sequence[float]:
-        """When its moments were, in order."""
-
-    @property
-    def number(self) -> int:
-        """Which of its moments is due."""
-
-    @property
-    def is_over(self) -> bool: ...
-
-    @property
-    def seconds_to_next(self) -> float:
-        """How long until the next moment is due; infinite if it is paused or over."""
-
-    def document(self, number: int) -> bytes:
-        """Return a moment as the document of a cluster. Raises UserError."""
-
-    def pause(self) -> None:
-        """Pause, or resume."""
-
-    def go_faster(self, steps: int) -> None: ...
-
-    def step(self, by: int) -> None:
-        """Pause, and go so many moments forth, or back."""
-
-
-class PageFinder(Protocol):
-    async def find(self) -> tuple[Mapping[str, str], Fault | None]:
-        """Return the URLs of pages, each with the node it describes. If there are none, the fault says why."""
-
-    async def close(self) -> None: ...
-
-
-class FindPods(Protocol):
-    """Finds pages of pods on this node by the labels of the pods. None if there is no API server.
-
-    `port` is for pods without a port named for metrics or, if it is `fixed`, for all pods.
-    """
-
-    def __call__(
-        self, selector: str, *, namespace: str, port: int, fixed: bool, path: str
-    ) -> PageFinder | None: ...
-
-
-class Site(Struct, frozen=True):
-    """What a source may need to know about the machine it runs on. `node` is empty if its name is unknown.
-
-    Of the cards that `watched` names, the source reports busy windows, where it has them. The value is True for cards
-    whose windows should be short, whatever that costs.
-    """
-
-    node: str
-    interval: float
-    find_pods: FindPods
-    watched: Callable[[], Mapping[str, bool]] | None = None

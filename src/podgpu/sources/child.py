@@ -1,15 +1,12 @@
 """What a source's child process does at its start, and the messages between it and the agent.
 
-A message is a length, then MessagePack. Both processes import this, so it imports little.
+A message is a length, then its bytes. Both processes import this, so it imports little.
 """
 
 import gc
 import os
 import signal
-from typing import BinaryIO
-
-import msgspec
-from msgspec import Struct
+from io import BufferedWriter, FileIO
 
 INITIAL_PID_NAMESPACE = 0xEFFFFFFC
 LENGTH_BYTES = 4
@@ -17,7 +14,7 @@ _PR_SET_PDEATHSIG = 1
 _GC_OBJECTS = 5_000  # between two collections: hardly anything refers to itself here
 
 
-def init_child() -> tuple[BinaryIO, BinaryIO]:
+def init_child() -> tuple[FileIO, BufferedWriter]:
     """Tie this process to the agent. Return the streams that requests come from and answers go to.
 
     Requests are not buffered, so that `select` sees each of them.
@@ -29,7 +26,7 @@ def init_child() -> tuple[BinaryIO, BinaryIO]:
     # A terminal sends Ctrl-C to the whole process group, but only the agent decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    requests, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(os.dup(1), "wb")
+    requests, answers = FileIO(0, "rb"), BufferedWriter(FileIO(os.dup(1), "wb"))
     os.dup2(2, 1)  # anything that a library prints goes to stderr
     gc.freeze()
     gc.set_threshold(_GC_OBJECTS, 20, 50)
@@ -41,18 +38,17 @@ def sees_node() -> bool:
     return os.stat("/proc/self/ns/pid").st_ino == INITIAL_PID_NAMESPACE  # noqa: PTH116 - pathlib takes half a MiB
 
 
-def frame(message: Struct) -> bytes:
-    body = msgspec.msgpack.encode(message)
+def frame(body: bytes) -> bytes:
     return len(body).to_bytes(LENGTH_BYTES, "little") + body
 
 
-def next_request(stream: BinaryIO) -> bytes | None:
+def next_request(stream: FileIO) -> bytes | None:
     """Return the next message to the child process, or None if the agent is gone or wants it to stop."""
     head = _exactly(stream, LENGTH_BYTES)
     return _exactly(stream, int.from_bytes(head, "little")) if head else None
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytes | None:
+def _exactly(stream: FileIO, size: int) -> bytes | None:
     found = b""
     while len(found) < size:
         piece = stream.read(size - len(found))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podgpu.catalog import profiling
 from podgpu.model import Device, Fault, Instance, MigInstance, PartStatus, Reading, Report
-from podgpu.sources import Source
+from podgpu.sources.protocols import Source
 from podgpu.supervise import brief
 
 PATIENCE = 0.5  # seconds to wait for the second after the first; a later answer counts for the next cycle

@@ -11,7 +11,7 @@ from typing import Any
 import podgpu.sources
 from podgpu.model.ports import NodeSources
 from podgpu.option import OptionsOf
-from podgpu.sources import Playing, Site, Source
+from podgpu.sources.protocols import Playing, Site, Source
 
 FLAGS = ("is_default", "is_demo", "names_holders", "sees_processes", "lends_profiling", "borrows_profiling")
 

@@ -11,8 +11,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from podgpu.model import Slice
+import msgspec
+
+from podgpu.model import Slice, SwitchLog
 from podgpu.sources.switches.child import CardLogReader
+from podgpu.sources.switches.slices import CardRecords, SliceBuilder
 
 Check = tuple[str, str, bool | None]  # None: a figure to read, neither passed nor failed
 
@@ -71,23 +74,42 @@ class Listening:
         return Heard(**found)
 
 
+class LogReader:
+    """A card's log, read and turned into slices in this process."""
+
+    def __init__(self) -> None:
+        self._reader = CardLogReader(MINOR)
+        self._builder: SliceBuilder | None = None
+
+    def answer(self) -> tuple[SwitchLog | None, Counter[str]]:
+        """Return the log since the last time, and what was odd in it."""
+        found = msgspec.convert(self._reader.answer(), CardRecords)
+        builder = self._builder = self._builder or SliceBuilder(found.began_ns)
+        log, counts = builder.log(found), Counter(builder.counts)
+        builder.counts.clear()
+        return log, counts
+
+    def close(self) -> None:
+        self._reader.close()
+
+
 def read(seconds: float, path: str) -> None:
     """Listen in this process: once a second, as an agent at an interval of one second does."""
     began = time.monotonic()
-    reader = CardLogReader(MINOR)
+    reader = LogReader()
     heard = Heard(open_ms=1000 * (time.monotonic() - began))
     cpu, deadline = time.process_time(), time.monotonic() + seconds
     kept: list[tuple[int, int, int]] = []
     while time.monotonic() < deadline:
         time.sleep(1.0)
-        answer = reader.answer()
-        heard.counts.update(answer.counts)
-        if answer.log:
-            heard.covered_ns += answer.log.end_ns - answer.log.begin_ns
-            heard.lost += len(answer.log.lost)
-            heard.switches += answer.log.switches
-            heard.switching_ns += answer.log.switching_ns
-            kept += [(part.pid, part.begin_ns, part.end_ns) for part in answer.log.slices]
+        log, counts = reader.answer()
+        heard.counts.update(counts)
+        if log:
+            heard.covered_ns += log.end_ns - log.begin_ns
+            heard.lost += len(log.lost)
+            heard.switches += log.switches
+            heard.switching_ns += log.switching_ns
+            kept += [(part.pid, part.begin_ns, part.end_ns) for part in log.slices]
     heard.cpu_ms = 1000 * (time.process_time() - cpu) / (time.monotonic() - deadline + seconds)
     reader.close()
     Path(path).write_text(json.dumps({**vars(heard), "slices": kept}))

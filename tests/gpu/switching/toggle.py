@@ -16,8 +16,8 @@ import pynvml
 from podgpu.sources.nvml.child import BUSY_SAMPLE_SECONDS
 from podgpu.sources.nvml.gpm import BusySampler
 from podgpu.sources.nvml.handle import CallTracker, Handle
-from podgpu.sources.switches.child import DRAIN_SECONDS, CardLogReader
-from tests.gpu.switching.listening import MINOR
+from podgpu.sources.switches.child import DRAIN_SECONDS
+from tests.gpu.switching.listening import LogReader
 
 
 class Toggle:
@@ -53,7 +53,7 @@ class Reading:
 
     def __init__(self, *, with_pulse: bool) -> None:
         self._began, self._cpu = time.monotonic(), time.process_time()
-        self._reader = CardLogReader(MINOR)
+        self._reader = LogReader()
         self._switches = self._lost = 0
         self._pulse = _pulse() if with_pulse else None
         self._drain_due = self._began + DRAIN_SECONDS
@@ -81,10 +81,10 @@ class Reading:
         return {"seconds": seconds, "cpu": cpu, "records": 2 * self._switches, "lost": self._lost}
 
     def _answer(self) -> None:
-        answer = self._reader.answer()
-        self._lost += answer.counts.get("lost_records", 0) + answer.counts.get("overflow", 0)
-        if answer.log:
-            self._switches += answer.log.switches
+        log, counts = self._reader.answer()
+        self._lost += counts["lost_records"] + counts["overflow"]
+        if log:
+            self._switches += log.switches
 
 
 def _pulse() -> BusySampler:

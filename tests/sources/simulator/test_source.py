@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podgpu.catalog import CATALOG, device_rows
 from podgpu.catalog.row import Kind, Metric, Worth
 from podgpu.model import Device, Reading, Report
-from podgpu.sources import Source
+from podgpu.sources.protocols import Source
 from podgpu.sources.simulator.scenario import CARDS
 from podgpu.sources.simulator.source import Simulator
 from podgpu.sources.simulator.timeline import ROUND, Activity, CardTimeline, ReadingWindow, RoundCounter

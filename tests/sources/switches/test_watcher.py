@@ -14,7 +14,8 @@ import pytest
 
 from podgpu.model import ENDED_PID, HIDDEN_PID, Slice, SwitchLog
 from podgpu.sources import child_process
-from podgpu.sources.switches import WatchAnswer, WatchRequest, watcher
+from podgpu.sources.switches import watcher
+from podgpu.sources.switches.slices import CardRecords
 from podgpu.sources.switches.watcher import SwitchWatcher
 from tests.fakeswitches.node import END, START, SwitchNode, record, recorded
 from tests.patience import has_ended, wait_until
@@ -244,7 +245,7 @@ async def test_a_reader_that_hangs_is_not_joined_by_a_second(
         stuck, waited = reader.pid, list[float]()
         ask = reader._ask
 
-        async def asked(request: Callable[[], WatchRequest], seconds: float) -> WatchAnswer | None:
+        async def asked(request: Callable[[], bytes], seconds: float) -> list[CardRecords] | None:
             waited.append(seconds)
             return await ask(request, seconds)
 

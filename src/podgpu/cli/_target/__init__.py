@@ -13,7 +13,8 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, TerminalOptions
 from podgpu.model import Cluster, Snapshot
 from podgpu.option import CLUSTER, TERMINAL, options_of
-from podgpu.sources import Playing, registry
+from podgpu.sources import registry
+from podgpu.sources.protocols import Playing
 
 STORE = "store"  # the part that reads it
 _STORE_SECONDS = 15.0  # beyond its own patience, for what Kubernetes says

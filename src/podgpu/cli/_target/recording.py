@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from podgpu.errors import UserError
 from podgpu.insight import InsightSettings, ensured
 from podgpu.model import Cluster, Snapshot
-from podgpu.sources import Playing
+from podgpu.sources.protocols import Playing
 from podgpu.views.cluster import json
 
 _MOST_WAIT_SECONDS = 0.1  # a key may pause it at any time

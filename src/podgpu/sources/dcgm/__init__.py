@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from podgpu.errors import UserError
 from podgpu.model import Fault
-from podgpu.sources import PageFinder, Site, Source
+from podgpu.sources.protocols import PageFinder, Site, Source
 
 if TYPE_CHECKING:
     from podgpu.sources.dcgm.options import DcgmOptions

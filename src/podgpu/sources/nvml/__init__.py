@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from podgpu.sources import Site, Source
+from podgpu.sources.protocols import Site, Source
 
 if TYPE_CHECKING:
     from podgpu.sources.nvml.options import NvmlOptions

@@ -286,7 +286,7 @@ def main() -> None:
         message = next_request(requests)
         if message is None:
             break
-        answers.write(frame(sampler.report(decode(message))))
+        answers.write(frame(msgspec.msgpack.encode(sampler.report(decode(message)))))
         answers.flush()
     sampler.close()
     os._exit(0)  # a normal exit would wait for threads that are stuck in the driver

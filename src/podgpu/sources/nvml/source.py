@@ -82,10 +82,10 @@ class NvmlSource(ChildProcess[Report]):
         self._kill_if_silent()
         return Report(fault=Fault(reason="sampler_stuck", seconds=self._silent_seconds))
 
-    def _request(self) -> ReadRequest:
+    def _request(self) -> bytes:
         cards = self._watched() if self._watched else {}
         sampled = tuple(card for card, is_split in cards.items() if is_split)
-        return ReadRequest(self._budget, windows=tuple(cards), sampled=sampled)
+        return msgspec.msgpack.encode(ReadRequest(self._budget, windows=tuple(cards), sampled=sampled))
 
     async def _record_exit(self) -> None:
         """Record how the sampler ended and when the next may start. The first replacement may start at once."""

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from podgpu.model.ports import NodeSources
-from podgpu.sources import Site, Source
+from podgpu.sources.protocols import Site, Source
 
 if TYPE_CHECKING:
     from podgpu.sources.simulator.options import SimulatorOptions

@@ -1,22 +1,24 @@
-"""The child process that reads the logs: `python -m podgpu.sources.switches.child`, driven over stdin and stdout.
+"""The child process that reads the logs, driven over stdin and stdout.
 
-It ends with its parent, and with it everything that it holds of the driver.
+It ends with its parent, and with it everything that it holds of the driver. It passes on records as they are. What it
+imports is most of the memory that it takes, so it imports neither msgspec nor `typing`.
+
+A request is text: `watch`, and for each card a line with the minor number of its node and its UUID; or `shut`, and for
+each card a line with its UUID. Only the first is answered, in MessagePack: a list of `CardRecords`, as in `slices`.
 """
 
 import select
 import time
-from collections.abc import Iterable
-
-import msgspec
-from msgspec import Struct
 
 from podgpu.sources.child import frame, init_child, next_request, sees_node
-from podgpu.sources.switches import CardLogAnswer, CloseRequest, WatchAnswer, WatchRequest
+from podgpu.sources.switches import layout
 from podgpu.sources.switches.driver import CardLog, SwitchLogRefused
-from podgpu.sources.switches.slices import SliceBuilder
 
 DRAIN_SECONDS = 1.0  # the log has room for 20 s
 REST_SECONDS = 600.0  # until a card that refused is tried again
+MOST_BYTES = 8 * layout.RECORDS * layout.RECORD_BYTES  # if records are not taken for so long, they are lost
+
+Answer = list[object]  # the fields of CardRecords
 
 
 class CardLogReader:
@@ -24,29 +26,26 @@ class CardLogReader:
 
     def __init__(self, minor: int) -> None:
         self._log = CardLog(minor)
-        self._slices = SliceBuilder(self._log.began_ns)
+        self._drained: list[list[object]] = []  # records as bytes, and how many the driver dropped after them
+        self._size = 0
 
     def drain(self) -> None:
-        drained = self._log.drain()
-        if drained.records or drained.dropped:
-            self._slices.feed(drained.records, drained.dropped)
+        records, dropped = self._log.drain()
+        if records or dropped:
+            self._size += len(records)
+            self._drained.append([records, dropped])
+        if self._size > MOST_BYTES:
+            self._drained, self._size = [[b"", self._size // layout.RECORD_BYTES]], 0
 
-    def answer(self) -> CardLogAnswer:
+    def answer(self, uuid: str = "") -> Answer:
         # The time comes first: what happened before it is in the log by the time it is read, after a delay.
-        clock = self._log.clock()
+        clock = list(self._log.clock())
         self.drain()
-        log = self._slices.cut(clock, self._log.delay_ns)
-        counts = {reason: count for reason, count in self._slices.counts.items() if count}
-        self._slices.counts.clear()
-        return CardLogAnswer(log=log, counts=counts)
+        drained, self._drained, self._size = self._drained, [], 0
+        return [uuid, "", "", "", self._log.began_ns, self._log.delay_ns, clock, drained]
 
     def close(self) -> None:
         self._log.close()
-
-
-class RefusedCard(Struct, frozen=True):
-    answer: CardLogAnswer
-    until: float
 
 
 class CardLogReaders:
@@ -58,13 +57,13 @@ class CardLogReaders:
     def __init__(self, *, sees_node: bool) -> None:
         self.open: dict[str, CardLogReader] = {}
         self._sees_node = sees_node
-        self._refused: dict[str, RefusedCard] = {}
+        self._refused: dict[str, tuple[float, Answer]] = {}  # each until when
 
-    def watch(self, cards: dict[str, int]) -> WatchAnswer:
-        self.close(self.open.keys() - cards.keys())
-        return WatchAnswer({uuid: self._answer(uuid, minor) for uuid, minor in cards.items()})
+    def watch(self, cards: dict[str, int]) -> list[Answer]:
+        self.close([uuid for uuid in self.open if uuid not in cards])
+        return [self._answer(uuid, minor) for uuid, minor in cards.items()]
 
-    def close(self, cards: Iterable[str]) -> None:
+    def close(self, cards: list[str]) -> None:
         for uuid in cards:
             if reader := self.open.pop(uuid, None):
                 reader.close()
@@ -76,28 +75,37 @@ class CardLogReaders:
             except SwitchLogRefused as refusal:
                 self._drop(uuid, refusal)
 
-    def _answer(self, uuid: str, minor: int) -> CardLogAnswer:
+    def _answer(self, uuid: str, minor: int) -> Answer:
         if not self._sees_node:
-            return CardLogAnswer(reason="pid_namespace", detail="run the agent with hostPID")
-        refused = self._refused.get(uuid)
-        if refused and time.monotonic() < refused.until:
-            return refused.answer
+            return [uuid, "pid_namespace", "", "run the agent with hostPID"]
+        until, answer = self._refused.get(uuid, (0.0, []))
+        if time.monotonic() < until:
+            return answer
         try:
             reader = self.open.get(uuid) or self.open.setdefault(uuid, CardLogReader(minor))
-            return reader.answer()
+            return reader.answer(uuid)
         except SwitchLogRefused as refusal:
             return self._drop(uuid, refusal)
 
-    def _drop(self, uuid: str, refusal: SwitchLogRefused) -> CardLogAnswer:
+    def _drop(self, uuid: str, refusal: SwitchLogRefused) -> Answer:
         self.close([uuid])
-        answer = CardLogAnswer(reason=refusal.reason, call=refusal.call, detail=refusal.detail)
-        self._refused[uuid] = RefusedCard(answer, time.monotonic() + REST_SECONDS)
+        answer: Answer = [uuid, refusal.reason, refusal.call, refusal.detail]
+        self._refused[uuid] = time.monotonic() + REST_SECONDS, answer
         return answer
+
+
+def packed(value: object) -> bytes:
+    """Write MessagePack, always in its widest form."""
+    if isinstance(value, int):
+        return b"\xd3" + value.to_bytes(8, "big", signed=True)
+    if isinstance(value, list):
+        return b"\xdd" + len(value).to_bytes(4, "big") + b"".join(map(packed, value))
+    kind, data = (b"\xc6", value) if isinstance(value, bytes) else (b"\xdb", str(value).encode())
+    return kind + len(data).to_bytes(4, "big") + data
 
 
 def main() -> None:
     requests, answers = init_child()
-    decode = msgspec.msgpack.Decoder(WatchRequest | CloseRequest).decode
     readers = CardLogReaders(sees_node=sees_node())
     while True:
         if not select.select([requests], [], [], DRAIN_SECONDS if readers.open else None)[0]:
@@ -106,14 +114,11 @@ def main() -> None:
         message = next_request(requests)
         if message is None:
             break
-        request = decode(message)
-        if isinstance(request, CloseRequest):
-            readers.close(request.cards)
+        order, *cards = message.decode().split("\n")
+        if order == "shut":
+            readers.close(cards)
         else:
-            answers.write(frame(readers.watch(request.cards)))
+            minors = {uuid: int(minor) for minor, _, uuid in (card.partition(" ") for card in cards)}
+            answers.write(frame(packed(readers.watch(minors))))
             answers.flush()
     readers.close(list(readers.open))
-
-
-if __name__ == "__main__":
-    main()

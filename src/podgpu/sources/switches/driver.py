@@ -6,12 +6,8 @@ import os
 import struct
 import time
 from array import array
-from contextlib import suppress
-
-from msgspec import Struct
 
 from podgpu.sources.switches import layout
-from podgpu.sources.switches.slices import CardClock
 
 CONTROL_NODE = "/dev/nvidiactl"
 TRIES = 5
@@ -171,13 +167,6 @@ PROMPT_SECONDS = 0.25  # until a switch is certainly in the log
 SLOW_SECONDS = 2.5  # the same for a driver that reads the firmware's log once a second
 
 
-class LogRecords(Struct, frozen=True):
-    """New records, and how many the driver dropped because the buffer was full."""
-
-    records: bytes
-    dropped: int
-
-
 class CardLog:
     """The open log of a card. Raises SwitchLogRefused, with nothing left open, if it cannot be opened."""
 
@@ -194,14 +183,17 @@ class CardLog:
             self._release()
             raise
 
-    def drain(self) -> LogRecords:
-        """Return what was written since the last time, and make room for more."""
+    def drain(self) -> tuple[bytes, int]:
+        """Return the records since the last time, and make room for more.
+
+        The second is how many the driver dropped because the buffer was full.
+        """
         header, records = self._maps
         _, end, _, dropped = layout.HEADER.unpack_from(header)
         if end >= layout.RECORDS:
             raise SwitchLogRefused("bad_layout", "drain", f"the log goes on at {end} of {layout.RECORDS}")
         if end == self._next and not dropped:
-            return LogRecords(b"", 0)
+            return b"", 0
         begin_at, end_at = self._next * layout.RECORD_BYTES, end * layout.RECORD_BYTES
         new = records[begin_at:end_at] if begin_at <= end_at else records[begin_at:] + records[:end_at]
         self._next = end
@@ -209,20 +201,23 @@ class CardLog:
         self._driver.control(
             layout.BUFFER_HANDLE, layout.TELL, end.to_bytes(8, "little"), "tell what was read"
         )
-        return LogRecords(new, dropped)
+        return new, dropped
 
-    def clock(self) -> CardClock:
+    def clock(self) -> tuple[int, int, int]:
+        """Return the fields of a `CardClock`."""
         before = time.time_ns()
         answer = self._driver.control(layout.SUBDEVICE_HANDLE, layout.GPU_TIME, bytes(8), "GPU time")
         now = int.from_bytes(answer, "little")
         after = time.time_ns()
-        return CardClock(now, now - (before + after) // 2, (after - before) // 2)
+        return now, now - (before + after) // 2, (after - before) // 2
 
     def close(self) -> None:
-        with suppress(SwitchLogRefused):
+        try:
             off = layout.enable(on=False)
             self._driver.control(layout.BUFFER_HANDLE, layout.ENABLE, off, "disable")
             self._driver.free(layout.BUFFER_HANDLE)
+        except SwitchLogRefused:
+            pass
         self._release()
 
     def _release(self) -> None:
@@ -252,7 +247,7 @@ class CardLog:
             driver.allocate(0, handle, layout.MEMORY, layout.memory(size))
         driver.allocate(0, layout.BUFFER_HANDLE, layout.EVENT_BUFFER, layout.event_buffer())
         self._maps = [driver.map(handle, size) for handle, size in sizes.items()]
-        self.began_ns = self.clock().now_ns
+        self.began_ns = self.clock()[0]
         self._bind()
         driver.control(layout.BUFFER_HANDLE, layout.ENABLE, layout.enable(on=True), "enable")
 

@@ -17,12 +17,35 @@ LARGEST_DOUBT_NS = 500_000
 MOST_SLICES = 1_000_000  # if they are not taken for so long, they are lost
 
 
-class CardClock(Struct, frozen=True, gc=False):
+class CardClock(Struct, frozen=True, array_like=True, gc=False):
     """The card's time, and how far it is ahead of the node's, give or take `doubt_ns`."""
 
     now_ns: int
     ahead_ns: int
     doubt_ns: int = 0
+
+
+class LogRecords(Struct, frozen=True, array_like=True, gc=False):
+    """Records as the driver wrote them, and how many it dropped after them because the buffer was full."""
+
+    records: bytes
+    dropped: int
+
+
+class CardRecords(Struct, frozen=True, array_like=True):
+    """What the child process read of a card's log since its previous answer. With a `reason` there is no log.
+
+    `began_ns` is when it was opened, by the card's clock. A switch is certainly in the log after `delay_ns`.
+    """
+
+    uuid: str
+    reason: str = ""
+    call: str = ""
+    detail: str = ""
+    began_ns: int = 0
+    delay_ns: int = 0
+    clock: CardClock = CardClock(0, 0)
+    drained: tuple[LogRecords, ...] = ()
 
 
 class CurrentContext(Struct, gc=False):
@@ -36,7 +59,7 @@ class SliceBuilder:
 
     def __init__(self, began_ns: int) -> None:
         self.counts: Counter[str] = Counter()
-        self._began_ns = began_ns
+        self.began_ns = began_ns
         self._known_ns: int | None = None  # since when it is known which context was on the card
         self._last_ns = began_ns  # of the newest record with an exact stamp
         self._sequence: int | None = None
@@ -48,6 +71,12 @@ class SliceBuilder:
         self._starts: list[int] = []
         self._gaps: list[Span] = []  # between two contexts; no slice overlaps one
         self._clock: CardClock | None = None  # when it was read with least doubt
+
+    def log(self, found: CardRecords) -> SwitchLog | None:
+        """Take what was read, and return the log up to then."""
+        for drained in found.drained:
+            self.feed(drained.records, drained.dropped)
+        return self.cut(found.clock, found.delay_ns)
 
     def feed(self, records: bytes, dropped: int) -> None:
         for kind, _, _, event, _, sequence, context, pid, _, gi, ci, stamp in layout.RECORD.iter_unpack(
@@ -163,8 +192,8 @@ class SliceBuilder:
     def _end(self, pid: int, context: int, stamp: int) -> None:
         current, self._current = self._current, None
         if self._known_ns is None:  # it was there before the log began
-            self._known_ns = self._began_ns
-            current = CurrentContext(pid, context, self._began_ns)
+            self._known_ns = self.began_ns
+            current = CurrentContext(pid, context, self.began_ns)
         elif current is None or current.context != context:
             self.counts["unpaired"] += self._lost_since_ns is None
             self._current = current

@@ -1,28 +1,31 @@
 """The log of context switches as the agent sees it: supervises the child process that reads it."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 import msgspec
 
-from podgpu import log
+from podgpu.log import warning
 from podgpu.model import Fault, PartStatus, SwitchLog
 from podgpu.sources.child_process import ChildProcess
-from podgpu.sources.switches import NAME, CloseRequest, WatchAnswer, WatchRequest
+from podgpu.sources.switches import NAME
+from podgpu.sources.switches.slices import CardRecords, SliceBuilder
 
 PATIENCE = 1.0  # seconds to wait for an answer; one that comes later counts for the next cycle
 LONGEST_PAUSE = 300.0  # seconds between two attempts to start a child that keeps dying
 NOT_ERRORS = frozenset({"hidden_record", "ended_record"})  # counted, but nothing is wrong
 
 
-class SwitchWatcher(ChildProcess[WatchAnswer]):
+class SwitchWatcher(ChildProcess[list[CardRecords]]):
     name = NAME
 
     def __init__(self) -> None:
-        super().__init__("podgpu.sources.switches.child", answer=WatchAnswer)
+        super().__init__("podgpu.sources.switches.child", answer=list[CardRecords], is_bare=True)
         self.errors: Counter[str] = Counter()
         self._fault: Fault | None = None
+        self._builders: dict[str, SliceBuilder] = {}
 
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         """Return the logs of these cards since the last time. Those of other cards are closed."""
@@ -36,7 +39,7 @@ class SwitchWatcher(ChildProcess[WatchAnswer]):
             # A child that is stuck must not hold up every cycle.
             patience = max(0.0, PATIENCE - self._silent_seconds) if self._is_stuck else PATIENCE
             try:
-                answer = await self._ask(lambda: WatchRequest(dict(cards)), patience)
+                answer = await self._ask(lambda: _watch(cards), patience)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 await self._record_exit(error)
                 return {}
@@ -47,12 +50,12 @@ class SwitchWatcher(ChildProcess[WatchAnswer]):
                 self._kill_if_silent()
             return {}
         self._failed_starts = 0
-        return self._logs(answer)
+        return await self._logs(answer)
 
     def shut(self, cards: Iterable[str]) -> None:
         """Close the logs of these cards. The child stays, with nothing open."""
         with suppress(ConnectionError, RuntimeError):
-            self._send(CloseRequest(list(cards)))
+            self._send("\n".join(("shut", *cards)).encode())
 
     def status(self) -> PartStatus:
         fault = Fault(reason="released") if self._released_seconds else self._fault
@@ -63,16 +66,33 @@ class SwitchWatcher(ChildProcess[WatchAnswer]):
         """Record that the child died. The pause until the next start grows each time."""
         self.errors["reader_exited"] += 1
         self._fault = Fault(reason="reader_exited", detail=type(error).__name__)
-        log.warning("the reader of context switches ended", how=repr(error))
+        warning("the reader of context switches ended", how=repr(error))
         await self._stop()
         self._pause(min(LONGEST_PAUSE, 2.0**self._failed_starts))
 
-    def _logs(self, answer: WatchAnswer) -> dict[str, SwitchLog]:
+    async def _logs(self, answer: list[CardRecords]) -> dict[str, SwitchLog]:
+        logs: dict[str, SwitchLog] = {}
         counts: Counter[str] = Counter()
-        for card in answer.cards.values():
-            counts.update(card.counts)
-        self.errors.update({reason: count for reason, count in counts.items() if reason not in NOT_ERRORS})
-        refused = next((card for card in answer.cards.values() if card.reason), None)
+        before, self._builders = self._builders, {}
+        for card in answer:
+            if card.reason:
+                continue
+            builder = before.get(card.uuid)
+            if builder is None or builder.began_ns != card.began_ns:  # it was opened anew
+                builder = SliceBuilder(card.began_ns)
+            self._builders[card.uuid] = builder
+            if log := builder.log(card):
+                logs[card.uuid] = log
+            counts.update(builder.counts)
+            builder.counts.clear()
+            await asyncio.sleep(0)  # thousands of records take long: others get their turn
+        self._judge(counts, next((card for card in answer if card.reason), None))
+        return logs
+
+    def _judge(self, counts: Counter[str], refused: CardRecords | None) -> None:
+        self.errors.update(
+            {reason: count for reason, count in counts.items() if count and reason not in NOT_ERRORS}
+        )
         if refused:
             self._fault = Fault(reason=refused.reason, call=refused.call, detail=refused.detail)
         elif counts["hidden_record"]:
@@ -81,4 +101,7 @@ class SwitchWatcher(ChildProcess[WatchAnswer]):
             )
         else:
             self._fault = None
-        return {uuid: card.log for uuid, card in answer.cards.items() if card.log}
+
+
+def _watch(cards: Mapping[str, int]) -> bytes:
+    return "\n".join(("watch", *(f"{minor} {uuid}" for uuid, minor in cards.items()))).encode()
