@@ -7,12 +7,15 @@ files that other programs have too, such as the interpreter's, are shared and le
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import podgpu
 from bench.figure import Figure
 
 ROUNDS = 3
 MIB = 1024.0  # KiB
+SOURCES = str(Path(podgpu.__file__).parents[1])
 PROCESSES: dict[str, dict[str, str]] = {
     "agent": {
         "interpreter": "pass",
@@ -35,12 +38,12 @@ PROCESSES: dict[str, dict[str, str]] = {
         "reader": "import podgpu.sources.nvml.child",
     },
     "reader of the log": {
-        "interpreter": "pass",
-        "msgspec": "import msgspec",
-        "model": "import podgpu.model, podgpu.sources",
-        "reader": "import podgpu.sources.switches.child, ctypes",
+        "interpreter": f"import sys; sys.path.append({SOURCES!r})",
+        "ctypes, signal": "import ctypes, signal",
+        "reader": "import podgpu.sources.switches.child",
     },
 }
+BARE = {"reader of the log": ("-S", "-P")}  # how it is started, if it is not as usual
 _REPORT = """
 import gc
 gc.collect()
@@ -57,14 +60,14 @@ def _figures(process: str, steps: Mapping[str, str]) -> list[Figure]:
     figures, loaded, before = [], "import gc; gc.disable()", 0.0
     for title, code in steps.items():
         loaded = f"{loaded}\n{code}"
-        now = _private_mib(loaded)
+        now = _private_mib(loaded, BARE.get(process, ()))
         figures.append(Figure(f"memory of the {process}: {title}", f"{now - before:.1f} MiB"))
         before = now
     return [*figures, Figure(f"memory of the {process}: all that is loaded", f"{before:.1f} MiB")]
 
 
-def _private_mib(code: str) -> float:
-    command = [sys.executable, "-c", code + _REPORT]
+def _private_mib(code: str, flags: Sequence[str]) -> float:
+    command = [sys.executable, *flags, "-c", code + _REPORT]
     environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}
     found = (subprocess.run(command, check=True, capture_output=True, env=environment) for _ in range(ROUNDS))
     return min(int(done.stdout) for done in found) / MIB
