@@ -38,7 +38,7 @@ class NvmlSource(ChildProcess[Report]):
     async def begin(self) -> None:
         """Start the sampler and ask for the first report, a brief one: it must be there soon."""
         async with self._turn:
-            await self._begin(lambda: ReadRequest(self._budget, brief=True))
+            await self._begin(lambda: msgspec.msgpack.encode(ReadRequest(self._budget, brief=True)))
 
     async def read(self) -> Report:
         if self._released_seconds:  # answer at once, even while the sampler is still stopping
