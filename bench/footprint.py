@@ -12,14 +12,21 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from bench.attribution import cgroup, container_id, uid
 from bench.figure import Figure
 from bench.start import load_figures
-from podgpu.kube._gen.pods_pb2 import ContainerStatus, ListResponse, Metadata, PodMessage, PodStatus
+from podgpu.kube._gen.pods_pb2 import (
+    ContainerStatus,
+    ListResponse,
+    Metadata,
+    PodMessage,
+    PodStatus,
+    WatchEvent,
+)
 from tests.agent.stage import write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
@@ -31,6 +38,7 @@ WARM_UP_SECONDS = 12.0
 MEASURED_SECONDS = 30.0
 MIB = 1024 * 1024
 PODS = 64
+ADDED, SYNCED = 1, 4  # kinds of events of a watch
 
 
 def run() -> list[Figure]:
@@ -88,8 +96,9 @@ def _served(root: Path) -> Iterator[None]:
         given(f"{h200(pod % 8).uuid}::{pod // 8}".encode(), pod=f"pod-{pod}".encode()) for pod in range(PODS)
     ]
     kubelet.replies["/v1.PodResourcesLister/List"] = Reply(b"".join(answers))
-    kubelet.replies["/v1alpha1.Pods/ListPods"] = Reply(b"".join(map(_listed, range(PODS))))
-    kubelet.replies["/v1alpha1.Pods/WatchPods"] = Reply(hangs=True)
+    pods = [_pod(number) for number in range(PODS)]
+    kubelet.replies["/v1alpha1.Pods/ListPods"] = Reply(ListResponse(pods=pods).SerializeToString())
+    kubelet.replies["/v1alpha1.Pods/WatchPods"] = Reply(*watched(pods), hangs=True)
     asyncio.run_coroutine_threadsafe(kubelet.start(), loop).result()
     try:
         yield
@@ -99,14 +108,20 @@ def _served(root: Path) -> Iterator[None]:
         thread.join()
 
 
-def _listed(number: int) -> bytes:
+def watched(pods: Sequence[bytes]) -> list[bytes]:
+    """What a watch begins with: all pods, and that these are all."""
+    events = [WatchEvent(type=ADDED, pod=pod) for pod in pods]
+    return [event.SerializeToString() for event in (*events, WatchEvent(type=SYNCED))]
+
+
+def _pod(number: int) -> bytes:
     """Make a pod as the Pods API sends it."""
     status = ContainerStatus(name="c", container_id=f"containerd://{container_id(number)}")
     pod = PodMessage(
         metadata=Metadata(namespace="n", name=f"pod-{number}", uid=uid(number)),
         status=PodStatus(phase="Running", containers=[status]),
     )
-    return ListResponse(pods=[pod.SerializeToString()]).SerializeToString()
+    return pod.SerializeToString()
 
 
 def _first_pages(port: int, began: float) -> dict[str, float]:

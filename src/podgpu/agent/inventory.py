@@ -43,7 +43,7 @@ class AllocationReader:
     """Asks the kubelet who holds what: in every cycle or, with a short interval, seldom while nothing changes.
 
     Nothing a pod does is missed: whatever starts or ends changes the list of pods or the processes on the cards, and
-    then the kubelet is asked at once. To ask it takes a third of the agent's work in a cycle.
+    then the kubelet is asked at once. A question takes a sixth of the agent's work in a cycle.
     """
 
     def __init__(self, allocations: AllocationSource, patience: float, clock: Callable[[], float]) -> None:
