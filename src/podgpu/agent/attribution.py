@@ -18,7 +18,6 @@ from podgpu import sharing
 from podgpu.agent.books import NodeBooks
 from podgpu.agent.counters import IntervalMeter
 from podgpu.agent.inventory import (
-    QUIET_SECONDS,
     Disambiguation,
     InventoryCollector,
     NodeClaims,
@@ -55,7 +54,7 @@ from podgpu.model.ports import (
     WorkloadSource,
 )
 from podgpu.sharing.inventory import Host, Inventory
-from podgpu.supervise import LatestReply, Supervisor, Work
+from podgpu.supervise import QUIET_SECONDS, LatestReply, Supervisor, Work
 
 SAVE_SECONDS = 0.2  # that a cycle waits for the disk
 MANY_IDS = 2000  # with more of them, claims are found in a thread, so that pages are served meanwhile

@@ -18,14 +18,13 @@ from podgpu import log, sharing
 from podgpu.ledger.usage import PodName
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holder, PartStatus, Pod
 from podgpu.model.kube import grouped
-from podgpu.model.ports import AllocationLists, AllocationSource, ResourceClaimSource, Steady
+from podgpu.model.ports import AllocationSource, ResourceClaimSource, Steady
 from podgpu.sharing.inventory import READINGS, Host, Inventory, Observation
 from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
-from podgpu.supervise import LatestReply, Work
+from podgpu.supervise import CalmReply, Work
 
+NOTHING = Observation()
 BELIEVED_SECONDS = 600.0  # how long the last allocations count while the kubelet is away
-QUIET_SECONDS = 4.5  # between two questions while nothing changes: with an interval of 1 s, every fifth cycle
-RESTLESS_SECONDS = 10.0  # after a change it is asked in every cycle: it may be behind, or more may follow
 
 
 def _facts(device: Device) -> tuple[object, ...]:
@@ -39,39 +38,8 @@ def _facts(device: Device) -> tuple[object, ...]:
     )
 
 
-class AllocationReader:
-    """Asks the kubelet who holds what: in every cycle or, with a short interval, seldom while nothing changes.
-
-    Nothing a pod does is missed: whatever starts or ends changes the list of pods or the processes on the cards, and
-    then the kubelet is asked at once. A question takes a sixth of the agent's work in a cycle.
-    """
-
-    def __init__(self, allocations: AllocationSource, patience: float, clock: Callable[[], float]) -> None:
-        self._latest = LatestReply(allocations.read, patience)
-        self._source = allocations
-        self._clock = clock
-        self._signs: object = None
-        self._asked_at = self._changed_at = clock()
-
-    async def get(self, signs: object) -> AllocationLists | None:
-        """Return the last answer. `signs` change when a pod starts or ends; None if nothing would show that."""
-        now = self._clock()
-        if signs is None or signs != self._signs:
-            self._signs, self._changed_at = signs, now
-        is_quiet = now - self._changed_at > RESTLESS_SECONDS and not self._latest.is_asking
-        if is_quiet and now - self._asked_at < QUIET_SECONDS and self._is_steady():
-            return self._latest.reply
-        known, self._asked_at = self._latest.reply, now
-        found = await self._latest.get()
-        if found is not known:
-            self._changed_at = now
-        return found
-
-    async def close(self) -> None:
-        await self._latest.close()
-
-    def _is_steady(self) -> bool:
-        return isinstance(self._source, Steady) and self._source.is_steady()
+def _is_steady(source: AllocationSource) -> bool:
+    return isinstance(source, Steady) and source.is_steady()
 
 
 class InventoryCollector:
@@ -92,8 +60,17 @@ class InventoryCollector:
         self._dynamics = dynamics
         self._ratios = ratios
         self._namespaces = namespaces
-        self._allocated = AllocationReader(allocations, patience, clock) if allocations else None
-        self._observed = LatestReply(partial(self._observe, host), patience) if host else None
+        self._allocated = (
+            CalmReply(allocations.read, patience, clock, lambda _: _is_steady(allocations))
+            if allocations
+            else None
+        )
+        # What containers use, as some systems write it down, changes all the time.
+        self._observed = (
+            CalmReply(partial(self._observe, host), patience, clock, lambda seen: seen == NOTHING)
+            if host
+            else None
+        )
         self._host_errors: Counter[str] = Counter()
         self._inputs: tuple[object, ...] = ()  # all that the inventory rests on
         self._inventory = Inventory(())
@@ -113,7 +90,7 @@ class InventoryCollector:
         can be believed.
         """
         allocated = await self._allocated.get(signs) if self._allocated else None
-        seen = await self._observed.get() if self._observed else None
+        seen = await self._observed.get(signs) if self._observed else None
         believed = allocated if self._is_believed() else None
         dynamic = believed.dynamic if believed else ()
         if self._dynamics:

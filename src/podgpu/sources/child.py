@@ -14,7 +14,7 @@ _PR_SET_PDEATHSIG = 1
 _GC_OBJECTS = 5_000  # between two collections: hardly anything refers to itself here
 
 
-def init_child() -> tuple[FileIO, BufferedWriter]:
+def init_child() -> "tuple[FileIO, BufferedWriter[FileIO]]":
     """Tie this process to the agent. Return the streams that requests come from and answers go to.
 
     Requests are not buffered, so that `select` sees each of them.
