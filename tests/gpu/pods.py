@@ -11,16 +11,26 @@ CGROUPS = Path("/sys/fs/cgroup/kubepods.slice")
 NAMESPACE = "bench"
 
 
+def pod_uid(name: str) -> str:
+    return str(uuid5(NAMESPACE_OID, name))
+
+
+def container_id(name: str) -> str:
+    """Of the only container of the pod."""
+    return (pod_uid(name).replace("-", "") * 2)[:64]
+
+
 class MadeUpPod:
     """A pod of one container, `main`. `logs` is where its log folder is made, for its name."""
 
     def __init__(self, name: str, logs: Path) -> None:
         self.name = name
-        self.uid = str(uuid5(NAMESPACE_OID, name))
+        self.uid = pod_uid(name)
         (logs / "pods" / f"{NAMESPACE}_{name}_{self.uid}" / "main").mkdir(parents=True)
-        container = (self.uid.replace("-", "") * 2)[:64]
         pod = f"kubepods-besteffort-pod{self.uid.replace('-', '_')}.slice"
-        self._cgroup = CGROUPS / "kubepods-besteffort.slice" / pod / f"cri-containerd-{container}.scope"
+        self._cgroup = (
+            CGROUPS / "kubepods-besteffort.slice" / pod / f"cri-containerd-{container_id(name)}.scope"
+        )
 
     def start(self, command: list[str]) -> subprocess.Popen[bytes]:
         """Start a process in the pod."""

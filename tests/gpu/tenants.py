@@ -8,6 +8,7 @@ of the card. Passes if 95 % of the minutes are inside, and memory and sums are e
 
 `tenants.py [FILE.json.gz]` writes a recording of the driver's samples, by default to `$OUT/looks.json.gz`, for
 `python -m tests.samples`. From the environment: MINUTES of each set, SETS as in `tensor,mem;tensor,mem,infer`, SEED.
+40 tenant-minutes in nine minutes: MINUTES=4 SETS="tensor,mem,infer,tensor,mem;infer,mem,tensor,infer,tensor".
 """
 
 import asyncio
