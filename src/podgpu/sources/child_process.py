@@ -25,15 +25,19 @@ EXIT_SECONDS = 1.0  # until a killed process that is still there counts as stuck
 KILL_AFTER = 30.0  # seconds without an answer
 LARGEST_ANSWER = 64 * 1024 * 1024  # bytes
 
-# Without `site` a process takes less memory and starts sooner. It finds podgpu in the folder where the agent found it.
-_BARE = "import sys; sys.path.append(sys.argv[1]); __import__(sys.argv[2], fromlist=['main']).main()"
+# What a child loads is most of its memory. Where typing_extensions is installed, msgspec loads it, though typing would
+# do. A bare child does without `site`, and finds podgpu in the folder where the agent found it.
+_START = "import sys; sys.modules['typing_extensions'] = None; __import__(sys.argv.pop(1), fromlist=['main']).main()"
+_START_BARE = f"import sys; sys.path.append(sys.argv.pop(1)); {_START}"
 _FOLDER = __file__.removesuffix("/podgpu/sources/child_process.py")
 
 T = TypeVar("T")
 
 
 class ChildProcess(Generic[T]):
-    """Starts, asks and stops `python -m MODULE`, whose answers are MessagePack. Hold `_turn` to ask or stop it.
+    """Starts, asks and stops a process that runs a module's `main` and answers in MessagePack.
+
+    Hold `_turn` to ask or stop it.
 
     `_failed_starts` counts the processes that were started since it was last set to 0. After a stop, `_exit_code` is
     that of the last process.
@@ -44,7 +48,8 @@ class ChildProcess(Generic[T]):
         self._turn = asyncio.Lock()
         self._failed_starts = 0
         self._exit_code = 0
-        self._command = ("-S", "-c", _BARE, _FOLDER, module) if is_bare else ("-m", module, *arguments)
+        start = ("-S", "-c", _START_BARE, _FOLDER) if is_bare else ("-c", _START)
+        self._command = (*start, module, *arguments)
         self._decode = msgspec.msgpack.Decoder(answer).decode
         self._process: Process | None = None
         self._is_stopping = False  # it was stopped but is still there

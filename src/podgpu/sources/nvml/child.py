@@ -1,7 +1,7 @@
 """The sampler process. Its main thread never calls NVML, so it always answers in time.
 
-`python -m podgpu.sources.nvml.child [LIBRARY]` answers each ReadRequest on stdin with a Report on stdout. It exits when
-stdin ends.
+It answers each ReadRequest on stdin with a Report on stdout, and exits when stdin ends. Its argument, if it has one, is
+the path of the library.
 """
 
 import os
@@ -290,7 +290,3 @@ def main() -> None:
         answers.flush()
     sampler.close()
     os._exit(0)  # a normal exit would wait for threads that are stuck in the driver
-
-
-if __name__ == "__main__":
-    main()
