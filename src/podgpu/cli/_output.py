@@ -55,10 +55,17 @@ def print_table(table: RowTable[R], arguments: Namespace) -> None:
 
 
 def print_sentences(sentences: Iterable[str]) -> None:
-    """Print them below a table, each on as many lines as it takes."""
+    """Print them below a table."""
+    if below := list(sentences):
+        print()
+        print_lines(below)
+
+
+def print_lines(sentences: Iterable[str]) -> None:
+    """Print each sentence on as many lines as it takes."""
     wrapped = partial(wrap, width=terminal_columns(), break_long_words=False, break_on_hyphens=False)
-    lines = [line for sentence in sentences for line in wrapped(printable(sentence))]
-    print(*(["", *lines] if lines else []), sep="\n", end="\n" if lines else "")
+    for sentence in sentences:
+        print(*wrapped(printable(sentence)), sep="\n")
 
 
 def print_problems(problems: Iterable[str]) -> None:
@@ -74,7 +81,8 @@ def _text(table: RowTable[R], arguments: Namespace) -> str:
     cells = [] if arguments.no_headers else [[column.title for column in columns]]
     cells += [[printable(column.text(row)) for column in columns] for row in table.rows]
     numbers = tuple(at for at, column in enumerate(columns) if column.number)
-    return "\n".join(table_lines(cells, numbers, NO_LIMIT if is_wide else terminal_columns())) + "\n"
+    width = NO_LIMIT if is_wide else terminal_columns()
+    return "\n".join(table_lines(cells, numbers, width, columns[0].cut)) + "\n"
 
 
 def _yaml(table: RowTable[R], _: Namespace) -> str:

@@ -87,7 +87,7 @@ def run(config: Config, arguments: Namespace) -> int:
     import time
 
     from podgpu.cli import _bill, _focus
-    from podgpu.cli._output import FOR_PEOPLE, print_problems, print_table
+    from podgpu.cli._output import FOR_PEOPLE, print_lines, print_problems, print_table
     from podgpu.cluster.report.bill import bill_request, with_period_notice
     from podgpu.config.sections import PriceOptions
     from podgpu.views.statement import heading, problems, report_notes, report_table
@@ -111,8 +111,10 @@ def run(config: Config, arguments: Namespace) -> int:
         sys.stdout.buffer.write(_focus.focus_parquet(found))
     else:
         if arguments.output in FOR_PEOPLE and not arguments.no_headers:
-            is_text = arguments.output != "markdown"
-            print(*heading(found), sep="\n" if is_text else "\n\n", end="\n" if is_text else "\n\n")
+            if arguments.output == "markdown":
+                print(*heading(found), sep="\n\n", end="\n\n")
+            else:
+                print_lines(heading(found))
         table = report_table(
             found,
             asked.document,

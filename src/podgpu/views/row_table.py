@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from podgpu.views.text import printable
+from podgpu.views.text import printable, shortened
 
 R = TypeVar("R", bound=msgspec.Struct)
 T = TypeVar("T")
@@ -20,12 +20,13 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Column(Generic[R]):
-    """`number` columns are aligned right; `wide` columns show only with -o wide."""
+    """`number` columns are aligned right; `wide` columns show only with -o wide. `cut` makes the first one narrower."""
 
     title: str
     text: Callable[[R], str]
     number: bool = False
     wide: bool = False
+    cut: Callable[[str, int], str] = shortened
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from podgpu.numbers import UNKNOWN, bare, column, count, coverage, money, percen
 from podgpu.option.times import utc_text
 from podgpu.views.format import STATEMENT_ROWS, unpriced_texts
 from podgpu.views.row_table import Column, RowTable, csv_text, json_text, known
-from podgpu.views.text import line
+from podgpu.views.text import cut, line, shortened
 
 
 def report_table(
@@ -197,7 +197,8 @@ def _report_columns(statement: Statement) -> tuple[Column[Any], ...]:
         Column("MOST", lambda row: column("gpu hours", row.busy_hours_most, sums.busy_hours), number=True),
     )
     return (
-        Column(title.upper(), _group_name(statement.by)),
+        # Of a workload, the name is last.
+        Column(title.upper(), _group_name(statement.by), cut=cut if len(statement.by) > 2 else shortened),
         Column("GPU-HOURS", lambda row: column("gpu hours", row.gpu_hours, sums.gpu_hours), number=True),
         Column("BUSY-HOURS", lambda row: column("gpu hours", row.busy_hours, sums.busy_hours), number=True),
         *(bounds if used else ()),

@@ -1,7 +1,7 @@
 """Names from the hardware and from users, made safe to print; and tables of text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -74,12 +74,14 @@ def shortened(name: str, width: int) -> str:
     pod, *container = rest.split("/", 1)
     room = width - (len(name) - len(pod))
     if slash and room >= SHORTEST:
-        return "/".join([namespace, _cut(pod, room), *container])
-    return shortened(f"{namespace}/{pod}", width) if container else _cut(name, width)
+        return "/".join([namespace, cut(pod, room), *container])
+    return shortened(f"{namespace}/{pod}", width) if container else cut(name, width)
 
 
-def _cut(name: str, width: int) -> str:
-    """Keep the last characters, which distinguish a pod from its neighbours, and of the beginning what fits."""
+def cut(name: str, width: int) -> str:
+    """Keep the last characters, which distinguish a name from its neighbours, and of the beginning what fits."""
+    if len(name) <= width:
+        return name
     tail = min(width - 2, TAIL)
     return f"{name[: width - 1 - tail]}…{name[-tail:]}" if tail > 0 else name[:width]
 
@@ -128,12 +130,17 @@ def _is_narrow(text: str) -> bool:
     return text.isascii() or _NARROW.fullmatch(text) is not None
 
 
-def table_lines(rows: Sequence[Sequence[str]], numbers: Positions, width: int) -> list[str]:
+def table_lines(
+    rows: Sequence[Sequence[str]],
+    numbers: Positions,
+    width: int,
+    cut_first: Callable[[str, int], str] = shortened,
+) -> list[str]:
     """Make each column as wide as its widest cell. Only the first is cut if the lines are wider than `width`."""
-    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sizes = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     gaps = GAP * (len(sizes) - 1)
     if sum(sizes) + gaps > width:
         sizes[0] = max(width - sum(sizes[1:]) - gaps, min(LEAST_FIRST, sizes[0]))
     return [
-        table_row((shortened(first, sizes[0]), *others), sizes, numbers).rstrip() for first, *others in rows
+        table_row((cut_first(first, sizes[0]), *others), sizes, numbers).rstrip() for first, *others in rows
     ]

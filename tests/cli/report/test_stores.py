@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from rich.cells import cell_len
 
 from podgpu.cli.main import main
 from tests.cluster.store.stub import StubStore, error, matrix, serving, vector
@@ -150,3 +151,57 @@ async def test_focus_refuses_a_currency_that_its_readers_do_not_know(
     prices.write_text(json.dumps({"currency": "EURO", "gpu_hour": {"*": "1"}}))
     code, out, err = await report(capsys, OneHour(), f"--price={prices}", "-o", "focus")
     assert (code, out) == (2, "") and "ISO 4217" in err
+
+
+class TwoOfALongName(OneHour):
+    """Two workloads of a namespace, and a name in characters that take two columns each."""
+
+    names = ("chat-completion-frontend-blue", "chat-completion-frontend-green", "推論サーバーの長い名前")
+
+    def about(self, query: str) -> Any:
+        if "podgpu_pod_info" in query:
+            owner = {"workload_kind": "Deployment"}
+            return vector(*(({**self.pod(name), **owner, "workload_name": name}, "1") for name in self.names))
+        found = super().about(query)
+        if query.startswith("last_over_time(podgpu_container_allocated") and found["data"]["result"]:
+            [(_, value)] = [each["value"] for each in found["data"]["result"]]
+            return vector(*((self.pod(name), value) for name in self.names))
+        return found
+
+    def pod(self, name: str) -> dict[str, str]:
+        return {**POD, "namespace": "assistants", "pod": name}
+
+
+@pytest.mark.parametrize("width", [80, 100])
+async def test_on_a_terminal_every_line_fits_and_workloads_can_be_told_apart(
+    width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"currency": "EUR", "gpu_hour": {"*": "3.5"}}))
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    more = [f"--price={prices}", "--by=workload", "--share=held", "-o", "table"]
+    _, out, _ = await report(capsys, TwoOfALongName(), *more)
+    lines = out.splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert " ".join(lines).startswith(
+        "2026-11-01T10:00:00Z to 2026-11-01T11:00:00Z, by held, the rest shared by"
+    )
+    names = [line.split()[0] for line in lines if line.startswith("assist")]
+    assert len(set(names)) == 3 and all(name.startswith("assistants/") for name in names)
+
+
+async def test_a_name_is_whole_for_a_program_however_wide_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    store = TwoOfALongName()
+    store.names = store.names[-1:]
+    _, out, _ = await report(capsys, store, "--by=pod", "-o", "table")
+    assert f"assistants/{store.names[0]} " in out
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json"])
+async def test_a_namespace_that_held_nothing_is_no_empty_bill(
+    output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = await report(capsys, OneHour(), "-n", "mll", "-o", output)
+    assert (code, out) == (2, "")
+    assert "-n mll: no pod of it held a GPU in this time; those of ml did; did you mean ml?" in err

@@ -6,7 +6,7 @@ from podgpu.cluster.report.charges import Basis
 from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
 from podgpu.cluster.report.coverage import GpuEvidence
 from podgpu.cluster.report.grouping import Grouping
-from podgpu.cluster.report.growth import CardGrowth, CardPresence
+from podgpu.cluster.report.growth import CardGrowth, CardPresence, CounterTotals
 from podgpu.cluster.report.history import HistoryPart
 from podgpu.cluster.report.statement import statement_of
 from podgpu.cluster.report.sums import PeriodSums, StatementTerms
@@ -37,7 +37,6 @@ def made(prices: Prices, basis: Basis = Basis.HELD) -> Statement:
             {counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6)
         )
         sums.add(HistoryPart(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: growth})
-    sums.close()
     return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 
 
@@ -77,7 +76,6 @@ def test_a_bill_is_the_same_with_charge_periods_and_without(basis: Basis) -> Non
             }
             growth = CardGrowth(counted, round(HOUR * 1e6))
             sums.add(HistoryPart(hour * HOUR, {}, {}, {}, {}), {CARD: growth})
-        sums.close()
         return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 
     plain, divided = bill(None), bill(HOUR)
@@ -85,3 +83,23 @@ def test_a_bill_is_the_same_with_charge_periods_and_without(basis: Basis) -> Non
     for at, line in enumerate(divided.lines):
         parts = [period.lines[at].cost_units for period in divided.periods]
         assert sum(part or 0 for part in parts) == (line.cost_units or 0)
+
+
+@pytest.mark.parametrize("basis", [Basis.HELD, Basis.GREATER])
+@pytest.mark.parametrize("until_end", [0.0, 40.0, 287.0])
+def test_hours_times_the_price_is_the_cost_whenever_the_gpu_was_scraped(
+    basis: Basis, until_end: float
+) -> None:
+    """A pod holds the GPU throughout. It is scraped each five minutes, so long before each full hour."""
+    sums = PeriodSums(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", PRICES, HOUR))
+    held, totals = counter(Measure.HELD), CounterTotals(0.0)
+    totals.begin({CARD: {held: 0}})
+    for end in (HOUR, 2 * HOUR):
+        times = [end - until_end - at * 300 for at in range(12)]
+        scrapes = {CARD: {at: {held: round((at + until_end) * 1e6)} for at in times}}
+        part = HistoryPart(end, scrapes, {CARD: "NVIDIA H200"}, {}, {})
+        sums.add(part, totals.grow(part.scrapes, part.intervals))
+    found = statement_of(sums, totals.presence, GpuEvidence())
+    [line] = found.lines
+    assert (line.held_us, line.cost_units, found.total.cost_units) == (2 * HOUR * 1e6, 350 + 700, 350 + 700)
+    assert [[each.cost_units for each in period.lines] for period in found.periods] == [[350], [700]]

@@ -48,13 +48,12 @@ async def statement(
             sums.add(part, totals.grow(part.scrapes, part.intervals))
             totals.forget(part.ended)
             progress((part.until - start) / (end - start))
-    sums.close()
     found = await evidence.gather(store, period, now, totals.presence)
     return statement_of(sums, totals.presence, found)
 
 
 def statement_of(sums: PeriodSums, presence: Mapping[CardKey, CardPresence], found: GpuEvidence) -> Statement:
-    """Complete the sums by what was not seen, and make a statement of them."""
+    """Complete the sums by what was not seen, and make a statement of them. There is nothing more to add then."""
     return _StatementWriter(sums).statement(presence, found)
 
 
@@ -67,6 +66,7 @@ class _StatementWriter:
 
     def statement(self, presence: Mapping[CardKey, CardPresence], found: GpuEvidence) -> Statement:
         covered = coverage(self._period, presence, found)
+        self._sums.close({card: own.seen_us for card, own in covered.items()})
         models = {card: self._sums.models.get(card) or found.unscraped.get(card, "") for card in covered}
         for card, own in covered.items():
             self._sums.add_unseen(card, models[card], own)

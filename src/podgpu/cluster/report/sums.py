@@ -93,7 +93,8 @@ class PeriodSums:
         self._prices: dict[tuple[str, float], UnitPrice] = {}
         self._ends = [slot[1] for slot in self.slots]
         self._open: dict[CardKey, tuple[Stretch, CardCounts]] = {}
-        self._of_stretch: dict[CardKey, tuple[Stretch, CardCounts]] = {}
+        self._first: dict[CardKey, tuple[Stretch, CardCounts]] = {}  # the first slot of each
+        self._by_stretch: dict[CardKey, list[tuple[Stretch, CardCounts]]] = {}
         self._seen_us: dict[CardKey, int] = defaultdict(int)
 
     def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
@@ -122,28 +123,43 @@ class PeriodSums:
         model = self.models.get(counter.card, "")
         return self.grouping.of(counter, model, self._pods.get(counter.pod_key, ()))
 
-    def close(self) -> None:
-        """There is nothing more to add."""
+    def close(self, seen_us: Mapping[CardKey, int]) -> None:
+        """There is nothing more to add. `seen_us` is for how long each card was seen in all.
+
+        What was counted since the last scrape before the period is of the period, and what is counted after the last
+        scrape in it is not. So the time after that scrape stands for the time before the period, in the first slot.
+        """
         for card, (slot, counts) in self._open.items():
             self._close_slot(card, slot, counts)
-        for card, (stretch, counts) in self._of_stretch.items():
-            self._divide(self.rows, card, stretch, counts)
+        for card, (slot, counts) in self._first.items():
+            edge_us = max(seen_us.get(card, 0) - self._seen_us[card], 0)
+            self._seen_us[card] += edge_us
+            counts.seen_us += edge_us
+            if card in self._by_stretch:
+                self._by_stretch[card][0][1].seen_us += edge_us
+            self._divide_slot(card, slot, counts)
+        for card, stretches in self._by_stretch.items():
+            for stretch, counts in stretches:
+                self._divide(self.rows, card, stretch, counts)
 
     def _close_slot(self, card: CardKey, slot: Stretch, counts: CardCounts) -> None:
         self._seen_us[card] += counts.seen_us
+        if card in self._first:
+            self._divide_slot(card, slot, counts)
+        else:
+            self._first[card] = slot, counts
+        if self.terms.basis is not Basis.GREATER:
+            stretch = next(each for each in self.stretches if slot[0] < each[1])
+            stretches = self._by_stretch.setdefault(card, [])
+            if not stretches or stretches[-1][0] != stretch:
+                stretches.append((stretch, CardCounts()))
+            stretches[-1][1].merge(counts)
+
+    def _divide_slot(self, card: CardKey, slot: Stretch, counts: CardCounts) -> None:
         if self.terms.period_seconds:
             self._divide(self._period_of(slot[0]), card, slot, counts)
         if self.terms.basis is Basis.GREATER:
             self._divide(self.rows, card, slot, counts)
-            return
-        stretch = next(each for each in self.stretches if slot[0] < each[1])
-        known, whole = self._of_stretch.get(card, (stretch, counts))
-        if known != stretch:
-            self._divide(self.rows, card, known, whole)
-        elif whole is not counts:
-            whole.merge(counts)
-            return
-        self._of_stretch[card] = stretch, counts
 
     def _divide(self, rows: Rows, card: CardKey, time: Stretch, counts: CardCounts) -> None:
         """Divide what was counted of a card among the rows."""
@@ -153,7 +169,7 @@ class PeriodSums:
             rows[key].charge(amount, price)
 
     def add_unseen(self, card: CardKey, model: str, own: CardCoverage) -> None:
-        """Add what was not seen, and the moments at the edges of the period that no scrape lies in."""
+        """Add what was not seen, and all of a period that no scrape of a card lies in."""
         start, end = self.period
         edge_us = own.seen_us - self._seen_us[card]
         for begins, ends in own.unseen:
