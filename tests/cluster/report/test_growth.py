@@ -124,6 +124,21 @@ def test_a_pod_of_the_same_name_begins_at_0_when_the_one_before_has_ended() -> N
     assert totals.grow({CARD: {7200: {held: 170}}}, {CARD: 15.0})[CARD].counters[held] == 170
 
 
+def test_a_pod_has_ended_if_its_card_was_scraped_without_it_since_the_store_was_back() -> None:
+    """It ended right before the store was away. Of the next one of its name, only the last sample is read."""
+    totals = CounterTotals(0.0)
+    grown(totals, booked=[(60, 60), (120, 120), (900, 900)], pod=[(60, 10), (120, 40)])
+    grown(totals, booked=[(at, at) for at in range(9000, 9900, 60)])
+    assert totals.grow({CARD: {12_000: {BOOKED: 12_000, POD: 70}}}, {CARD: 60.0})[CARD].counters[POD] == 70
+
+
+def test_a_pod_goes_on_if_its_counters_are_missing_for_a_short_time() -> None:
+    totals = CounterTotals(0.0)
+    grown(totals, booked=[(60, 60), (120, 120)], pod=[(60, 10), (120, 40)])
+    grown(totals, booked=[(at, at) for at in range(180, 480, 60)])
+    assert totals.grow({CARD: {600: {BOOKED: 600, POD: 70}}}, {CARD: 60.0})[CARD].counters[POD] == 30
+
+
 def test_an_agent_that_restarts_while_the_store_is_away_proves_by_its_books_that_it_was_there() -> None:
     """It ran for 5000 s before the store was back, and a pod held the GPU throughout: no more is held than was seen."""
     held = BOOKED._replace(scope=CounterScope.CONTAINER, measure=Measure.HELD)

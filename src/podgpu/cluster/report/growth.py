@@ -15,6 +15,8 @@ from podgpu.cluster.report.queries import Scrapes
 
 # An agent that is back after three scrapes, or after a minute, was not away: it was updated.
 SCRAPES_OF_A_RESTART, RESTART_SECONDS = 3, 60.0
+# A container's counter without a sample in this time has ended, if its card was scraped.
+RECENT_SECONDS = 600.0
 
 
 def microseconds(at: float) -> int:
@@ -102,6 +104,12 @@ class CounterTotals:
                 if is_steady:
                     card.last = now
             card.presence.interval = interval or card.presence.interval
+        if not is_steady and times and times[-1] - times[0] >= RECENT_SECONDS:
+            recent = set[CounterKey]().union(
+                *(scrapes[at] for at in times if at >= times[-1] - RECENT_SECONDS)
+            )
+            ended = [counter for counter in self._cards[key].last if counter not in recent]
+            self.forget(counter for counter in ended if counter.scope is CounterScope.CONTAINER)
         return growth
 
 

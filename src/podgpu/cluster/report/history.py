@@ -25,7 +25,7 @@ from podgpu.cluster.report.counters import (
     Measure,
     card_of,
 )
-from podgpu.cluster.report.growth import longest_pause
+from podgpu.cluster.report.growth import RECENT_SECONDS, longest_pause
 from podgpu.cluster.report.queries import (
     EDGE_SECONDS,
     LATE,
@@ -40,9 +40,6 @@ from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault
 
 # For how long before the period a counter's last value is looked for.
 LOOKBACK_SECONDS = 3600.0
-# A counter without a sample in this time has ended. Each window looks back by it, so that it sees what restarted since
-# the last sample of the window before.
-RECENT_SECONDS = 600.0
 DAY_SECONDS, FINE_SECONDS = 86_400.0, 1800.0
 # A window has at most so many scrapes of a card, or is a day long. It is divided into smaller ones of these lengths.
 SCRAPES_OF_A_WINDOW = 10_000
@@ -240,6 +237,7 @@ class CounterHistory:
     async def _summary(self, window: TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
         chosen = (any_of("node", nodes),) if nodes else ()
         info = self._store.select(_INFO, *chosen)
+        # It sees what restarted since the last sample of the window before.
         longer = TimeWindow(window.start - RECENT_SECONDS, window.end)
         slots = len(window.ends)
         of_a_slot = range_of(window.seconds / slots + RECENT_SECONDS)
