@@ -156,7 +156,11 @@ async def test_focus_refuses_a_currency_that_its_readers_do_not_know(
 class TwoOfALongName(OneHour):
     """Two workloads of a namespace, and a name in characters that take two columns each."""
 
-    names = ("chat-completion-frontend-blue", "chat-completion-frontend-green", "推論サーバーの長い名前")
+    names: tuple[str, ...] = (
+        "chat-completion-frontend-blue",
+        "chat-completion-frontend-green",
+        "推論サーバーの長い名前",
+    )
 
     def about(self, query: str) -> Any:
         if "podgpu_pod_info" in query:

@@ -9,6 +9,8 @@ from podgpu.cluster.store.response import own_labels
 
 
 class Measure(StrEnum):
+    __hash__ = str.__hash__  # that of an enum takes longer, and a report looks up millions of counters
+
     BUSY = "busy"
     ENERGY = "energy"
     HELD = "held"
@@ -18,6 +20,8 @@ class Measure(StrEnum):
 
 class CounterScope(StrEnum):
     """Whose a counter is. `METER` is the GPU's own counter of energy, which no agent resets."""
+
+    __hash__ = str.__hash__  # as above
 
     CONTAINER = "container"
     UNATTRIBUTED = "unattributed"
