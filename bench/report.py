@@ -104,19 +104,20 @@ def measured(url: str, start: int, seconds: int, prices: Path, *more: str) -> st
     times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (start, start + seconds)]
     command = [sys.executable, "-m", "podgpu", "report", f"--prometheus.url={url}", f"--price={prices}"]
     command += [f"--from={times[0]}", f"--to={times[1]}", "--prometheus.timeout=120s", *more]
-    begins, store_before = time.monotonic(), _processor_seconds(url)
+    begins, store_before = time.monotonic(), _of_the_store(url, "process_cpu_seconds_total")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     took, processor = time.monotonic() - begins, usage.ru_utime + usage.ru_stime
     mebibytes, code = usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
-    store = _processor_seconds(url) - store_before
-    own = f"{processor:.1f} s of its own processor time and {store:.0f} s of the store's"
-    return f"{took:.1f} s, {own}, {mebibytes:.0f} MiB, exit code {code}"
+    store = _of_the_store(url, "process_cpu_seconds_total") - store_before
+    most = _of_the_store(url, "process_resident_memory_peak_bytes") / 2**20
+    own = f"{processor:.1f} s of its own processor time and {mebibytes:.0f} MiB at most"
+    return f"{took:.1f} s, {own}, of the store {store:.0f} s and {most:.0f} MiB, exit code {code}"
 
 
-def _processor_seconds(url: str) -> float:
+def _of_the_store(url: str, metric: str) -> float:
     lines = _get(f"{url}/metrics").decode().splitlines()
-    return next(float(each.split()[1]) for each in lines if each.startswith("process_cpu_seconds_total "))
+    return next(float(each.split()[1]) for each in lines if each.startswith(f"{metric} "))
 
 
 def main(nodes: int, days: int) -> None:
