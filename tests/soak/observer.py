@@ -24,6 +24,10 @@ MOST_KEPT = 50
 VIEWS = ("/", "/metrics/dcgm", "/container/metrics", "/usage", "/metrics/nodes", "/api/v1/snapshot?form=slim")
 
 
+STOP = "stop"
+AT_REST = 4  # descriptors and threads more than at rest before: kept connections
+
+
 class Sample(NamedTuple):
     at: float
     agent_mib: float  # of its own alone: no other program's start or end changes it
@@ -33,6 +37,13 @@ class Sample(NamedTuple):
     child_descriptors: int
     threads: int
     children: int
+
+
+class Seen(NamedTuple):
+    snapshots: int
+    cards: int
+    tenants: int
+    samples: int
 
 
 @dataclass
@@ -80,13 +91,15 @@ class Observer:
         self._stopping = Event()
 
     def run(self, stop: Connection) -> None:
-        """Read until something comes through the pipe, then send the findings back."""
+        """Send how much was seen whenever that is asked for. Read until `stop` comes, then send the findings."""
         threads = [
             Thread(target=one, daemon=True) for one in (self._follow, self._probe, self._scrape, self._weigh)
         ]
         for thread in threads:
             thread.start()
-        stop.recv()
+        while stop.recv() != STOP:
+            found = self.findings
+            stop.send(Seen(found.snapshots, found.cards, found.tenants, len(found.samples)))
         self._stopping.set()
         for thread in threads:
             thread.join(PATIENCE)
@@ -162,6 +175,14 @@ def weighed(pid: int) -> Sample:
     )
 
 
+def kept_open(before: Sample, after: Sample) -> list[str]:
+    """Say what an agent at rest has more than it had at rest before."""
+    counts = [
+        (name, getattr(before, name), getattr(after, name)) for name in ("descriptors", "threads", "children")
+    ]
+    return [f"{name} at rest: {was} before, {now} after" for name, was, now in counts if now > was + AT_REST]
+
+
 def _memory(pid: int) -> dict[str, float]:
     """Return what the kernel adds up, in MiB."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
@@ -184,7 +205,7 @@ def _get(port: int, path: str) -> tuple[int, bytes]:
 
 def _events(port: int) -> Iterator[tuple[str, int, Any]]:
     """Yield each event's name, number and document."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         connection.request("GET", "/api/v1/events")
         answer = connection.getresponse()

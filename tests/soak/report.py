@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from tests.soak.observer import Sample
+from tests.soak.observer import Sample, kept_open
 from tests.soak.soak import Outcome
 from tests.soak.trend import Trend, trend
 
 WARM_UP = 0.5  # of the time; the allocator takes about 25 minutes to reach its height
 # A node's agent lives for months: what it may grow in an hour, beyond all doubt of the measurement.
 MOST_MIB_AN_HOUR, MOST_DESCRIPTORS_AN_HOUR = 1.0, 1.0
-AT_REST = 4  # descriptors and threads more than at rest before: kept connections
 
 Pick = Callable[[Sample], float]
 
@@ -98,8 +97,4 @@ def verdict(outcome: Outcome) -> list[str]:
         slope = _slope(which, pick)
         if slope and slope.slope - slope.doubt > 0 and slope.slope > most:
             wrong.append(f"{name} grows: {slope} an hour")
-    for name in ("descriptors", "threads", "children"):
-        before, after = getattr(outcome.before, name), getattr(outcome.after, name)
-        if after > before + AT_REST:
-            wrong.append(f"{name} at rest: {before} before, {after} after")
-    return wrong
+    return [*wrong, *kept_open(outcome.before, outcome.after)]

@@ -21,11 +21,12 @@ from tests.ports import quiet_port
 from tests.soak.churn import Churn
 from tests.soak.cluster import NODE, Cluster
 from tests.soak.machine import Machine
-from tests.soak.observer import Findings, Observer, Sample, weighed
+from tests.soak.observer import STOP, Findings, Observer, Sample, Seen, kept_open, weighed
 
 INTERVAL = "100ms"
 OWNERS = "owners"
 GPUS = 4
+NOTHING = Seen(0, 0, 0, 0)
 STEP_SECONDS = 0.2
 REST_SECONDS = 6.0  # after the last change
 _PROCESSES = multiprocessing.get_context("spawn")
@@ -42,35 +43,55 @@ class Outcome:
     log: str
 
 
-async def soak(seconds: float, seed: int, folder: Path, cgroups: Path, library: Path) -> Outcome:
+async def soak(
+    seconds: float, seed: int, folder: Path, cgroups: Path, library: Path, least: Seen = NOTHING
+) -> Outcome:
+    """It takes longer if not so much was seen by then."""
     with kubelet_root() as root:
         cluster, machine = Cluster.at(root), Machine(cgroups, folder / OWNERS)
         await cluster.start()
         try:
             with started(folder, library, root, cluster.api.url) as (agent, port):
                 await _readiness(agent)
-                return await _watched(agent, port, Churn(agent, cluster, machine, seed), seconds, folder)
+                churn = Churn(agent, cluster, machine, seed)
+                return await _watched(agent, port, churn, seconds, folder, least)
         finally:
             machine.close()
             await cluster.stop()
 
 
-async def _watched(agent: RunningAgent, port: int, churn: Churn, seconds: float, folder: Path) -> Outcome:
+async def _watched(
+    agent: RunningAgent, port: int, churn: Churn, seconds: float, folder: Path, least: Seen
+) -> Outcome:
     await asyncio.sleep(min(REST_SECONDS, seconds / 4))
     before = weighed(agent.process.pid)
     with _observing(port, agent.process.pid, folder / OWNERS) as observer:
         began = time.monotonic()
         await churn.populate()
-        while time.monotonic() - began < seconds and agent.process.poll() is None:
+        while agent.process.poll() is None and (
+            time.monotonic() - began < seconds or not await _has_seen(observer, least)
+        ):
+            assert time.monotonic() - began < seconds + PATIENCE, "the observer sees too little"
             await churn.step()
             await asyncio.sleep(STEP_SECONDS)
         took = time.monotonic() - began
         await churn.calm()
         await asyncio.sleep(min(REST_SECONDS, seconds / 2))
-        observer.send("stop")
+        observer.send(STOP)
         findings: Findings = await asyncio.to_thread(observer.recv)
+    after = await _at_rest(agent.process.pid, before)
     log = (folder / "agent.log").read_text(errors="replace")
-    return Outcome(took, findings, churn.done, before, weighed(agent.process.pid), agent.process.poll(), log)
+    return Outcome(took, findings, churn.done, before, after, agent.process.poll(), log)
+
+
+async def _at_rest(pid: int, before: Sample) -> Sample:
+    """A busy machine takes a while to close what was open."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        after = weighed(pid)
+        if not kept_open(before, after) or time.monotonic() > deadline:
+            return after
+        await asyncio.sleep(STEP_SECONDS)
 
 
 @contextmanager
@@ -102,6 +123,12 @@ async def _readiness(agent: RunningAgent) -> None:
         except OSError:
             assert time.monotonic() < deadline, "the agent does not answer"
         await asyncio.sleep(0.05)
+
+
+async def _has_seen(observer: Connection, least: Seen) -> bool:
+    observer.send("so far")
+    seen: Seen = await asyncio.to_thread(observer.recv)
+    return all(have >= wanted for have, wanted in zip(seen, least, strict=True))
 
 
 @contextmanager
