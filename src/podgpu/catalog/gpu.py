@@ -30,9 +30,6 @@ MEMORY_V2 = 0x02000028
 # nvmlClockType_t
 GRAPHICS, SM, MEMORY, VIDEO = 0, 1, 2, 3
 
-_CLOCK = "Current clock frequency."
-_CLOCK_MAX = "Highest clock frequency the card supports."
-
 _VGPU_LICENSE = 1  # nvmlGridLicenseFeatureCode_t
 
 
@@ -230,53 +227,46 @@ MEMORY_ROWS: tuple[Metric, ...] = (
 )
 
 CLOCKS: tuple[Metric, ...] = (
-    gauge(
-        "podgpu_gpu_clock_hertz",
-        _CLOCK,
-        Call("ClockInfo", MEGAHERTZ, (SM,)),
-        labels={"clock": "sm"},
-        dcgm="DCGM_FI_DEV_SM_CLOCK DCGM_FI_DEV_SM_CLOCK_HERTZ dcgm_sm_clock",
-        dcgm_help="SM clock frequency ({unit}).",
+    *(
+        gauge(
+            "podgpu_gpu_clock_hertz",
+            "Current clock frequency.",
+            Call("ClockInfo", MEGAHERTZ, (kind,)),
+            labels={"clock": clock},
+            dcgm=dcgm,
+            dcgm_help=f"{words} clock frequency ({{unit}}).",
+        )
+        for clock, kind, dcgm, words in (
+            ("sm", SM, "DCGM_FI_DEV_SM_CLOCK DCGM_FI_DEV_SM_CLOCK_HERTZ dcgm_sm_clock", "SM"),
+            (
+                "memory",
+                MEMORY,
+                "DCGM_FI_DEV_MEM_CLOCK DCGM_FI_DEV_MEMORY_CLOCK_HERTZ dcgm_memory_clock",
+                "Memory",
+            ),
+            ("graphics", GRAPHICS, "", ""),
+            (
+                "video",
+                VIDEO,
+                "DCGM_FI_DEV_VIDEO_CLOCK DCGM_FI_DEV_VIDEO_CLOCK_HERTZ",
+                "Video encoder/decoder",
+            ),
+        )
     ),
-    gauge(
-        "podgpu_gpu_clock_hertz",
-        _CLOCK,
-        Call("ClockInfo", MEGAHERTZ, (MEMORY,)),
-        labels={"clock": "memory"},
-        dcgm="DCGM_FI_DEV_MEM_CLOCK DCGM_FI_DEV_MEMORY_CLOCK_HERTZ dcgm_memory_clock",
-        dcgm_help="Memory clock frequency ({unit}).",
-    ),
-    gauge(
-        "podgpu_gpu_clock_hertz",
-        _CLOCK,
-        Call("ClockInfo", MEGAHERTZ, (GRAPHICS,)),
-        labels={"clock": "graphics"},
-    ),
-    gauge(
-        "podgpu_gpu_clock_hertz",
-        _CLOCK,
-        Call("ClockInfo", MEGAHERTZ, (VIDEO,)),
-        labels={"clock": "video"},
-        dcgm="DCGM_FI_DEV_VIDEO_CLOCK DCGM_FI_DEV_VIDEO_CLOCK_HERTZ",
-        dcgm_help="Video encoder/decoder clock frequency ({unit}).",
-    ),
-    gauge(
-        "podgpu_gpu_clock_max_hertz",
-        _CLOCK_MAX,
-        Call("MaxClockInfo", MEGAHERTZ, (SM,)),
-        labels={"clock": "sm"},
-        cadence=SLOW,
-        dcgm="DCGM_FI_DEV_MAX_SM_CLOCK DCGM_FI_DEV_SM_MAX_CLOCK_HERTZ",
-        dcgm_help="Maximum supported SM clock frequency ({unit}).",
-    ),
-    gauge(
-        "podgpu_gpu_clock_max_hertz",
-        _CLOCK_MAX,
-        Call("MaxClockInfo", MEGAHERTZ, (MEMORY,)),
-        labels={"clock": "memory"},
-        cadence=SLOW,
-        dcgm="DCGM_FI_DEV_MAX_MEM_CLOCK DCGM_FI_DEV_MEMORY_MAX_CLOCK_HERTZ",
-        dcgm_help="Maximum supported memory clock frequency ({unit}).",
+    *(
+        gauge(
+            "podgpu_gpu_clock_max_hertz",
+            "Highest clock frequency the card supports.",
+            Call("MaxClockInfo", MEGAHERTZ, (kind,)),
+            labels={"clock": clock},
+            cadence=SLOW,
+            dcgm=dcgm,
+            dcgm_help=f"Maximum supported {words} clock frequency ({{unit}}).",
+        )
+        for clock, kind, dcgm, words in (
+            ("sm", SM, "DCGM_FI_DEV_MAX_SM_CLOCK DCGM_FI_DEV_SM_MAX_CLOCK_HERTZ", "SM"),
+            ("memory", MEMORY, "DCGM_FI_DEV_MAX_MEM_CLOCK DCGM_FI_DEV_MEMORY_MAX_CLOCK_HERTZ", "memory"),
+        )
     ),
     *(
         gauge(

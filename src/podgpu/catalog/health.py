@@ -22,9 +22,6 @@ from podgpu.catalog.row import (
 WINDOW_SECONDS = 300
 XID_ERRORS_RECENT, CLOCK_EVENTS_RECENT = "xid_errors_recent", "clock_events_recent"
 
-_REMAPPED = "Rows of device memory replaced by spare ones, by the kind of error."
-_RETIRED = "Pages of device memory taken out of use, by the kind of error. Cards before Ampere."
-
 
 def _ecc(error: str, lifetime: str, field: int, dcgm: str, words: str) -> Metric:
     return counter(
@@ -139,53 +136,27 @@ MEMORY_ERRORS: tuple[Metric, ...] = (
         dcgm="DCGM_FI_DEV_ECC_CURRENT DCGM_FI_DEV_ECC_MODE",
         dcgm_help="Current ECC mode.",
     ),
-    _ecc(
-        "corrected",
-        "volatile",
-        3,
-        "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL = dcgm_ecc_sbe_volatile_total",
-        "single-bit volatile",
+    *(
+        _ecc(error, lifetime, field, f"DCGM_FI_DEV_ECC_{dcgm}_TOTAL = dcgm_ecc_{dcgm1x}_total", words)
+        for error, lifetime, field, dcgm, dcgm1x, words in (
+            ("corrected", "volatile", 3, "SBE_VOL", "sbe_volatile", "single-bit volatile"),
+            ("uncorrected", "volatile", 4, "DBE_VOL", "dbe_volatile", "double-bit volatile"),
+            ("corrected", "aggregate", 5, "SBE_AGG", "sbe_aggregate", "single-bit persistent"),
+            ("uncorrected", "aggregate", 6, "DBE_AGG", "dbe_aggregate", "double-bit persistent"),
+        )
     ),
-    _ecc(
-        "uncorrected",
-        "volatile",
-        4,
-        "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL = dcgm_ecc_dbe_volatile_total",
-        "double-bit volatile",
-    ),
-    _ecc(
-        "corrected",
-        "aggregate",
-        5,
-        "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL = dcgm_ecc_sbe_aggregate_total",
-        "single-bit persistent",
-    ),
-    _ecc(
-        "uncorrected",
-        "aggregate",
-        6,
-        "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL = dcgm_ecc_dbe_aggregate_total",
-        "double-bit persistent",
-    ),
-    gauge(
-        "podgpu_gpu_remapped_rows",
-        _REMAPPED,
-        Field(142, COUNT),
-        labels={"error": "corrected"},
-        cadence=SLOW,
-        dcgm="DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS DCGM_FI_DEV_ROW_REMAP_CORRECTABLE_TOTAL",
-        dcgm_help="Number of remapped rows for correctable errors",
-        dcgm_kind=Kind.COUNTER,
-    ),
-    gauge(
-        "podgpu_gpu_remapped_rows",
-        _REMAPPED,
-        Field(143, COUNT),
-        labels={"error": "uncorrected"},
-        cadence=SLOW,
-        dcgm="DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL",
-        dcgm_help="Number of remapped rows for uncorrectable errors",
-        dcgm_kind=Kind.COUNTER,
+    *(
+        gauge(
+            "podgpu_gpu_remapped_rows",
+            "Rows of device memory replaced by spare ones, by the kind of error.",
+            Field(field, COUNT),
+            labels={"error": error},
+            cadence=SLOW,
+            dcgm=f"DCGM_FI_DEV_{dcgm}_REMAPPED_ROWS DCGM_FI_DEV_ROW_REMAP_{dcgm}_TOTAL",
+            dcgm_help=f"Number of remapped rows for {dcgm.lower()} errors",
+            dcgm_kind=Kind.COUNTER,
+        )
+        for error, field, dcgm in (("corrected", 142, "CORRECTABLE"), ("uncorrected", 143, "UNCORRECTABLE"))
     ),
     gauge(
         "podgpu_gpu_row_remap_pending",
@@ -207,7 +178,7 @@ MEMORY_ERRORS: tuple[Metric, ...] = (
     *(
         gauge(
             "podgpu_gpu_retired_pages",
-            _RETIRED,
+            "Pages of device memory taken out of use, by the kind of error. Cards before Ampere.",
             Field(field, COUNT),
             labels={"error": error},
             cadence=SLOW,

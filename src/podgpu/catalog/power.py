@@ -23,7 +23,7 @@ GPU_SENSOR = 0
 SHUTDOWN, SLOWDOWN, MEMORY_MAX, GPU_MAX = 0, 1, 2, 3
 
 _TEMPERATURE = "Temperature, by sensor."
-_THRESHOLD = "Temperature at which the card acts."
+_MAXIMUM = "Maximum operating temperature"
 _MARGIN_THRESHOLD = (
     "Value of temperature_margin_celsius at which the card acts. Below 0 is hotter than the target."
 )
@@ -72,41 +72,22 @@ LIMITS: tuple[Metric, ...] = (
         dcgm_help="Enforced board power limit ({unit}).",
         dcgm_unit=WATTS,
     ),
-    gauge(
-        "podgpu_gpu_power_limit_requested_watts",
-        "Power limit an administrator has asked for.",
-        Field(192, MILLIWATTS),
-        cadence=SLOW,
-        dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT DCGM_FI_DEV_BOARD_POWER_LIMIT_REQUESTED_WATTS",
-        dcgm_help="Requested board power limit ({unit}).",
-        dcgm_unit=WATTS,
-    ),
-    gauge(
-        "podgpu_gpu_power_limit_default_watts",
-        "Power limit the card starts with.",
-        Field(189, MILLIWATTS),
-        cadence=SLOW,
-        dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF DCGM_FI_DEV_BOARD_POWER_LIMIT_DEFAULT_WATTS",
-        dcgm_help="Default board power limit ({unit}).",
-        dcgm_unit=WATTS,
-    ),
-    gauge(
-        "podgpu_gpu_power_limit_min_watts",
-        "Lowest power limit that can be set.",
-        Field(187, MILLIWATTS),
-        cadence=SLOW,
-        dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT_MIN DCGM_FI_DEV_BOARD_POWER_LIMIT_MIN_WATTS",
-        dcgm_help="Minimum board power limit ({unit}).",
-        dcgm_unit=WATTS,
-    ),
-    gauge(
-        "podgpu_gpu_power_limit_max_watts",
-        "Highest power limit that can be set.",
-        Field(188, MILLIWATTS),
-        cadence=SLOW,
-        dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX DCGM_FI_DEV_BOARD_POWER_LIMIT_MAX_WATTS",
-        dcgm_help="Maximum board power limit ({unit}).",
-        dcgm_unit=WATTS,
+    *(
+        gauge(
+            f"podgpu_gpu_power_limit_{which}_watts",
+            help_text,
+            Field(field, MILLIWATTS),
+            cadence=SLOW,
+            dcgm=f"DCGM_FI_DEV_POWER_MGMT_LIMIT{dcgm} DCGM_FI_DEV_BOARD_POWER_LIMIT_{which.upper()}_WATTS",
+            dcgm_help=f"{words} board power limit ({{unit}}).",
+            dcgm_unit=WATTS,
+        )
+        for which, help_text, field, dcgm, words in (
+            ("requested", "Power limit an administrator has asked for.", 192, "", "Requested"),
+            ("default", "Power limit the card starts with.", 189, "_DEF", "Default"),
+            ("min", "Lowest power limit that can be set.", 187, "_MIN", "Minimum"),
+            ("max", "Highest power limit that can be set.", 188, "_MAX", "Maximum"),
+        )
     ),
 )
 
@@ -139,45 +120,23 @@ HEAT: tuple[Metric, ...] = (
         dcgm="- DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS",
         dcgm_help="Distance to the slowdown threshold ({unit}).",
     ),
-    gauge(
-        "podgpu_gpu_temperature_threshold_celsius",
-        _THRESHOLD,
-        Call("TemperatureThreshold", CELSIUS, (SHUTDOWN,)),
-        labels={"threshold": "shutdown"},
-        cadence=SLOW,
-        worth=DETAIL,
-        dcgm="DCGM_FI_DEV_SHUTDOWN_TEMP DCGM_FI_DEV_GPU_TEMP_SHUTDOWN_CELSIUS",
-        dcgm_help="Shutdown temperature ({unit}).",
-    ),
-    gauge(
-        "podgpu_gpu_temperature_threshold_celsius",
-        _THRESHOLD,
-        Call("TemperatureThreshold", CELSIUS, (SLOWDOWN,)),
-        labels={"threshold": "slowdown"},
-        cadence=SLOW,
-        worth=DETAIL,
-        dcgm="DCGM_FI_DEV_SLOWDOWN_TEMP DCGM_FI_DEV_GPU_TEMP_SLOWDOWN_CELSIUS",
-        dcgm_help="Slowdown temperature ({unit}).",
-    ),
-    gauge(
-        "podgpu_gpu_temperature_threshold_celsius",
-        _THRESHOLD,
-        Call("TemperatureThreshold", CELSIUS, (MEMORY_MAX,)),
-        labels={"threshold": "memory_max"},
-        cadence=SLOW,
-        worth=DETAIL,
-        dcgm="DCGM_FI_DEV_MEM_MAX_OP_TEMP DCGM_FI_DEV_MEMORY_MAX_OP_TEMP_CELSIUS",
-        dcgm_help="Maximum operating temperature of the memory ({unit}).",
-    ),
-    gauge(
-        "podgpu_gpu_temperature_threshold_celsius",
-        _THRESHOLD,
-        Call("TemperatureThreshold", CELSIUS, (GPU_MAX,)),
-        labels={"threshold": "gpu_max"},
-        cadence=SLOW,
-        worth=DETAIL,
-        dcgm="DCGM_FI_DEV_GPU_MAX_OP_TEMP DCGM_FI_DEV_GPU_MAX_OP_TEMP_CELSIUS",
-        dcgm_help="Maximum operating temperature of the GPU ({unit}).",
+    *(
+        gauge(
+            "podgpu_gpu_temperature_threshold_celsius",
+            "Temperature at which the card acts.",
+            Call("TemperatureThreshold", CELSIUS, (number,)),
+            labels={"threshold": threshold},
+            cadence=SLOW,
+            worth=DETAIL,
+            dcgm=f"DCGM_FI_DEV_{dcgm}_TEMP DCGM_FI_DEV_{dcgm49}_CELSIUS",
+            dcgm_help=f"{words} ({{unit}}).",
+        )
+        for threshold, number, dcgm, dcgm49, words in (
+            ("shutdown", SHUTDOWN, "SHUTDOWN", "GPU_TEMP_SHUTDOWN", "Shutdown temperature"),
+            ("slowdown", SLOWDOWN, "SLOWDOWN", "GPU_TEMP_SLOWDOWN", "Slowdown temperature"),
+            ("memory_max", MEMORY_MAX, "MEM_MAX_OP", "MEMORY_MAX_OP_TEMP", f"{_MAXIMUM} of the memory"),
+            ("gpu_max", GPU_MAX, "GPU_MAX_OP", "GPU_MAX_OP_TEMP", f"{_MAXIMUM} of the GPU"),
+        )
     ),
     *(
         gauge(

@@ -11,22 +11,19 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Meta, Struct, defstruct
+from msgspec import Meta, Raw, Struct, defstruct
 from msgspec.json import Decoder
 from msgspec.structs import asdict, replace
 
 from podgpu.errors import UserError
 from podgpu.model.card import Card
 from podgpu.model.device import Instance, Reading
-from podgpu.model.insight import Insight, Sums
+from podgpu.model.insight import Sums
 from podgpu.model.snapshot import (
     CLUSTER_SCHEMA,
     SCHEMA,
     Cluster,
     ClusterNode,
-    ErrorCount,
-    PartStatus,
-    PendingPod,
     Snapshot,
 )
 
@@ -102,7 +99,7 @@ class BoundsChecker:
         self._stands_for = stands_for or {}
         self._made: dict[type[Struct], type[Struct] | None] = {}
 
-    def checker(self, model: type[Struct]) -> Callable[[bytes | msgspec.Raw], object]:
+    def checker(self, model: type[Struct]) -> Callable[[bytes | Raw], object]:
         """Return a function that raises msgspec.ValidationError where a number is out of bounds."""
         return Decoder(self.of(model) or dict).decode
 
@@ -171,7 +168,7 @@ NUMBERS = BoundsChecker({Reading: _WrittenReading})
 _check_numbers = NUMBERS.checker(Snapshot)
 
 
-def decode(data: bytes | msgspec.Raw) -> Snapshot:
+def decode(data: bytes | Raw) -> Snapshot:
     """Raises SchemaError for another schema, and UserError for what is not a snapshot at all."""
     try:
         document = _DOCUMENT.decode(data)
@@ -191,7 +188,7 @@ def _check(schema: object) -> None:
         raise SchemaError(schema)
 
 
-def _schema(data: bytes | msgspec.Raw) -> object:
+def _schema(data: bytes | Raw) -> object:
     """Return the schema of a document that is not ours, or None if it names none."""
     try:
         return _SCHEMA.decode(data).schema
@@ -228,47 +225,18 @@ def _once(name: N) -> N:
     return cast("N", kept)
 
 
-class _NodeRow(msgspec.Struct):
-    name: str
-    state: str
-    snapshot: msgspec.Raw = msgspec.Raw(b"")
-    cluster: str = ""
-    origin: str = ""
-    reason: str = ""
-    detail: str = ""
-    allocatable: dict[str, str] = {}
-    model: str = ""
-    ready: bool | None = None
-    address: str = ""
-    insight: Insight | None = None
-
-
-class _Named(msgspec.Struct):
+class _Named(Struct):
     name: str
 
 
-class _Schema(msgspec.Struct):
+class _Schema(Struct):
     schema: int
 
 
-class _Document(msgspec.Struct):
-    """The cluster itself, with rows that are read one by one: a whole document of a large one takes long."""
-
-    taken_at: float
-    version: str
-    nodes: list[msgspec.Raw]
-    interval_seconds: float = 0.0
-    name: str = ""
-    demo: bool = False
-    replayed: bool = False
-    has_store: bool = False
-    pending: tuple[PendingPod, ...] = ()
-    parts: tuple[PartStatus, ...] = ()
-    insight: Insight | None = None
-    errors: tuple[ErrorCount, ...] = ()
-
-
-_check_frame = BoundsChecker().checker(_Document)
+# The rows are read one by one: a whole document of a large cluster takes long.
+_NodeRow = _as_written(ClusterNode, snapshot=Raw, written=object)
+_ClusterFrame: Any = defstruct("_ClusterFrame", [("nodes", list[Raw])], bases=(Cluster,), kw_only=True)
+_check_frame = BoundsChecker().checker(_ClusterFrame)
 _check_row = BoundsChecker().checker(_NodeRow)
 
 
@@ -278,40 +246,38 @@ def decode_cluster(data: bytes) -> Cluster:
     return replace(cluster, nodes=tuple([decode_row(row) for row in rows]))
 
 
-def split(data: bytes) -> tuple[Cluster, list[msgspec.Raw]]:
+def split(data: bytes) -> tuple[Cluster, list[Raw]]:
     """Return the cluster without its nodes, and the row of each. Raises UserError."""
     return _checked(lambda: _split(data))
 
 
-def decode_row(row: msgspec.Raw) -> ClusterNode:
+def decode_row(row: Raw) -> ClusterNode:
     """Return a node. What its agent sent may be wrong; a row that is not of a node at all raises UserError."""
     found = _checked(lambda: _row(row))
-    fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "snapshot"}
-    node = ClusterNode(**fields)
+    node = ClusterNode(**asdict(found) | {"snapshot": None, "written": None})
     try:
         return replace(node, snapshot=decode(found.snapshot)) if found.snapshot else node
     except UserError as error:  # the others can be shown
         return replace(node, state="failed", reason="garbage", detail=str(error))
 
 
-def name_of(row: msgspec.Raw) -> str:
+def name_of(row: Raw) -> str:
     """Return the name in a row that cannot be decoded as a whole. Raises UserError."""
     return _checked(lambda: msgspec.json.decode(row, type=_Named)).name
 
 
-def _split(data: bytes) -> tuple[Cluster, list[msgspec.Raw]]:
+def _split(data: bytes) -> tuple[Cluster, list[Raw]]:
     schema = msgspec.json.decode(data, type=_Schema).schema
     if schema != CLUSTER_SCHEMA:
         raise UserError(
             f"The cluster's document has schema {schema}, not {CLUSTER_SCHEMA}: use matching versions of podgpu."
         )
-    found = msgspec.json.decode(data, type=_Document)
+    found = msgspec.json.decode(data, type=_ClusterFrame)
     _check_frame(data)
-    frame = {name: getattr(found, name) for name in Cluster.__struct_fields__ if name != "nodes"}
-    return Cluster(**frame), found.nodes
+    return Cluster(**asdict(found) | {"nodes": ()}), found.nodes
 
 
-def _row(row: msgspec.Raw) -> _NodeRow:
+def _row(row: Raw) -> Any:
     found = msgspec.json.decode(row, type=_NodeRow)
     _check_row(row)
     return found
