@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.doctor import CHECKS, Finding, Machine, Status, rendering
-from podgpu.doctor.check import Check, CheckResult, named, number, passed, warned
+from podgpu.doctor.check import Check, CheckResult, Judge, named, passed, warned
 from podgpu.doctor.rendering import markdown
+from podgpu.insight.tenants import reading
 from podgpu.model import Snapshot
 from tests.doctor.sound_node import HERE, SOUND, WHOLE, examine, with_readings
 
@@ -17,7 +18,7 @@ def breaks(_: Snapshot, __: Machine) -> CheckResult:
 @pytest.mark.parametrize("name", ["gpu.broken", "gpu.*"])
 def test_a_check_that_breaks_fails_by_itself_and_the_others_go_on(name: str) -> None:
     before, after = CHECKS[:5], CHECKS[5:]
-    broken = Check(name, "It never works.", "Nothing helps.", breaks)
+    broken: Check[Judge] = Check(name, "It never works.", "Nothing helps.", breaks)
     findings = examine(SOUND, HERE, (*before, broken, *after))
     (finding,) = (finding for finding in findings if finding.id == name)
     assert finding.status is Status.FAIL
@@ -30,7 +31,7 @@ def test_a_check_that_breaks_fails_by_itself_and_the_others_go_on(name: str) -> 
 
 
 def test_one_that_breaks_halfway_through_its_names_is_one_failure() -> None:
-    nonsense = Check(
+    nonsense: Check[Judge] = Check(
         "part.*", "It never works.", "Nothing helps.", lambda *_: {"a": passed("fine"), "b": None}
     )
     assert [(finding.id, finding.status) for finding in examine(SOUND, HERE, [nonsense])] == [
@@ -39,12 +40,12 @@ def test_one_that_breaks_halfway_through_its_names_is_one_failure() -> None:
 
 
 def heat(snapshot: Snapshot, _: Machine) -> CheckResult:
-    hot = [card for card in snapshot.cards if (number(card.readings, "temperature_celsius") or 0) > 90]
+    hot = [card for card in snapshot.cards if (reading(card.readings, "temperature_celsius") or 0) > 90]
     return warned(f"{named(hot)}: too hot") if hot else passed("all are cool")
 
 
 def test_a_new_check_is_one_function_and_one_row() -> None:
-    row = Check("gpu.heat", "No card is too hot.", "Look at the fans.", heat)
+    row: Check[Judge] = Check("gpu.heat", "No card is too hot.", "Look at the fans.", heat)
     checks = (*CHECKS, row)
     hot = replace(SOUND, cards=(with_readings(WHOLE, temperature_celsius=95.0),))
     assert examine(SOUND, HERE, checks)[-1] == Finding(

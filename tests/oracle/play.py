@@ -11,7 +11,7 @@ from podgpu import sharing
 from podgpu.agent.inventory import Disambiguation
 from podgpu.model import Claim, ContainerRef, Holder, Process
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.system import AmbiguousClaims
+from podgpu.sharing.system import AmbiguousClaims, SharingSystem
 from tests.oracle import dynamic
 from tests.oracle.case import Case, read
 from tests.oracle.inventory import inventory
@@ -49,9 +49,7 @@ def _judged(case: Case, claims: Iterable[Claim]) -> tuple[Difference, ...]:
     return tuple(differences(case.truth or (), claims))
 
 
-def _settled(
-    case: Case, node: Inventory, systems: Sequence[sharing.SharingSystem]
-) -> dict[AmbiguousClaims, int]:
+def _settled(case: Case, node: Inventory, systems: Sequence[SharingSystem]) -> dict[AmbiguousClaims, int]:
     """Return what processes show that run where the truth says."""
     places = list(enumerate(case.truth or (), 100))
     holders = {

@@ -111,15 +111,14 @@ def run(config, arguments):
     "a check of `doctor`": Change(
         files={
             "src/podgpu/doctor/hardware.py": (
-                "CHECKS = (\n",
+                "def _if_read(",
                 """
 @check("gpu.newcomer", "No card is new.", "Wait.")
 def newcomer(snapshot: Snapshot, _: Machine) -> CheckResult:
     return passed("all are old")
 
 
-{there}    newcomer,
-""",
+{there}""",
             )
         },
         command=("-m", "tools.docs"),

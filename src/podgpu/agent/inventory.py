@@ -20,7 +20,7 @@ from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holde
 from podgpu.model.kube import grouped
 from podgpu.model.ports import AllocationSource, ResourceClaimSource, Steady
 from podgpu.sharing.inventory import READINGS, Host, Inventory, Observation
-from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
+from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims, SharingSystem
 from podgpu.supervise import CalmReply, Work
 
 NOTHING = Observation()
@@ -47,7 +47,7 @@ class InventoryCollector:
         self,
         *,
         patience: float,
-        systems: Sequence[sharing.SharingSystem],
+        systems: Sequence[SharingSystem],
         allocations: AllocationSource | None = None,
         dynamics: ResourceClaimSource | None = None,
         host: Host | None = None,
@@ -183,7 +183,7 @@ class NodeClaims:
     def __init__(
         self,
         inventory: Inventory,
-        systems: Sequence[sharing.SharingSystem],
+        systems: Sequence[SharingSystem],
         ambiguous: tuple[AmbiguousClaims, ...] = (),
         settled: Mapping[AmbiguousClaims, int] = {},
         before: tuple[Claim, ...] = (),
@@ -222,7 +222,7 @@ class NodeClaims:
                 found[card] = (*found.get(card, ()), server)
         return found
 
-    def _unclaimed(self, systems: Sequence[sharing.SharingSystem]) -> tuple[Allocation, ...]:
+    def _unclaimed(self, systems: Sequence[SharingSystem]) -> tuple[Allocation, ...]:
         """An id that no system understands may be that of a card which does not answer."""
         devices = self.inventory.devices
         if not devices or any(device.fault for device in devices):

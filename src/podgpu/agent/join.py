@@ -31,8 +31,6 @@ from podgpu.model.kube import grouped
 
 ENERGY = "energy_joules_total"
 ACTIVITY = frozenset({"utilization_ratio", "graphics_engine_active_ratio"})
-
-
 DECIMALS = 6  # of a watt
 
 
@@ -112,15 +110,9 @@ class Join:
         books = books or CardBooks()
         power = _power_split(device, books)
         tenants = sorted({*books.tenants, *held})
-        return Card(
-            gpu=device.gpu,
-            at=device.at,
-            seconds=device.seconds,
-            fault=device.fault,
+        return replace(
+            read(device),
             ability=_ability(device, balance),
-            refused=device.refused,
-            readings=device.readings,
-            instances=device.instances,
             tenants=tuple(self._tenant(key, books, power, held[key]) for key in tenants if key in held),
             ended=tuple(self._tenant(key, books, power, ()) for key in tenants if key not in held),
             rest=tuple(_rests(books, power)),

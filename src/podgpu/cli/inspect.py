@@ -113,7 +113,7 @@ def _only(cluster: Cluster, name: str) -> Cluster:
 
 def _print_faults(cluster: Cluster) -> int:
     """Say on stderr what could not be read: the table may lack it."""
-    from podgpu.insight.problems import fault_words
+    from podgpu.insight.problem_kind import fault_words
 
     faults = [(part.name, part.fault) for part in cluster.parts if part.fault]
     for name, fault in faults:

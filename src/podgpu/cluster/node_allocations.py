@@ -30,6 +30,7 @@ from podgpu.model import (
 )
 from podgpu.sharing import exclusive, kube_cards
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import SharingSystem
 
 WHOLE = "nvidia.com/gpu"
 COUNT, MEMORY, PRODUCT = "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/gpu.product"
@@ -50,7 +51,7 @@ def model_of(node: KubeNode) -> str:
     return product.partition(MIG_PRODUCT)[0].removesuffix(SHARED_PRODUCT)
 
 
-def known_cards(inventory: Inventory, systems: Sequence[sharing.SharingSystem]) -> tuple[Device, ...]:
+def known_cards(inventory: Inventory, systems: Sequence[SharingSystem]) -> tuple[Device, ...]:
     """Return each card once: by UUID, then by number, then those that only their count is known of."""
     node = inventory.node
     cards = _Cards()
@@ -185,7 +186,7 @@ class NodeObjects(Struct, frozen=True, kw_only=True):
 
 
 def node_allocations(
-    found: NodeObjects, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str] = ()
+    found: NodeObjects, systems: Sequence[SharingSystem], at: float, pod_labels: Collection[str] = ()
 ) -> ClusterNode:
     node, signs = found.node, sharing.signs_of(systems)
     snapshot = _snapshot(found, systems, at, pod_labels)
@@ -209,7 +210,7 @@ def _model(node: KubeNode, snapshot: Snapshot) -> str:
 
 
 def _snapshot(
-    found: NodeObjects, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str]
+    found: NodeObjects, systems: Sequence[SharingSystem], at: float, pod_labels: Collection[str]
 ) -> Snapshot:
     signs = sharing.signs_of(systems)
     given = [allocation for pod in found.pods for allocation in _given(pod, found.node, signs)]
@@ -271,7 +272,7 @@ def _allocation(pod: Pod, container: PodContainer, resource: str, device_id: str
 
 
 def _by_count(
-    inventory: Inventory, claims: Iterable[Claim], systems: Sequence[sharing.SharingSystem]
+    inventory: Inventory, claims: Iterable[Claim], systems: Sequence[SharingSystem]
 ) -> tuple[list[Claim], tuple[Allocation, ...]]:
     """Place containers of which only the number of cards is known: each gets some card that has no name.
 

@@ -3,28 +3,29 @@
 from collections.abc import Sequence
 
 from podgpu.doctor import attribution, driver, environment, hardware, owners
-from podgpu.doctor.check import REPORT, Check, CheckResult, Finding, Machine, Status, finding
+from podgpu.doctor.check import REPORT, Check, CheckResult, Finding, Judge, Machine, Status, finding
 from podgpu.doctor.cluster import CLUSTER_CHECKS, examine_cluster
 from podgpu.model import Snapshot
 from podgpu.views.text import line
 
 __all__ = ["CHECKS", "CLUSTER_CHECKS", "Finding", "Machine", "Status", "examine", "examine_cluster"]
 
-# In the order of the report.
-CHECKS: tuple[Check, ...] = (
-    *driver.CHECKS,
-    *hardware.CHECKS,
-    *owners.CHECKS,
-    *attribution.CHECKS,
-    *environment.CHECKS,
+# In the order of the report: that of the modules, and within a module that of its checks.
+CHECKS: tuple[Check[Judge], ...] = tuple(
+    found
+    for topic in (driver, hardware, owners, attribution, environment)
+    for found in vars(topic).values()
+    if isinstance(found, Check)
 )
 
 
-def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
+def examine(
+    snapshot: Snapshot, machine: Machine, checks: Sequence[Check[Judge]] = CHECKS
+) -> tuple[Finding, ...]:
     return tuple(finding for check in checks for finding in _findings(check, snapshot, machine))
 
 
-def _findings(check: Check, snapshot: Snapshot, machine: Machine) -> list[Finding]:
+def _findings(check: Check[Judge], snapshot: Snapshot, machine: Machine) -> list[Finding]:
     """A check that breaks must not take the others with it."""
     try:
         judged = check.judge(snapshot, machine)

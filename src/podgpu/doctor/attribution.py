@@ -190,16 +190,3 @@ def _unknown_part(
     total = sum(amount(balance) or 0 for _, balance in booked)
     unknown = (rest for card, _ in booked for rest in card.rest if rest.reason == "unknown")
     return sum(amount(rest) or 0 for rest in unknown) / total if total else 0.0
-
-
-CHECKS = (
-    rights,
-    missing,
-    excused,
-    systems,
-    unknown_ids,
-    idle,
-    balance,
-    unattributed,
-    sampling,
-)

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from math import isfinite
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from podgpu.catalog.agent_parts import AgentPart
 from podgpu.insight.advice import next_step
-from podgpu.insight.problems import CRITICAL, fault_words, severity_of_part
-from podgpu.model import Card, Claim, Cluster, Fault, Holder, PartStatus, Problem, Reading, Snapshot
+from podgpu.insight.part_problems import severity_of_part
+from podgpu.insight.problem_kind import CRITICAL, fault_words
+from podgpu.model import Card, Claim, Cluster, Fault, Holder, PartStatus, Problem, Snapshot
 from podgpu.numbers import integer
 from podgpu.views.format import problem_texts
 from podgpu.views.text import line
@@ -61,18 +62,20 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 # A check with `*` in its id gives one verdict for each name that the star stands for.
 Judge = Callable[[Snapshot, Machine], CheckResult | Mapping[str, CheckResult]]
+ClusterJudge = Callable[[Cluster], CheckResult]
+J = TypeVar("J")
 
 
-class Check(Struct, frozen=True):
+class Check(Struct, Generic[J], frozen=True):
     """It passes when `meaning` is true; `remedy` is what to do else."""
 
     id: str
     meaning: str
     remedy: str
-    judge: Judge
+    judge: J
 
 
-def check(check_id: str, meaning: str, remedy: str) -> Callable[[Judge], Check]:
+def check(check_id: str, meaning: str, remedy: str) -> Callable[[J], Check[J]]:
     """Make a check of the function below."""
     return lambda judge: Check(check_id, meaning, remedy, judge)
 
@@ -163,12 +166,6 @@ def claims(snapshot: Snapshot) -> Iterator[Claim]:
     for card in snapshot.cards:
         for tenant in card.tenants:
             yield from tenant.claims
-
-
-def number(readings: tuple[Reading, ...], metric: str) -> float | None:
-    return next(
-        (reading.value for reading in readings if reading.metric == metric and isfinite(reading.value)), None
-    )
 
 
 def named(cards: list[Card], most: int = 4) -> str:

@@ -1,11 +1,21 @@
 """Checks over a cluster as a whole: whether its nodes can be read, and agree."""
 
 from collections import Counter
-from collections.abc import Callable
 
-from msgspec import Struct
-
-from podgpu.doctor.check import CheckResult, Finding, failed, finding, passed, several, skipped, warned, wrong
+from podgpu.doctor.check import (
+    Check,
+    CheckResult,
+    ClusterJudge,
+    Finding,
+    check,
+    failed,
+    finding,
+    passed,
+    several,
+    skipped,
+    warned,
+    wrong,
+)
 from podgpu.insight import card_problems, holder_problems
 from podgpu.model import Cluster
 from podgpu.numbers import count
@@ -16,20 +26,7 @@ _OF_CARDS = tuple(kind.name for kind in card_problems.KINDS)
 _OF_HOLDERS = tuple(kind.name for kind in holder_problems.KINDS)
 
 
-class ClusterCheck(Struct, frozen=True):
-    id: str
-    meaning: str
-    remedy: str
-    judge: Callable[[Cluster], CheckResult]
-
-
-def _check(
-    check_id: str, meaning: str, remedy: str
-) -> Callable[[Callable[[Cluster], CheckResult]], ClusterCheck]:
-    return lambda judge: ClusterCheck(check_id, meaning, remedy, judge)
-
-
-@_check(
+@check(
     "cluster.parts",
     "The API server and whatever else the reader of the cluster and the agents need can be reached.",
     "Do what the reason says; the other parts work meanwhile.",
@@ -39,7 +36,7 @@ def _parts(cluster: Cluster) -> CheckResult:
     return found or passed("every part of the reader and of the agents works")
 
 
-@_check(
+@check(
     "cluster.nodes",
     "Every node was read within three intervals.",
     "Ask the agent there: podgpu doctor --url.",
@@ -51,7 +48,7 @@ def _read(cluster: Cluster) -> CheckResult:
     return passed(f"{nodes} read in time") if cluster.nodes else NO_NODE
 
 
-@_check(
+@check(
     "cluster.agents",
     "An agent or exporter reads the GPUs of every node that has some.",
     "Let the agent's DaemonSet run there: check its node selector and tolerations.",
@@ -63,7 +60,7 @@ def _agents(cluster: Cluster) -> CheckResult:
     return passed("every node's GPUs are read") if cluster.nodes else NO_NODE
 
 
-@_check(
+@check(
     "cluster.gpus",
     "No card is lost, broken, throttled, or busy with context switches.",
     "See the checks of its node, below.",
@@ -72,7 +69,7 @@ def _gpus(cluster: Cluster) -> CheckResult:
     return wrong(cluster, *_OF_CARDS) or (passed("no GPU has a problem") if cluster.nodes else NO_NODE)
 
 
-@_check(
+@check(
     "cluster.holders",
     "No pod uses a GPU without an allocation, or holds a GPU without using it for the time of --idle.after.",
     "`podgpu idle` lists the pods that hold GPUs and do not use them.",
@@ -84,7 +81,7 @@ def _holders(cluster: Cluster) -> CheckResult:
     )
 
 
-@_check("cluster.versions", "All agents are of one version.", "Finish the upgrade of the DaemonSet.")
+@check("cluster.versions", "All agents are of one version.", "Finish the upgrade of the DaemonSet.")
 def _versions(cluster: Cluster) -> CheckResult:
     found = Counter(
         line(node.snapshot.version) for node in cluster.nodes if node.snapshot and node.origin == "agent"
@@ -95,7 +92,7 @@ def _versions(cluster: Cluster) -> CheckResult:
     return passed(words) if len(found) == 1 else warned(words)
 
 
-@_check(
+@check(
     "cluster.demo",
     "No node of a real cluster shows made-up numbers.",
     "Stop `podgpu demo` there, and run `podgpu agent`.",
@@ -107,7 +104,7 @@ def _demo(cluster: Cluster) -> CheckResult:
     return skipped("a demo") if made_up else passed("no node's numbers are made up")
 
 
-CLUSTER_CHECKS = (_parts, _read, _agents, _gpus, _holders, _versions, _demo)
+CLUSTER_CHECKS: tuple[Check[ClusterJudge], ...] = (_parts, _read, _agents, _gpus, _holders, _versions, _demo)
 
 
 def examine_cluster(cluster: Cluster) -> tuple[Finding, ...]:

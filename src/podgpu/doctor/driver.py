@@ -16,7 +16,6 @@ from podgpu.doctor.check import (
     failed,
     first_hand,
     named,
-    number,
     passed,
     several,
     skipped,
@@ -25,6 +24,7 @@ from podgpu.doctor.check import (
     wrong,
 )
 from podgpu.insight.advice import next_step
+from podgpu.insight.tenants import reading
 from podgpu.model import Card, Fault, Snapshot
 from podgpu.numbers import count, memory
 from podgpu.views.format import guests_text
@@ -155,7 +155,7 @@ def _is_down(name: str, snapshot: Snapshot) -> bool:
 def _profiles(card: Card) -> bool:
     """DCGM's default list of fields has tensor activity, but not that of the SMs."""
     metrics = (PROFILED,) if _has_gpm(card) else (PROFILED, "tensor_active_ratio")
-    return any(number(card.readings, metric) is not None for metric in metrics)
+    return any(reading(card.readings, metric) is not None for metric in metrics)
 
 
 def _has_gpm(card: Card) -> bool:
@@ -164,13 +164,4 @@ def _has_gpm(card: Card) -> bool:
 
 
 def _used(card: Card) -> float:
-    return number(card.readings, "memory_used_bytes") or 0.0
-
-
-CHECKS = (
-    library,
-    gpus,
-    processes,
-    profiling,
-    values,
-)
+    return reading(card.readings, "memory_used_bytes") or 0.0

@@ -63,6 +63,24 @@ def shared_pods(snapshot: Snapshot, machine: Machine) -> CheckResult:
     return warned(f"pods that share a GPU have no rows of their own: {several(shared)}")
 
 
+@check(
+    "names.renamed",
+    "No metric that this version serves is about to lose its name.",
+    "Use the new name in queries, alerts and dashboards: docs/stability.md.",
+)
+def renamed(snapshot: Snapshot, _: Machine) -> CheckResult:
+    return judged(snapshot.version, RENAMES)
+
+
+def judged(version: str, renames: tuple[Rename, ...]) -> CheckResult:
+    going = in_force(version, renames)
+    if not going:
+        return passed("no metric is about to lose its name")
+    return warned(
+        several([f"{rename.old} is now {rename.new}, and goes in {rename.until}" for rename in going])
+    )
+
+
 @check("part.*", "Every other part of podgpu works.", BY_REASON)
 def parts(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
     """Those that are down, and those that work and miss something, unless another check says so."""
@@ -83,30 +101,3 @@ def _compared(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if age > STALE_INTERVALS * snapshot.interval_seconds + CLOCK_SECONDS:
         return warned(f"by this machine's clock the snapshot is {duration(age)} old")
     return passed("the agent's clock agrees with this machine's")
-
-
-@check(
-    "names.renamed",
-    "No metric that this version serves is about to lose its name.",
-    "Use the new name in queries, alerts and dashboards: docs/stability.md.",
-)
-def renamed(snapshot: Snapshot, _: Machine) -> CheckResult:
-    return judged(snapshot.version, RENAMES)
-
-
-def judged(version: str, renames: tuple[Rename, ...]) -> CheckResult:
-    going = in_force(version, renames)
-    if not going:
-        return passed("no metric is about to lose its name")
-    return warned(
-        several([f"{rename.old} is now {rename.new}, and goes in {rename.until}" for rename in going])
-    )
-
-
-CHECKS = (
-    clock,
-    dcgm_fields,
-    shared_pods,
-    renamed,
-    parts,
-)

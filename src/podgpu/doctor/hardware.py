@@ -10,13 +10,13 @@ from podgpu.doctor.check import (
     check,
     first_hand,
     named,
-    number,
     passed,
     several,
     skipped,
     warned,
     wrong,
 )
+from podgpu.insight.tenants import reading
 from podgpu.model import Snapshot
 from podgpu.numbers import count, integer
 
@@ -32,7 +32,7 @@ def recovery(snapshot: Snapshot, _: Machine) -> CheckResult:
     if found := wrong(snapshot, "recovery"):
         return found
     cards = answering(snapshot)
-    if any(number(card.readings, "recovery_action") is not None for card in cards):
+    if any(reading(card.readings, "recovery_action") is not None for card in cards):
         return passed("the driver asks for nothing")
     return skipped("the driver does not report it") if cards else NO_GPU
 
@@ -97,8 +97,8 @@ def link(snapshot: Snapshot, _: Machine) -> CheckResult:
     widths = {
         card.gpu.index: (now, most)
         for card in answering(snapshot)
-        if (now := number(card.readings, "pcie_link_width")) is not None
-        and (most := number(card.readings, "pcie_link_width_max")) is not None
+        if (now := reading(card.readings, "pcie_link_width")) is not None
+        and (most := reading(card.readings, "pcie_link_width_max")) is not None
     }
     narrow = [
         f"GPU {index}: x{integer(now)} of x{integer(most)}"
@@ -138,7 +138,7 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     mute = [
         card
         for card in cards
-        if any(number(instance.readings, PROFILED) is None for instance in card.instances)
+        if any(reading(instance.readings, PROFILED) is None for instance in card.instances)
     ]
     if mute:
         return warned(f"{named(mute)}: instances without profiling values")
@@ -147,16 +147,3 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 def _if_read(snapshot: Snapshot, words: str) -> CheckResult:
     return passed(words) if answering(snapshot) else NO_GPU
-
-
-CHECKS = (
-    recovery,
-    memory,
-    xid,
-    ecc,
-    throttled,
-    switching,
-    link,
-    instances,
-    instance_profiling,
-)

@@ -33,6 +33,70 @@ REPORTED_ELSEWHERE = frozenset({"no_host_pid", "hidden", "exited"})
 NOT_LOOKED_AT = skipped("no owners of processes are looked up")
 
 
+@check(
+    "proc.host-pid",
+    "podgpu is in the node's PID namespace, so that it and the driver use the same PIDs.",
+    "Set hostPID: true on the agent's pod.",
+)
+def host_pid(snapshot: Snapshot, _: Machine) -> CheckResult:
+    state = state_of(PROCFS, snapshot)
+    if state is None:
+        return NOT_LOOKED_AT
+    return passed("podgpu sees the node's processes by their own PIDs") if state.up else down(state)
+
+
+@check(
+    "proc.hidepid",
+    "/proc shows the processes of other users.",
+    "Run the agent as root, or mount /proc without hidepid.",
+)
+def hidden(snapshot: Snapshot, machine: Machine) -> CheckResult:
+    if state_of(PROCFS, snapshot) is None:
+        return NOT_LOOKED_AT
+    found = [holder for holder in holders(snapshot) if holder.reason == "hidden"]
+    advice = next_step(Fault(reason="hidden"))
+    if found:
+        return failed(f"/proc hides {count(len(found), 'process')} on a GPU", advice)
+    if machine.hides_processes:
+        return warned("/proc shows only our own processes", advice)
+    return passed("/proc hides no process")
+
+
+@check(
+    "proc.owners",
+    "The owner of each process on a GPU can be read from its cgroup.",
+    "docs/operations.md explains each reason. Please report a cgroup that podgpu does not know.",
+)
+def owners(snapshot: Snapshot, _: Machine) -> CheckResult:
+    found = holders(snapshot)
+    if not found:
+        return skipped("no process is on a GPU, or none can be seen")
+    strange = [holder for holder in found if holder.reason and holder.reason not in REPORTED_ELSEWHERE]
+    if strange:
+        return warned(several([_described(holder) for holder in strange], most=2))
+    return passed(f"{count(len(found), 'process')} looked up, nothing unusual")
+
+
+@check(
+    "proc.switches",
+    "The driver's log of context switches can be read, where it is enabled, and hides no process.",
+    "docs/switches.md lists what it needs.",
+)
+def switches(snapshot: Snapshot, _: Machine) -> CheckResult:
+    state = state_of(SWITCHES, snapshot)
+    if state is None:
+        return skipped("it is off: --switches=off")
+    if not state.up or state.fault:
+        return down(state)
+    read = [card for card in snapshot.cards if card.balance and card.balance.switching_ratio is not None]
+    return passed(f"read on {count(len(read), 'GPU')}" if read else "no GPU is shared now")
+
+
+def _described(holder: Holder) -> str:
+    evidence = f" ({line(holder.cgroup)})" if holder.cgroup else ""
+    return f"PID {holder.pid}: {line(holder.reason)}{evidence}"
+
+
 @check("kubelet.socket", "The kubelet's pod-resources socket answers.", BY_REASON)
 def socket(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(PODRESOURCES, snapshot)
@@ -162,85 +226,3 @@ def _unless_replaced(state: PartStatus, snapshot: Snapshot) -> CheckResult:
     verdict = down(state)
     is_replaced = any(works(part, snapshot) for part in WITH_ANNOTATIONS)
     return CheckResult(Status.WARN, verdict.detail, verdict.advice) if is_replaced else verdict
-
-
-@check(
-    "proc.host-pid",
-    "podgpu is in the node's PID namespace, so that it and the driver use the same PIDs.",
-    "Set hostPID: true on the agent's pod.",
-)
-def host_pid(snapshot: Snapshot, _: Machine) -> CheckResult:
-    state = state_of(PROCFS, snapshot)
-    if state is None:
-        return NOT_LOOKED_AT
-    return passed("podgpu sees the node's processes by their own PIDs") if state.up else down(state)
-
-
-@check(
-    "proc.hidepid",
-    "/proc shows the processes of other users.",
-    "Run the agent as root, or mount /proc without hidepid.",
-)
-def hidden(snapshot: Snapshot, machine: Machine) -> CheckResult:
-    if state_of(PROCFS, snapshot) is None:
-        return NOT_LOOKED_AT
-    found = [holder for holder in holders(snapshot) if holder.reason == "hidden"]
-    advice = next_step(Fault(reason="hidden"))
-    if found:
-        return failed(f"/proc hides {count(len(found), 'process')} on a GPU", advice)
-    if machine.hides_processes:
-        return warned("/proc shows only our own processes", advice)
-    return passed("/proc hides no process")
-
-
-@check(
-    "proc.owners",
-    "The owner of each process on a GPU can be read from its cgroup.",
-    "docs/operations.md explains each reason. Please report a cgroup that podgpu does not know.",
-)
-def owners(snapshot: Snapshot, _: Machine) -> CheckResult:
-    found = holders(snapshot)
-    if not found:
-        return skipped("no process is on a GPU, or none can be seen")
-    strange = [holder for holder in found if holder.reason and holder.reason not in REPORTED_ELSEWHERE]
-    if strange:
-        return warned(several([_described(holder) for holder in strange], most=2))
-    return passed(f"{count(len(found), 'process')} looked up, nothing unusual")
-
-
-@check(
-    "proc.switches",
-    "The driver's log of context switches can be read, where it is enabled, and hides no process.",
-    "docs/switches.md lists what it needs.",
-)
-def switches(snapshot: Snapshot, _: Machine) -> CheckResult:
-    state = state_of(SWITCHES, snapshot)
-    if state is None:
-        return skipped("it is off: --switches=off")
-    if not state.up:
-        return down(state)
-    if state.fault:
-        return down(state)
-    read = [card for card in snapshot.cards if card.balance and card.balance.switching_ratio is not None]
-    return passed(f"read on {count(len(read), 'GPU')}" if read else "no GPU is shared now")
-
-
-def _described(holder: Holder) -> str:
-    evidence = f" ({line(holder.cgroup)})" if holder.cgroup else ""
-    return f"PID {holder.pid}: {line(holder.reason)}{evidence}"
-
-
-CHECKS = (
-    host_pid,
-    hidden,
-    owners,
-    switches,
-    socket,
-    allocations,
-    pods_api,
-    api_access,
-    source,
-    log_dirs,
-    annotations,
-    names,
-)

@@ -13,7 +13,6 @@ import msgspec
 
 from podgpu.doctor import CHECKS, CLUSTER_CHECKS
 from podgpu.doctor.check import Check, Finding, Status
-from podgpu.doctor.cluster import ClusterCheck
 from podgpu.model import Cluster, Snapshot
 from podgpu.views.text import line, plain_console
 
@@ -179,13 +178,13 @@ _AREAS = {
 }
 
 
-def markdown(checks: Iterable[Check | ClusterCheck] = (*CHECKS, *CLUSTER_CHECKS)) -> str:
+def markdown(checks: Iterable[Check[Any]] = (*CHECKS, *CLUSTER_CHECKS)) -> str:
     """Write docs/doctor.md."""
     groups = groupby(checks, key=lambda check: check.id.partition(".")[0] + ".")
     return "\n".join([_PAGE, *(_table(_AREAS[area], group) for area, group in groups)])
 
 
-def _table(title: str, checks: Iterable[Check | ClusterCheck]) -> str:
+def _table(title: str, checks: Iterable[Check[Any]]) -> str:
     rows = [f"| `{check.id}` | {check.meaning} | {check.remedy} |" for check in checks]
     head = ["| check | it passes when | what to do |", "|---|---|---|"]
     return "\n".join([f"## {title}", "", *head, *rows, ""])

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from podgpu.insight import card_problems, holder_problems, part_problems
-from podgpu.insight.part_problems import severity_of_part
-from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, fault_words
+from podgpu.insight.problem_kind import ProblemKind
 from podgpu.insight.tenants import (
     EVIDENCE,
     IDLE,
@@ -25,18 +24,6 @@ KINDS: tuple[ProblemKind, ...] = tuple(
 _RANKS: Mapping[str, int] = {kind.name: kind.rank for kind in KINDS}
 _LAST = 1000  # a kind of another version
 _ALIKE = 2  # of one kind, so many are listed one by one
-
-__all__ = [
-    "CRITICAL",
-    "KINDS",
-    "WARNING",
-    "ProblemKind",
-    "all_of_snapshot",
-    "fault_words",
-    "folded",
-    "of_cluster",
-    "severity_of_part",
-]
 
 
 def all_of_snapshot(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool) -> list[Problem]:

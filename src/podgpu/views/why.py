@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podgpu.catalog.xids import named
 from podgpu.insight.card_problems import adds_up, present_words
-from podgpu.insight.problems import fault_words
+from podgpu.insight.problem_kind import fault_words
 from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER
