@@ -144,15 +144,8 @@ RANGE = "–"
 
 # A time of the past. A terminal, and the page without scripts, may be read anywhere: UTC, with the date. The page
 # knows its reader's clock: the date only where it is not today. Hours run to 24 everywhere, as in logs.
-DAYS = (
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-)  # strftime's depend on the locale
+# The names of strftime depend on the locale.
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 TIME_ON_PAGE = {"hour": "2-digit", "minute": "2-digit", "hourCycle": "h23"}
 DAY_ON_PAGE = {"day": "numeric", "month": "short"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podgpu.catalog.mig_profiles import CARDS, MigCard, mig_card, profiles_of
-from podgpu.insight.packing import fit_together
+from podgpu.catalog.mig_profiles import CARDS, MigCard, MigProfile, mig_card, profiles_of
+from podgpu.insight.packing import pack_slices
 
 H200, A30 = "NVIDIA H200", "NVIDIA A30"
 
@@ -46,6 +46,10 @@ def test_placements_agree_with_the_slices_and_the_number_of_instances(card: MigC
     assert [profile.memory_bytes for profile in card.profiles] == sorted(
         profile.memory_bytes for profile in card.profiles
     )
+
+
+def fit_together(profiles: list[MigProfile], card: MigCard) -> bool:
+    return pack_slices(profiles, card).cards == 1
 
 
 def _gigabytes(name: str) -> int:

@@ -187,7 +187,7 @@ class Agent(SnapshotFeed):
             awaited = PartStatus(name=self.name, up=False, fault=Fault(reason="starting"))
             cards = tuple(map(read, devices))
             self.publish(self._snapshot(report, Attributed(cards=cards, parts=(awaited,)), wall))
-            await asyncio.sleep(0)  # whoever waits for the first page gets it
+            await asyncio.sleep(0)  # those who wait for the first page get it
         return await self._attributed(devices, report, wall)
 
     def _snapshot(self, report: Report, attributed: Attributed, wall: float | None = None) -> Snapshot:

@@ -1,4 +1,4 @@
-"""The last XIDs of each card, with who was on it: whoever looks later could only see who came after."""
+"""The last XIDs of each card, with who was on it at that time: a later reading shows only those who came after."""
 
 from collections import deque
 from collections.abc import Iterable

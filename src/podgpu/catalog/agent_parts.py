@@ -162,16 +162,4 @@ OTLP = AgentPart(
     errors=_names("deadline garbage refused rejected throttled tls too_large unauthorized unreachable"),
 )
 
-_ALL = (
-    NVML,
-    DCGM,
-    SIMULATOR,
-    PODRESOURCES,
-    PODS_API,
-    APISERVER,
-    LOG_DIRS,
-    RESOURCE_CLAIMS,
-    PROCFS,
-    WORKLOADS,
-)
-PARTS = {part.name: part for part in (*_ALL, SHARING, ATTRIBUTION, SWITCHES, OTLP)}
+PARTS = {part.name: part for part in tuple(vars().values()) if isinstance(part, AgentPart)}

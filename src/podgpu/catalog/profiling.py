@@ -4,6 +4,8 @@ The driver answers 0 without an error for ids that do not exist, so rows may onl
 20-21, 30-37, 40-47, 50-51 and 60-61. The ids of single links, 62-97, are left out: they would be 36 series per card.
 """
 
+from typing import Any
+
 from podgpu.catalog.row import (
     BYTES_PER_SECOND,
     CORE,
@@ -21,11 +23,6 @@ from podgpu.catalog.row import (
     gauge,
 )
 
-_GRAPHICS = "Ratio of time the graphics engine is active"
-_SM = "The ratio of cycles an SM has at least 1 warp assigned"
-_WARPS = "The ratio of number of warps resident on an SM"
-_TENSOR = "Ratio of cycles the tensor (HMMA) pipe is active"
-_DRAM = "Ratio of cycles the device memory interface is active sending or receiving data"
 _NVLINK = "Total number of NVLink bandwidth counters for all lanes"
 _PCIE = (
     "The rate of data {} over the PCIe bus - including both protocol headers and data payloads"
@@ -64,68 +61,60 @@ def _engine(engine: str, number: int, first_gpm: int) -> Metric:
     )
 
 
-def _in_percent(name: str, words: str) -> Alias:
-    """Name a row as 1.x does: the HELP of some versions says percent, but the values always run from 0 to 1."""
-    return Alias(name, RATIO, f"{words} (in %).")
+def _activity(name: str, help_text: str, gpm: int, dcgm: str, words: str, **more: Any) -> Metric:
+    """1.x has DCGM's name in small letters. Some of its HELPs say percent, but the values always run from 0 to 1."""
+    return gauge(
+        name,
+        help_text,
+        Gpm(gpm, PROFILED_PERCENT),
+        mig=True,
+        dcgm=dcgm,
+        dcgm_help=f"{words}.",
+        dcgm_unit=RATIO,
+        dcgm1x=Alias(dcgm.split(maxsplit=1)[0].lower(), RATIO, f"{words} (in %)."),
+        **more,
+    )
 
 
 ACTIVITY: tuple[Metric, ...] = (
-    gauge(
+    _activity(
         "podgpu_gpu_graphics_engine_active_ratio",
-        "Share of time since the previous reading in which compute or graphics work ran. Busy time is booked by "
-        "it.",
-        Gpm(1, PROFILED_PERCENT),
+        "Share of time since the previous reading in which compute or graphics work ran. Busy time is booked by it.",
+        1,
+        "DCGM_FI_PROF_GR_ENGINE_ACTIVE DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO",
+        "Ratio of time the graphics engine is active",
         worth=CORE,
-        mig=True,
-        dcgm="DCGM_FI_PROF_GR_ENGINE_ACTIVE DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO",
-        dcgm_help=f"{_GRAPHICS}.",
-        dcgm_unit=RATIO,
-        dcgm1x=_in_percent("dcgm_fi_prof_gr_engine_active", _GRAPHICS),
     ),
-    gauge(
+    _activity(
         "podgpu_gpu_sm_active_ratio",
         "Share of cycles since the previous reading in which a multiprocessor had at least one warp, averaged over all "
         "of them. The utilization of a MIG instance.",
-        Gpm(2, PROFILED_PERCENT),
+        2,
+        "DCGM_FI_PROF_SM_ACTIVE DCGM_FI_PROF_SM_UTIL_RATIO",
+        "The ratio of cycles an SM has at least 1 warp assigned",
         worth=CORE,
-        mig=True,
-        dcgm="DCGM_FI_PROF_SM_ACTIVE DCGM_FI_PROF_SM_UTIL_RATIO",
-        dcgm_help=f"{_SM}.",
-        dcgm_unit=RATIO,
-        dcgm1x=_in_percent("dcgm_fi_prof_sm_active", _SM),
     ),
-    gauge(
+    _activity(
         "podgpu_gpu_sm_occupancy_ratio",
-        "Warps resident on the multiprocessors since the previous reading, as a share of the most they can "
-        "hold.",
-        Gpm(3, PROFILED_PERCENT),
-        mig=True,
-        dcgm="DCGM_FI_PROF_SM_OCCUPANCY DCGM_FI_PROF_SM_OCCUPANCY_RATIO",
-        dcgm_help=f"{_WARPS}.",
-        dcgm_unit=RATIO,
-        dcgm1x=_in_percent("dcgm_fi_prof_sm_occupancy", _WARPS),
+        "Warps resident on the multiprocessors since the previous reading, as a share of the most they can hold.",
+        3,
+        "DCGM_FI_PROF_SM_OCCUPANCY DCGM_FI_PROF_SM_OCCUPANCY_RATIO",
+        "The ratio of number of warps resident on an SM",
     ),
-    gauge(
+    _activity(
         "podgpu_gpu_tensor_active_ratio",
         "Share of cycles since the previous reading in which any tensor core pipe was active.",
-        Gpm(5, PROFILED_PERCENT),
-        mig=True,
-        dcgm="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-        dcgm_help=f"{_TENSOR}.",
-        dcgm_unit=RATIO,
+        5,
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+        "Ratio of cycles the tensor (HMMA) pipe is active",
         dcgm49=Alias("DCGM_FI_PROF_TENSOR_UTIL_RATIO", RATIO, "Ratio of cycles any tensor pipe is active."),
-        dcgm1x=_in_percent("dcgm_fi_prof_pipe_tensor_active", _TENSOR),
     ),
-    gauge(
+    _activity(
         "podgpu_gpu_dram_active_ratio",
-        "Bandwidth of the device memory in use since the previous reading, as a share of the highest "
-        "possible.",
-        Gpm(10, PROFILED_PERCENT),
-        mig=True,
-        dcgm="DCGM_FI_PROF_DRAM_ACTIVE DCGM_FI_PROF_DRAM_UTIL_RATIO",
-        dcgm_help=f"{_DRAM}.",
-        dcgm_unit=RATIO,
-        dcgm1x=_in_percent("dcgm_fi_prof_dram_active", _DRAM),
+        "Bandwidth of the device memory in use since the previous reading, as a share of the highest possible.",
+        10,
+        "DCGM_FI_PROF_DRAM_ACTIVE DCGM_FI_PROF_DRAM_UTIL_RATIO",
+        "Ratio of cycles the device memory interface is active sending or receiving data",
     ),
     _pipe("fp64", 11, "DCGM_FI_PROF_PIPE_FP64_ACTIVE DCGM_FI_PROF_FP64_UTIL_RATIO", "fp64 pipes are"),
     _pipe("fp32", 12, "DCGM_FI_PROF_PIPE_FP32_ACTIVE DCGM_FI_PROF_FP32_UTIL_RATIO", "fp32 pipes are"),

@@ -29,9 +29,8 @@ from podgpu.model import Fault, Holder
 BELIEVED_SECONDS = 60.0
 EVIDENCE = 512
 
-ALWAYS: Mapping[int, float] = MappingProxyType(
-    {}
-)  # no time is known: the process that has the PID now is meant
+# No time is known: the process that has the PID now is meant.
+ALWAYS: Mapping[int, float] = MappingProxyType({})
 
 NO_HOST_PID = Fault(reason="no_host_pid", detail="process attribution off: run the pod with hostPID: true")
 

@@ -84,8 +84,8 @@ def own_address(folder: Path = FOLDER, address: Callable[[str], str] = address_o
 
     Bridges of containers do not count. Empty if there is none.
     """
-    interfaces = sorted(_names(folder), key=lambda name: int(_interface_fact(folder, name, "ifindex") or 0))
-    found = (address(name) for name in interfaces if _is_ethernet(folder, name))
+    interfaces = sorted(_names(folder), key=lambda name: int(_fact(folder / name, "ifindex") or 0))
+    found = (address(name) for name in interfaces if _is_ethernet(folder / name))
     return next(filter(None, found), "")
 
 
@@ -96,41 +96,26 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _is_ethernet(folder: Path, name: str) -> bool:
-    if (
-        _interface_fact(folder, name, "mtu") != ETHERNET_MTU
-        or not int(_interface_fact(folder, name, "flags") or "0", 16) & _IS_UP
-    ):
+def _is_ethernet(interface: Path) -> bool:
+    if _fact(interface, "mtu") != ETHERNET_MTU or not int(_fact(interface, "flags") or "0", 16) & _IS_UP:
         return False
-    return len(_interface_fact(folder, name, "address")) <= ETHERNET_CHARACTERS
-
-
-def _interface_fact(folder: Path, name: str, fact: str) -> str:
-    return (read_limited(folder / name / fact, 4096) or b"").decode(errors="replace").strip()
+    return len(_fact(interface, "address")) <= ETHERNET_CHARACTERS
 
 
 # The second is for Grace Hopper and Grace Blackwell.
 DRIVERS = ("vfio-pci", "nvgrace-gpu-vfio-pci")
 _NVIDIA = "0x10de"
-_DISPLAYS = (
-    "0x0300",
-    "0x0302",
-)  # classes of GPUs, with a screen and without; a card's sound and bridges are not
+# Classes of GPUs, with a screen and without. A card's sound and bridges are not.
+_DISPLAYS = ("0x0300", "0x0302")
 # By the PCI id. A model that is not listed has no name: a wrong one would be worse.
 _MODELS: Mapping[str, str] = {
     "0x1eb8": "NVIDIA T4",
-    "0x20b0": "NVIDIA A100",
-    "0x20b2": "NVIDIA A100",
-    "0x20b5": "NVIDIA A100",
-    "0x20f1": "NVIDIA A100",
+    **dict.fromkeys(("0x20b0", "0x20b2", "0x20b5", "0x20f1"), "NVIDIA A100"),
     "0x2235": "NVIDIA A40",
     "0x2236": "NVIDIA A10",
-    "0x2321": "NVIDIA H100",
+    **dict.fromkeys(("0x2321", "0x2330", "0x2331"), "NVIDIA H100"),
     "0x2329": "NVIDIA H20",
-    "0x2330": "NVIDIA H100",
-    "0x2331": "NVIDIA H100",
-    "0x2335": "NVIDIA H200",
-    "0x233b": "NVIDIA H200",
+    **dict.fromkeys(("0x2335", "0x233b"), "NVIDIA H200"),
     "0x2342": "NVIDIA GH200",
     "0x26b5": "NVIDIA L40",
     "0x26b9": "NVIDIA L40S",
@@ -160,8 +145,8 @@ def _is_gpu(device: Path) -> bool:
     return _fact(device, "vendor") == _NVIDIA and _fact(device, "class").startswith(_DISPLAYS)
 
 
-def _fact(device: Path, name: str) -> str:
-    return (read_limited(device / name, 4096) or b"").decode(errors="replace").strip()
+def _fact(folder: Path, name: str) -> str:
+    return (read_limited(folder / name, 4096) or b"").decode(errors="replace").strip()
 
 
 def _as_nvml(address: str) -> str:

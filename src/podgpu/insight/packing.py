@@ -188,12 +188,6 @@ def _layouts(card: MigCard) -> Mapping[Counts, tuple[tuple[MigProfile, int], ...
     return found
 
 
-def fit_together(profiles: Iterable[MigProfile], card: MigCard) -> bool:
-    """Say whether one card can have all these instances at once."""
-    wanted = counted(profiles, card)
-    return any(_covers(counts, wanted) for counts in _layouts(card))
-
-
 def counted(profiles: Iterable[MigProfile], card: MigCard) -> Counts:
     """Count the demands for each profile of a card."""
     numbers = Counter(profile.name for profile in profiles)

@@ -54,7 +54,7 @@ EVIDENCE = {
 
 
 class InsightSettings(Struct, frozen=True, kw_only=True):
-    """What conclusions depend on beside the facts."""
+    """What conclusions depend on besides the facts."""
 
     idle_after: float  # seconds
     prices: Prices | None = None

@@ -15,9 +15,7 @@ from podgpu.model import Fault, PartStatus, Pod, PodContainer
 MOST_PODS = 2000  # of a node; the largest have some hundreds
 MOST_LISTED = 10_000  # pods that an answer of the kubelet may list: most of them have no more than a name
 MOST_CONTAINERS = 512  # of a pod: anyone who may create pods can create one with thousands
-MOST_IDS = (
-    131_072  # device ids that a node allocated or offers: plugins with the smallest units reach 100,000
-)
+MOST_IDS = 131_072  # device ids that a node allocated or offers: plugins with small units reach 100,000
 # The author of a pod may fill it with a quarter of a MiB of annotations.
 ANNOTATION_BYTES = 32 << 10  # all annotations of a pod together
 LABEL_BYTES = 16 << 10

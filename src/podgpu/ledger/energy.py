@@ -14,9 +14,8 @@ from podgpu.ledger.shares import PARTS, Reserved, split
 # A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, a process
 # worked between two samples.
 AWAKE = 2
-LONGEST_US = (
-    600_000_000  # a counter that stands for longer is broken, and the estimates since then say little
-)
+# A counter that stands for longer is broken, and the estimates since then say little.
+LONGEST_US = 600_000_000
 
 
 def settle(

@@ -22,6 +22,7 @@ from podgpu.model import (
     PoolDevice,
     ResourceClaim,
     VirtualGpu,
+    value_of,
 )
 from podgpu.sharing.folders import rightly_named
 from podgpu.sharing.kube_cards import parts_of_each
@@ -69,7 +70,7 @@ def _is_served(device: Device) -> bool | None:
     A tenant of a time-sliced card may bring its own MPS, which sets no limits: then there are other processes beside
     it.
     """
-    mode = next((reading.value for reading in device.readings if reading.metric == MODE), None)
+    mode = value_of(device.readings, MODE)
     if mode == ONE_PROCESS:
         return True
     sharers = [process.kinds for process in device.processes if SHARER in process.kinds]

@@ -23,7 +23,6 @@ STEADY_GROWTH = 0.02  # a peak that grew by less is the same
 
 
 class UseFigures(Struct, frozen=True, kw_only=True):
-    seen_steps: int
     peak_bytes: int | None = None  # the most memory that was seen
     usual_bytes: int | None = None  # memory at the percentile that was asked for
     growth_bytes: int = 0  # by how much the second half exceeds the first, at the percentile
@@ -52,7 +51,6 @@ def figures_of(use: WorkloadUse, terms: FitTerms) -> UseFigures:
     part = use.held.ratio or 1.0
     full = sum(value >= FULL_RATIO * part for value in least) / len(least) if least else 0.0
     return UseFigures(
-        seen_steps=max(len(memory), len(most)),
         peak_bytes=peak,
         usual_bytes=None if peak is None else percentile(memory, terms.percentile),
         growth_bytes=growth if peak and growth > STEADY_GROWTH * peak else 0,
