@@ -205,8 +205,8 @@ def _by_divisions(wanted: Counts, card: MigCard) -> tuple[Fraction, dict[Counts,
     return bound, {ways[way]: int(use) for way, use in zip(best, uses, strict=True) if use >= 1}
 
 
-def _covers(counts: Counts, wanted: Counts) -> bool:
-    return all(has >= want for has, want in zip(counts, wanted, strict=True))
+def _covers(room: Sequence[int], wanted: Sequence[int]) -> bool:
+    return all(has >= want for has, want in zip(room, wanted, strict=True))
 
 
 def pack_shares(demands: Sequence[Counts], capacity: Counts) -> Packing:
@@ -243,20 +243,16 @@ def _first_fit(order: Sequence[int], demands: Sequence[Counts], capacity: Counts
     for number in order:
         demand = demands[number]
         first = bisect_left(open_cards, last_card.get(demand, 0))
-        at = next((card for card in islice(open_cards, first, None) if _has_room(free[card], demand)), None)
+        at = next((card for card in islice(open_cards, first, None) if _covers(free[card], demand)), None)
         if at is None:
             at = len(free)
             free.append(list(capacity))
             open_cards.append(at)
         cards_of[number] = last_card[demand] = at
         free[at] = [left - size for left, size in zip(free[at], demand, strict=True)]
-        if not _has_room(free[at], smallest):
+        if not _covers(free[at], smallest):
             open_cards.remove(at)
     return cards_of
-
-
-def _has_room(free: Sequence[int], demand: Sequence[int]) -> bool:
-    return all(left >= size for left, size in zip(free, demand, strict=True))
 
 
 def least_cards_of_shares(demands: Sequence[Counts], capacity: Counts) -> int:
