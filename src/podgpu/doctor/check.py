@@ -62,7 +62,6 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 # A check with `*` in its id gives one verdict for each name that the star stands for.
 Judge = Callable[[Snapshot, Machine], CheckResult | Mapping[str, CheckResult]]
-ClusterJudge = Callable[[Cluster], CheckResult]
 J = TypeVar("J")
 
 

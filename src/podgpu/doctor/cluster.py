@@ -3,9 +3,7 @@
 from collections import Counter
 
 from podgpu.doctor.check import (
-    Check,
     CheckResult,
-    ClusterJudge,
     Finding,
     check,
     failed,
@@ -104,7 +102,7 @@ def _demo(cluster: Cluster) -> CheckResult:
     return skipped("a demo") if made_up else passed("no node's numbers are made up")
 
 
-CLUSTER_CHECKS: tuple[Check[ClusterJudge], ...] = (_parts, _read, _agents, _gpus, _holders, _versions, _demo)
+CLUSTER_CHECKS = (_parts, _read, _agents, _gpus, _holders, _versions, _demo)
 
 
 def examine_cluster(cluster: Cluster) -> tuple[Finding, ...]:
