@@ -41,7 +41,7 @@ test: $(READY) ## run all tests, or those that PYTEST="tests/views -q" names
 RUNS ?= 3
 steady: $(READY) ## run the tests that TESTS names while their processes are stopped now and then: TESTS=tests/push RUNS=3
 	@test -n "$(TESTS)" || { echo "make steady TESTS=tests/push" >&2; exit 2; }
-	$(BIN)/python -m tests.steady --runs $(RUNS) $(TESTS) $(PYTEST)
+	$(BIN)/python -m tests.steady --runs $(RUNS) $(if $(AT),--at $(AT)) $(TESTS) $(PYTEST)
 
 SECONDS_OF_FUZZ ?= 600
 fuzz: $(READY) ## damage documents, store answers, recordings and files for ten minutes of processor time, and see what escapes

@@ -2,6 +2,9 @@
 
 A test that fails here and passes alone assumes that two things happen close together, or in an order that nothing
 ensures. The exceptions are tests that stop a process themselves: this program may let that process go on.
+
+With `--at` nothing is stopped, but the tests begin at that time, by the time zone of TZ. Programs in Go keep the
+machine's clock, and so does what a test starts without its own environment.
 """
 
 import argparse
@@ -10,9 +13,13 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+
+from tests.faults.props.clock import Clock
 
 LEAST_SECONDS, MOST_SECONDS = 0.05, 3.0  # that a process is stopped
 GAP_SECONDS = 0.4  # until the next one is, on average
@@ -66,25 +73,38 @@ def shuffled(names: list[str], chance: random.Random) -> list[str]:
     return chance.sample(files, len(files))
 
 
+def passes(names: list[str], options: list[str], seed: int, at: datetime | None, folder: Path) -> bool:
+    """Run the tests once, and say whether all passed."""
+    chance = random.Random(seed)
+    command = [sys.executable, "-m", "pytest", "-q", *options, *shuffled(names, chance)]
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    if at:
+        clock = Clock(folder)
+        clock.set(wall=at.timestamp() - time.time())
+        environment |= clock.variables
+    with subprocess.Popen(command, env=environment) as tests:
+        if at is None:
+            disturb(tests, chance)
+    print(
+        f"seed {seed}: {'passed' if tests.returncode == 0 else f'exit status {tests.returncode}'}", flush=True
+    )
+    return tests.returncode == 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    parser.add_argument("--at", type=datetime.fromisoformat, help="for example 2027-12-31T23:59:30")
     parser.add_argument("tests", nargs="+", help="files, folders, or ids of tests")
     arguments, options = parser.parse_known_args()
-    failed = 0
-    for seed in range(arguments.seed, arguments.seed + arguments.runs):
-        chance = random.Random(seed)
-        command = [sys.executable, "-m", "pytest", "-q", *options, *shuffled(arguments.tests, chance)]
-        with subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": str(seed)}) as tests:
-            disturb(tests, chance)
-        print(
-            f"seed {seed}: {'passed' if tests.returncode == 0 else f'exit status {tests.returncode}'}",
-            flush=True,
+    with tempfile.TemporaryDirectory() as folder:
+        failed = sum(
+            not passes(arguments.tests, options, seed, arguments.at, Path(folder))
+            for seed in range(arguments.seed, arguments.seed + arguments.runs)
         )
-        failed += tests.returncode != 0
     return 1 if failed else 0
 
 

@@ -91,7 +91,8 @@ class Jump:
     _clock: Clock
 
     def flags(self, node: Node) -> Sequence[str]:
-        self._clock = Clock(node)
+        self._clock = Clock(node.folder)
+        node.variables |= self._clock.variables
         return ()
 
     @contextmanager
