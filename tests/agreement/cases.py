@@ -15,6 +15,7 @@ from podgpu.views import json as node_json
 from podgpu.views.cluster import json
 from podgpu.views.cluster.json import slim
 from tests.fakekubelet.kubelet import kubelet_root
+from tests.patience import PATIENCE
 from tests.scenarios.play import play
 from tests.scenarios.script import read
 from tests.tree import SETTINGS
@@ -41,7 +42,8 @@ async def _cluster(name: str) -> Cluster:
 
 
 async def _demo() -> Snapshot:
-    agent = open_agent(Config(source="simulator", node_name="demo", interval=0.1))
+    # A snapshot that is three intervals old is replaced by one without cards.
+    agent = open_agent(Config(source="simulator", node_name="demo", interval=PATIENCE))
     try:
         for _ in range(4):
             await agent.cycle()

@@ -27,6 +27,7 @@ from podgpu.serve.server import HttpServer, changes
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.page import html_parts
+from tests.patience import PATIENCE
 from tests.tree import SETTINGS
 
 Document = dict[str, Any]
@@ -190,7 +191,8 @@ _demo: list[bytes] = []
 async def demo_document() -> Document:
     """The demo's node, after a few of its cycles; the same each time."""
     if not _demo:
-        agent = open_agent(Config(source="simulator", node_name="gpu-node-1", interval=0.1))
+        # A snapshot that is three intervals old is replaced by one without cards.
+        agent = open_agent(Config(source="simulator", node_name="gpu-node-1", interval=PATIENCE))
         for _ in range(4):
             await agent.cycle()
             await asyncio.sleep(0.1)
