@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.attribution import cgroup, container_id, uid
 from bench.figure import Figure
@@ -31,7 +32,7 @@ from tests.agent.stage import write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.build import build
-from tests.fakenvml.fake_node import eight_gpu_node, environment, h200, h200_delays
+from tests.fakenvml.fake_node import FakeNode, eight_gpu_node, environment, h200, h200_delays
 from tests.ports import quiet_port
 
 WARM_UP_SECONDS = 12.0
@@ -41,29 +42,43 @@ PODS = 64
 ADDED, SYNCED = 1, 4  # kinds of events of a watch
 
 
-def run() -> list[Figure]:
-    with tempfile.TemporaryDirectory() as name, kubelet_root() as kubelet, _served(kubelet):
+class Machine(NamedTuple):
+    """A node to run agents on."""
+
+    library: dict[str, str]
+    paths: tuple[str, ...]
+
+    def start(self, port: int, *options: str) -> subprocess.Popen[bytes]:
+        command = (sys.executable, "-m", "podgpu", "agent", f"--web.listen-address=127.0.0.1:{port}")
+        return subprocess.Popen(
+            [*command, *self.paths, *options],
+            env={**os.environ, **self.library},
+            stderr=subprocess.DEVNULL,
+        )
+
+
+@contextmanager
+def machine(node: FakeNode, pods: int) -> Iterator[Machine]:
+    """Make one with a pod for each process of the node's GPUs."""
+    with tempfile.TemporaryDirectory() as name, kubelet_root() as kubelet, _served(kubelet, pods):
         folder = Path(name)
-        node = eight_gpu_node(processes=PODS)
         node.delays = h200_delays()
         node.write(folder / "script")
         for number, pid in enumerate(process.pid for gpu in node.gpus for process in gpu.processes):
             write_proc(folder / "proc", pid, cgroup(number))
-        fake = environment(build(folder), folder / "script")
+        library = environment(build(folder), folder / "script")
+        yield Machine(library, (f"--path.kubelet={kubelet}", f"--path.procfs={folder / 'proc'}"))
+
+
+def run() -> list[Figure]:
+    with machine(eight_gpu_node(processes=PODS), PODS) as host:
         port = quiet_port()
         began = time.monotonic()
-        agent = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "podgpu", "agent", f"--web.listen-address=127.0.0.1:{port}"),
-                *(f"--path.kubelet={kubelet}", f"--path.procfs={folder / 'proc'}"),
-            ],
-            env={**os.environ, **fake},
-            stderr=subprocess.DEVNULL,
-        )
+        agent = host.start(port)
         try:
             first = _first_pages(port, began)
             memory, busy = _observe(agent.pid, port)
-            pods = _page(port).count(b"podgpu_pod_info{")
+            pods = page(port).count(b"podgpu_pod_info{")
         finally:
             agent.terminate()
             agent.wait()
@@ -71,7 +86,7 @@ def run() -> list[Figure]:
         Figure("pods on the page", f"{pods}", f">= {PODS}", ok=pods >= PODS),
         Figure("memory of all processes (PSS)", f"{memory / MIB:.1f} MiB", "<= 72", ok=memory <= 72 * MIB),
         Figure("processor time a second", f"{busy * 1e3:.1f} ms", "<= 10", ok=busy <= 0.010),
-        *_start(first, fake),
+        *_start(first, host.library),
     ]
 
 
@@ -86,19 +101,19 @@ def _start(first: dict[str, float], library: dict[str, str]) -> list[Figure]:
 
 
 @contextmanager
-def _served(root: Path) -> Iterator[None]:
+def _served(root: Path, pods: int) -> Iterator[None]:
     """Run a kubelet with the pods in a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     kubelet = FakeKubelet(root)
     answers = [
-        given(f"{h200(pod % 8).uuid}::{pod // 8}".encode(), pod=f"pod-{pod}".encode()) for pod in range(PODS)
+        given(f"{h200(pod % 8).uuid}::{pod // 8}".encode(), pod=f"pod-{pod}".encode()) for pod in range(pods)
     ]
     kubelet.replies["/v1.PodResourcesLister/List"] = Reply(b"".join(answers))
-    pods = [_pod(number) for number in range(PODS)]
-    kubelet.replies["/v1alpha1.Pods/ListPods"] = Reply(ListResponse(pods=pods).SerializeToString())
-    kubelet.replies["/v1alpha1.Pods/WatchPods"] = Reply(*watched(pods), hangs=True)
+    listed = [_pod(number) for number in range(pods)]
+    kubelet.replies["/v1alpha1.Pods/ListPods"] = Reply(ListResponse(pods=listed).SerializeToString())
+    kubelet.replies["/v1alpha1.Pods/WatchPods"] = Reply(*watched(listed), hangs=True)
     asyncio.run_coroutine_threadsafe(kubelet.start(), loop).result()
     try:
         yield
@@ -134,9 +149,9 @@ def _first_pages(port: int, began: float) -> dict[str, float]:
     }
     found: dict[str, float] = {}
     while time.monotonic() - began < 30:
-        page = _page(port)
+        text = page(port)
         for title, (sign, number) in signs.items():
-            if page.count(sign) >= number:
+            if text.count(sign) >= number:
                 found.setdefault(title, time.monotonic() - began)
         if len(found) == len(signs):
             return found
@@ -149,13 +164,13 @@ def _observe(pid: int, port: int) -> tuple[int, float]:
     time.sleep(WARM_UP_SECONDS)
     before, began = _processor_seconds(pid), time.monotonic()
     while time.monotonic() - began < MEASURED_SECONDS:
-        _page(port)
+        page(port)
         time.sleep(5)
     elapsed = time.monotonic() - began
     return _memory(pid), (_processor_seconds(pid) - before) / elapsed
 
 
-def _page(port: int) -> bytes:
+def page(port: int) -> bytes:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
             page: bytes = answer.read()
@@ -164,7 +179,7 @@ def _page(port: int) -> bytes:
         return b""
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(int(child) for child in children)]
 
@@ -172,7 +187,7 @@ def _family(pid: int) -> list[int]:
 def _memory(pid: int) -> int:
     """The proportional set size: pages shared by two processes count once."""
     total = 0
-    for each in _family(pid):
+    for each in family(pid):
         for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 total += int(line.split()[1]) * 1024
@@ -181,7 +196,7 @@ def _memory(pid: int) -> int:
 
 def _processor_seconds(pid: int) -> float:
     ticks = 0
-    for each in _family(pid):
+    for each in family(pid):
         fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")

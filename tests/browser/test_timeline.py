@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from podgpu.feed import SnapshotFeed
-from podgpu.history.divisions import CardsOfNode
+from podgpu.history.divisions import CardOrPods, CardsOfNode
 from podgpu.history.kept import Kept
-from podgpu.model import Card, Snapshot
+from podgpu.model import Snapshot
 from podgpu.option.value import Address
 from podgpu.serve.server import NodeServer
 from podgpu.views import json
@@ -63,7 +63,7 @@ def taken(document: Document, number: int) -> Snapshot:
 async def served() -> AsyncIterator[tuple[str, list[Snapshot], Told]]:
     document = await demo_document()
     hour = [taken(document, number) for number in range(MOMENTS)]
-    history: Kept[Snapshot, Card] = Kept(CardsOfNode(), step=5.0, whole_every=5, most_bytes=4 << 20)
+    history: Kept[Snapshot, CardOrPods] = Kept(CardsOfNode(), step=5.0, whole_every=5, most_bytes=4 << 20)
     for snapshot in hour:
         await history.keep(snapshot)
     feed = Told(hour[-1])

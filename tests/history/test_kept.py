@@ -7,10 +7,10 @@ from math import nan
 import pytest
 from msgspec.structs import replace
 
-from podgpu.history.divisions import CardsOfNode, NodesOfCluster
+from podgpu.history.divisions import CardOrPods, CardsOfNode, NodesOfCluster
 from podgpu.history.kept import HOUR, Kept
 from podgpu.insight import conclude_cluster
-from podgpu.model import Card, Cluster, ClusterNode, Fault, Reading, Snapshot
+from podgpu.model import Cluster, ClusterNode, Fault, Reading, Snapshot
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from tests.history.crowded_node import crowded_snapshots
@@ -22,7 +22,7 @@ MINUTE = 60.0
 
 def node_history(
     most_bytes: int = 4 << 20, whole_every: int = 20, longest_step: float = 5.0
-) -> Kept[Snapshot, Card]:
+) -> Kept[Snapshot, CardOrPods]:
     return Kept(
         CardsOfNode(), step=5.0, whole_every=whole_every, most_bytes=most_bytes, longest_step=longest_step
     )
@@ -39,7 +39,7 @@ def hour() -> list[Snapshot]:
 
 
 @pytest.fixture(scope="module")
-def history(hour: list[Snapshot]) -> Kept[Snapshot, Card]:
+def history(hour: list[Snapshot]) -> Kept[Snapshot, CardOrPods]:
     return asyncio.run(kept(hour, node_history()))
 
 
@@ -50,14 +50,16 @@ def _broken(snapshot: Snapshot, number: int) -> Snapshot:
     return judged(replace(snapshot, cards=(*snapshot.cards[:3], lost, *snapshot.cards[5:])))
 
 
-async def kept(snapshots: Iterable[Snapshot], history: Kept[Snapshot, Card]) -> Kept[Snapshot, Card]:
+async def kept(
+    snapshots: Iterable[Snapshot], history: Kept[Snapshot, CardOrPods]
+) -> Kept[Snapshot, CardOrPods]:
     for snapshot in snapshots:
         await history.keep(snapshot)
     return history
 
 
 async def test_a_moment_forty_minutes_ago_is_the_snapshot_that_was_taken_then(
-    hour: list[Snapshot], history: Kept[Snapshot, Card]
+    hour: list[Snapshot], history: Kept[Snapshot, CardOrPods]
 ) -> None:
     now = hour[-1].taken_at
     then = [snapshot for snapshot in hour if snapshot.taken_at <= now - 40 * MINUTE][-1]
@@ -68,17 +70,19 @@ async def test_a_moment_forty_minutes_ago_is_the_snapshot_that_was_taken_then(
 
 
 async def test_every_moment_that_is_kept_is_what_it_was(
-    hour: list[Snapshot], history: Kept[Snapshot, Card]
+    hour: list[Snapshot], history: Kept[Snapshot, CardOrPods]
 ) -> None:
     for snapshot in hour[-58::5]:
         assert await history.at(snapshot.taken_at + 0.1) == snapshot
 
 
-async def test_an_hour_is_kept_and_no_more(hour: list[Snapshot], history: Kept[Snapshot, Card]) -> None:
+async def test_an_hour_is_kept_from_the_moment_in_which_it_begins(
+    hour: list[Snapshot], history: Kept[Snapshot, CardOrPods]
+) -> None:
     assert history.span is not None
     first, last = history.span
     assert last == hour[-1].taken_at
-    assert HOUR - 1.1 * INTERVAL <= last - first <= HOUR
+    assert HOUR <= last - first <= HOUR + 1.1 * INTERVAL
     assert await history.at(first - 0.1) is None
     assert await history.at(last + MINUTE) is None
 
@@ -133,7 +137,7 @@ async def test_what_no_json_can_hold_is_left_out_as_it_is_from_the_document(hour
 
 
 async def test_the_numbers_of_a_card_over_time_are_those_of_its_snapshots(
-    hour: list[Snapshot], history: Kept[Snapshot, Card]
+    hour: list[Snapshot], history: Kept[Snapshot, CardOrPods]
 ) -> None:
     series = await history.series(hour[0].cards[3].gpu.uuid)
     assert series is not None
@@ -173,3 +177,15 @@ async def test_a_cluster_is_kept_by_node_also_one_that_goes_and_comes_back(hour:
         found = await history.at(state.taken_at)
         assert found == state
         assert cluster_json.encode(found) == cluster_json.encode(state)
+
+
+async def test_a_large_cluster_is_kept_less_often_from_the_first_so_that_the_whole_hour_stays(
+    hour: list[Snapshot],
+) -> None:
+    history = Kept(NodesOfCluster(), step=30.0, whole_every=30, most_bytes=500_000)
+    for snapshot in hour[3:]:  # of agents that have run for a while
+        await history.keep(cluster(snapshot.taken_at, [node("a", snapshot)]))
+    assert history.span is not None
+    assert history.span[1] - history.span[0] >= HOUR
+    assert history.step > 30.0
+    assert history.size <= 500_000

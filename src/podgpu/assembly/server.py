@@ -11,14 +11,14 @@ from podgpu.assembly.api_server import open_api_server
 from podgpu.cluster.store.pod_history import LEAST_STEP, POINTS, StoreHistory
 from podgpu.config import Config
 from podgpu.errors import UserError
-from podgpu.history.divisions import CardsOfNode, NodesOfCluster
+from podgpu.history.divisions import CardOrPods, CardsOfNode, NodesOfCluster
 from podgpu.history.kept import Kept
 from podgpu.history.recorded import RecordedHistory
 from podgpu.history.timeline import Object, timeline
 from podgpu.kube import reviews
 from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.kube.reviews import User
-from podgpu.model import Card, Cluster, ClusterNode, Snapshot
+from podgpu.model import Cluster, ClusterNode, Snapshot
 from podgpu.serve.guard.checks import ReviewUnavailable
 from podgpu.serve.guard.guard import Guard, TrustedProxies
 from podgpu.serve.pages import PageRegistry, register_pages
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 5.0  # less than a scrape waits
-NODE_BYTES, CLUSTER_BYTES = 4 << 20, 64 << 20
+NODE_BYTES, CLUSTER_BYTES = 4 << 20, 96 << 20
 # An agent may read faster; a moment every few seconds is enough. Nodes are many.
 NODE_STEP, CLUSTER_STEP = 5.0, 30.0
 # As many changes are read for one moment, at most.
-NODE_WHOLE, CLUSTER_WHOLE = 120, 30
+NODE_WHOLE, CLUSTER_WHOLE = 80, 30
 
 
 def open_guard(config: Config) -> Guard:
@@ -110,7 +110,7 @@ def _choice(config: Config) -> SeriesFilter:
     )
 
 
-def open_node_history(config: Config) -> Kept[Snapshot, Card] | None:
+def open_node_history(config: Config) -> Kept[Snapshot, CardOrPods] | None:
     most = NODE_BYTES if config.history_size is None else config.history_size
     return Kept(CardsOfNode(), step=NODE_STEP, whole_every=NODE_WHOLE, most_bytes=most) if most else None
 

@@ -252,7 +252,7 @@ class Config:
         "--history.size",
         help="The most memory for the last hour, which the page, top and /api/v1/history show; 0 keeps nothing.",
         parse=size("0", "4GiB"),
-        default_note="4MiB for a node, 64MiB for podgpu cluster",
+        default_note="4MiB for a node, 96MiB for podgpu cluster",
     )
     series_limit: int = WEB.single(
         "--series.limit",

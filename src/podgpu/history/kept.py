@@ -16,13 +16,14 @@ from podgpu.model import Card, Moment
 
 HOUR = 3600.0
 LONGEST_STEP = 480.0
+CHANGED = 0.45  # of a state, until the next moment: most changes are a tenth, but some are kept as a whole
 EARLY = 0.9  # of a step: nothing comes quite in time
 PRESENT_STEPS = 3  # for so long, the newest moment is the present
 PARTS_AT_ONCE = 16  # then others get their turn
 _HEAD = ""  # what is of no part
 
 State = TypeVar("State", bound=Struct)
-Part = TypeVar("Part", bound=Struct)
+Part = TypeVar("Part")
 Series = Mapping[str, list[tuple[float, float]]]
 
 
@@ -53,7 +54,8 @@ class Kept(Generic[State, Part]):
     """Keeps an hour, or less if that would take more than `most_bytes`: then the oldest goes first.
 
     A state is kept if it is `step` seconds younger than the one before it. The step is doubled each time that there is
-    no room, up to the `longest_step`. Every `whole_every` changes, a part is kept as a whole.
+    no room, up to the `longest_step`; of many parts, right at first if an hour of them would have none. Every
+    `whole_every` changes, a part is kept as a whole.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Kept(Generic[State, Part]):
         self._rings: dict[str, TextRing] = {}
         self._times: list[float] = []
         self._moments: list[bytes] = []
+        self._moment_bytes = 0
 
     async def follow(self, newest: State, changed: Callable[[State], Awaitable[State]]) -> None:
         """Keep what comes after `newest`, until cancelled."""
@@ -96,7 +99,7 @@ class Kept(Generic[State, Part]):
     @property
     def size(self) -> int:
         """Bytes that are kept."""
-        return sum(ring.size for ring in self._rings.values()) + sum(map(len, self._moments))
+        return sum(ring.size for ring in self._rings.values()) + self._moment_bytes
 
     async def keep(self, state: State) -> None:
         at = self._division.taken_at(state)
@@ -114,8 +117,17 @@ class Kept(Generic[State, Part]):
         self._ring(_HEAD).put(at, written((tuple(parts), head)))
         # Only now it can be asked for.
         self._times.append(at)
-        self._moments.append(msgspec.msgpack.encode(self._division.moment(state)))
+        moment = msgspec.msgpack.encode(self._division.moment(state))
+        self._moments.append(moment)
+        self._moment_bytes += len(moment)
+        if len(self._times) == 1 and self._division.has_many:
+            self._lengthen_step()
         self._forget(at - HOUR)
+
+    def _lengthen_step(self) -> None:
+        hour = self.size * CHANGED * HOUR
+        while self.step < self._longest_step and self.size + hour / self.step > self._most_bytes:
+            self.step *= 2
 
     def _ring(self, name: str) -> TextRing:
         if name not in self._rings:
@@ -123,8 +135,11 @@ class Kept(Generic[State, Part]):
         return self._rings[name]
 
     def _forget(self, before: float) -> None:
-        self._drop(bisect_right(self._times, before))
-        if self.size > self._most_bytes and self.step < self._longest_step:
+        """Keep the newest moment of before then: the hour begins in it."""
+        self._drop(max(0, bisect_right(self._times, before) - 1))
+        if self.size <= self._most_bytes:
+            return
+        if self.step < self._longest_step:
             self.step *= 2
         while self.size > self._most_bytes and len(self._times) > 1:
             self._drop(max(1, len(self._times) // 10))
@@ -133,6 +148,7 @@ class Kept(Generic[State, Part]):
         """Forget the oldest moments."""
         if not number:
             return
+        self._moment_bytes -= sum(map(len, self._moments[:number]))
         del self._times[:number], self._moments[:number]
         for ring in self._rings.values():
             ring.forget(self._times[0])

@@ -8,51 +8,46 @@ import zlib
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from itertools import compress, pairwise
-from operator import ne
-from typing import NamedTuple
+from itertools import compress, repeat
+from operator import itemgetter, ne
 
 _COMMA = b","
 _ALL = b"\x01"
 _RAW = -zlib.MAX_WBITS  # deflate without a head and a checksum
-_LEVEL, _FASTEST = 6, 1
+# Of a change, a better level would take a third more time and save 3 % of the room.
+_FASTEST, _WHOLE_LEVEL = 1, 6
+_WHOLE = 1
 _FAR = 0xFF  # a gap that goes on in the next byte; 0 ends the gaps
-_LEAST_REBASED, _REBASED_PART = 4, 8  # frames, and the part of all of them, that are worth a new whole one
+_LEAST_REBASED, _REBASED_PART = 4, 8  # changes, and the part of all of them, that are worth a new whole one
 
 Pieces = list[bytes]
 
 
-class _Frame(NamedTuple):
-    """`packed` is the whole text, or its change from the frame before. None: from then on there is no text."""
-
-    at: float
-    packed: bytes | None
-    is_whole: bool
-
-
 class TextRing:
-    """Keeps what a text was. Frames are never changed, so a copy can be read while others are added.
+    """Keeps what a text was. What is kept is never changed, so a copy can be read while more is added.
 
-    Every so many frames, one is whole: from there on, they must be read in order. `is_one_of_many`: the newest text is
-    compressed too. That takes time, but of a thousand nodes it would be more than all the rest.
+    Every so many changes, one is the whole text: from there on, they must be read in order. `is_one_of_many`: the
+    newest text is compressed too. That takes time, but of a thousand nodes it would be more than all the rest.
     """
 
     def __init__(self, whole_every: int, *, is_one_of_many: bool = False) -> None:
         self._is_one_of_many = is_one_of_many
         self._whole_every = whole_every
-        self._frames: list[_Frame] = []
+        # Of each change its time, what changed or the whole text, and which it is. None: there is no text from then on.
+        self._times: list[float] = []
+        self._packed: list[bytes | None] = []
+        self._wholes = bytearray()
         self._packed_bytes = 0
         self._kept_newest: bytes | None = None
-        self._since_whole = 0
 
     @property
     def size(self) -> int:
-        """Bytes of the frames and of the newest text."""
+        """Bytes of what is kept and of the newest text."""
         return self._packed_bytes + len(self._kept_newest or b"")
 
     @property
     def is_empty(self) -> bool:
-        return all(frame.packed is None for frame in self._frames)
+        return not any(self._packed)
 
     def put(self, at: float, text: bytes | None) -> None:
         """Take the text of a moment after all others. None: there is none any more."""
@@ -60,47 +55,40 @@ class TextRing:
         if text == before:
             return
         self._kept_newest = zlib.compress(text, _FASTEST) if text and self._is_one_of_many else text
+        since_whole = len(self._wholes) - 1 - self._wholes.rfind(_WHOLE)
         change = None
-        if before is not None and text is not None and self._since_whole < self._whole_every:
+        if before is not None and text is not None and since_whole < self._whole_every:
             change = _change(before.split(_COMMA), text.split(_COMMA))
-        if text is None:
-            self._add(_Frame(at, None, is_whole=True))
-        elif change is None:
-            self._add(_Frame(at, _packed(text), is_whole=True))
-            self._since_whole = 0
-        else:
-            self._add(_Frame(at, _packed(change), is_whole=False))
-            self._since_whole += 1
+        self._add(at, text if change is None else change, is_whole=change is None)
 
     def forget(self, before: float) -> None:
         """Drop what no moment from then on needs."""
-        last = bisect_right(self._frames, before, key=_time) - 1
+        last = bisect_right(self._times, before) - 1
         whole = self._whole_before(last)
-        if last - whole >= max(_LEAST_REBASED, len(self._frames) // _REBASED_PART):
+        if last - whole >= max(_LEAST_REBASED, len(self._times) // _REBASED_PART):
             text = self.at(before)
-            self._packed_bytes -= _size(self._frames[last])
-            whole, frame = last, _Frame(self._frames[last].at, text and _packed(text), is_whole=True)
-            self._frames[last] = frame
-            self._packed_bytes += _size(frame)
+            self._packed_bytes -= len(self._packed[last] or b"")
+            self._packed[last] = None if text is None else _compressed(text, is_whole=True)
+            self._packed_bytes += len(self._packed[last] or b"")
+            self._wholes[last] = True
+            whole = last
         if whole > 0:
-            self._packed_bytes -= sum(map(_size, self._frames[:whole]))
-            del self._frames[:whole]
+            self._packed_bytes -= sum(len(packed or b"") for packed in self._packed[:whole])
+            del self._times[:whole], self._packed[:whole], self._wholes[:whole]
 
     def _whole_before(self, number: int) -> int:
-        while number > 0 and not self._frames[number].is_whole:
-            number -= 1
-        return max(0, number)
+        return max(0, self._wholes.rfind(_WHOLE, 0, number + 1))
 
     def copy(self) -> "TextRing":
         """Return one to read from, in another thread too."""
         other = TextRing(self._whole_every)
-        other._frames = list(self._frames)
+        other._times, other._packed, other._wholes = self._times[:], self._packed[:], self._wholes[:]
         return other
 
     def at(self, moment: float) -> bytes | None:
         """Return the text of that moment; None if there was none."""
-        number = bisect_right(self._frames, moment, key=_time)
-        last = deque(_read(self._frames[self._whole_before(number - 1) : number]), maxlen=1)
+        number = bisect_right(self._times, moment)
+        last = deque(self._read(self._whole_before(number - 1), number), maxlen=1)
         return _joined(last[0][1]) if last else None
 
     def mentions(self, word: bytes) -> bool:
@@ -114,61 +102,65 @@ class TextRing:
 
     def texts(self) -> Iterator[tuple[float, bytes | None]]:
         """Yield the text after each change, with its time."""
-        return ((at, _joined(pieces)) for at, pieces in _read(self._frames))
+        return ((at, _joined(pieces)) for at, pieces in self._read(0, len(self._times)))
 
-    def _add(self, frame: _Frame) -> None:
-        self._frames.append(frame)
-        self._packed_bytes += _size(frame)
+    def _read(self, start: int, end: int) -> Iterator[tuple[float, Pieces | None]]:
+        """Yield the pieces after each change: the same list, changed in place."""
+        pieces: Pieces = []
+        for number in range(start, end):
+            packed = self._packed[number]
+            if packed is None:
+                yield self._times[number], None
+                continue
+            data = zlib.decompress(packed, _RAW)
+            if self._wholes[number]:
+                pieces = data.split(_COMMA)
+            else:
+                _apply(data, pieces)
+            yield self._times[number], pieces
 
-
-def _time(frame: _Frame) -> float:
-    return frame.at
-
-
-def _size(frame: _Frame) -> int:
-    return len(frame.packed or b"")
+    def _add(self, at: float, data: bytes | None, *, is_whole: bool) -> None:
+        packed = None if data is None else _compressed(data, is_whole=is_whole)
+        self._times.append(at)
+        self._packed.append(packed)
+        self._wholes.append(is_whole)
+        self._packed_bytes += len(packed or b"")
 
 
 def _joined(pieces: Pieces | None) -> bytes | None:
     return None if pieces is None else _COMMA.join(pieces)
 
 
-def _read(frames: list[_Frame]) -> Iterator[tuple[float, Pieces | None]]:
-    """Yield the pieces after each change: the same list, changed in place."""
-    pieces: Pieces = []
-    for at, packed, is_whole in frames:
-        if packed is None:
-            yield at, None
-            continue
-        if is_whole:
-            pieces = zlib.decompress(packed, _RAW).split(_COMMA)
-        else:
-            _apply(zlib.decompress(packed, _RAW), pieces)
-        yield at, pieces
-
-
-def _packed(data: bytes) -> bytes:
-    return zlib.compress(data, _LEVEL, _RAW)
+def _compressed(data: bytes, *, is_whole: bool) -> bytes:
+    return zlib.compress(data, _WHOLE_LEVEL if is_whole else _FASTEST, _RAW)
 
 
 def _change(before: Pieces, after: Pieces) -> bytes | None:
-    """Write down what differs: gaps between the numbers of the pieces, 0, and the pieces. None: the shape differs."""
+    """Write down what differs: gaps between the numbers of the pieces, 0, and the pieces. None: the shape differs.
+
+    Of a piece it is what follows the key, if that is the same; else the whole piece, after a sign that no JSON has.
+    """
     if len(before) != len(after):
         return None
     # Thousands of pieces are compared for each reading, so no line of Python is run for each.
     changed = list(compress(range(len(after)), map(ne, before, after)))
     gaps = bytearray()
-    for last, number in pairwise((-1, *changed)):
-        far, near = divmod(number - last, _FAR - 1)
-        gaps += b"\xff" * far
-        gaps.append(near + 1)
-    return bytes(gaps) + b"\0" + _COMMA.join([_value(before[number], after[number]) for number in changed])
-
-
-def _value(old: bytes, new: bytes) -> bytes:
-    """Return what follows the key, if that is the same; else the whole piece, after a sign that no JSON has."""
-    key, colon, value = new.rpartition(b":")
-    return value if old.rpartition(b":")[:2] == (key, colon) else _ALL + new
+    last = -1
+    for number in changed:
+        gap = number - last
+        while gap >= _FAR - 1:
+            gaps.append(_FAR)
+            gap -= _FAR - 1
+        gaps.append(gap + 1)
+        last = number
+    pick = itemgetter(*changed, 0)  # two at least, so that it returns a tuple
+    old = map(bytes.rpartition, pick(before), repeat(b":"))
+    new = map(bytes.rpartition, pick(after), repeat(b":"))
+    values = [
+        value if key == old_key and colon == old_colon else _ALL + key + colon + value
+        for (old_key, old_colon, _), (key, colon, value) in zip(old, new, strict=True)
+    ]
+    return bytes(gaps) + b"\0" + _COMMA.join(values[:-1])
 
 
 def _piece(old: bytes, value: bytes) -> bytes:

@@ -50,8 +50,10 @@ def _moment(at: float, insight: Insight | None, snapshots: Iterable[Snapshot]) -
 def _xids(snapshot: Snapshot, after: float) -> Iterator[XidMark]:
     for card in snapshot.cards:
         raised = reading(card.readings, "xid_last_timestamp_seconds")
+        if raised is None or raised <= after:
+            continue
         code = reading(card.readings, "xid_last_code")
-        if raised is not None and code is not None and raised > after:
+        if code is not None:
             yield XidMark(raised, int(code), snapshot.node, card.gpu.index, card.gpu.uuid)
 
 

@@ -54,7 +54,7 @@ class Sampling(Struct, frozen=True, kw_only=True, gc=False):
         return max(0.0, self.resident_ratio - self.named_ratio) if self.evades else 0.0
 
 
-class Booking(Struct, frozen=True, kw_only=True, gc=False):
+class Booking(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What one container has of one card or MIG instance. Counters are totals over the agent's life, in integers.
 
     All but `instance_ratio` are parts of the whole card, also on a MIG instance: they may be added up. Methods:
@@ -83,7 +83,7 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False):
     last_active_at: float | None = None  # seconds since 1970; absent if it never worked
 
 
-class Tenant(Struct, frozen=True, kw_only=True, gc=False):
+class Tenant(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A container on a card, or on one of its MIG instances: it holds a claim, has processes, or both."""
 
     container: ContainerRef  # whose it is
@@ -131,7 +131,7 @@ class Excused(Struct, frozen=True, kw_only=True, gc=False):
     pid: int | None = None  # of a server; absent for a reservation
 
 
-class Balance(Struct, frozen=True, kw_only=True, gc=False):
+class Balance(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What the books of the card add up to: its tenants, those that ended, and the rest."""
 
     memory_bytes: int | None = None  # in use on the card; absent if the card does not report it

@@ -14,7 +14,7 @@ HIDDEN_PID = 0  # a process of another user, which the agent may not see
 ENDED_PID = -1  # a process that had ended before the driver could look it up
 
 
-class Gpu(Struct, frozen=True, kw_only=True, gc=False):
+class Gpu(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Who a card is: facts that hold until the driver is loaded again or MIG is switched."""
 
     uuid: str  # `GPU-…`; empty if not known, as with cards that only Kubernetes reports
@@ -81,7 +81,7 @@ class Ability(Struct, frozen=True, kw_only=True, gc=False):
 SEES_ALL = Ability(sees_processes=True, sees_all=True)
 
 
-class Process(Struct, frozen=True, kw_only=True, gc=False):
+class Process(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A process on the card, also one that worked since the previous reading and has ended.
 
     Whose it is and which instance it is on, no source knows: the join fills them in.

@@ -28,7 +28,7 @@ class CardUse(Struct, frozen=True, kw_only=True, gc=False):
     watts: float | None = None  # mean power of the period; absent if not known
 
 
-class Holding(Struct, frozen=True, kw_only=True, gc=False):
+class Holding(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Whether a tenant uses what it holds, and how that is known."""
 
     state: str  # one of HOLDING_STATES

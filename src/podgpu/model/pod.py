@@ -35,7 +35,7 @@ class ClaimUse(Struct, frozen=True, gc=False):
     request: str = ""  # one of its requests; empty for all of them
 
 
-class PodContainer(Struct, frozen=True, kw_only=True, gc=False):
+class PodContainer(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One container of a pod.
 
     For a dynamic resource a pair of `devices` is (`claim:NAME/REQUEST`, `DRIVER/POOL/DEVICE`).
@@ -68,7 +68,7 @@ class Waiting(Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""  # in the scheduler's words; empty if it said nothing
 
 
-class Pod(Struct, frozen=True, kw_only=True, gc=False):
+class Pod(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A pod on this node. Its containers are in the order of its spec only where the spec is known."""
 
     namespace: str  # of the pod
@@ -111,7 +111,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     disputed: bool = False  # the kubelet lists the device for another pod too
 
 
-class Owner(Struct, frozen=True, kw_only=True, gc=False):
+class Owner(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What a process's cgroup says. Without a pod it is a container, or a Slurm job, outside Kubernetes."""
 
     pod_uid: str | None = None  # absent outside Kubernetes
@@ -120,7 +120,7 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
     qos: str | None = None  # the pod's quality of service; absent if not known
 
 
-class Holder(Struct, frozen=True, kw_only=True, gc=False):
+class Holder(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A process on a GPU and whose it is, with the evidence."""
 
     pid: int  # in the node's PID namespace
@@ -138,7 +138,7 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False):
     mps: str | None = None  # the host's directory where it meets others of MPS; `root` for root's daemon
 
 
-class Claim(Struct, frozen=True, kw_only=True, gc=False):
+class Claim(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A container's right to a GPU, or to one of its MIG instances."""
 
     gpu: str  # UUID of the card

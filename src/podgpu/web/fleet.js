@@ -69,6 +69,7 @@ export class Fleet {
     const sign = `${width} ${height} ${devicePixelRatio} ${counts}`;
     if (!width || sign === this.sign) return;
     this.sign = sign;
+    this.wide = width; // to read it from the page would lay that out
     this.layout = layOut(counts, width, height);
     for (const canvas of [this.canvas, this.marks]) {
       canvas.width = width * devicePixelRatio;
@@ -150,7 +151,11 @@ export class Fleet {
     const [first, last] = this.chosen();
     context.lineWidth = size > 5 ? 2 : 1;
     context.beginPath();
-    for (let at = first; at <= last; at += 1) context.rect(xs[at] - 0.5, ys[at] - 0.5, size + 1, size + 1);
+    // Neighbours have one frame: of thousands of cells, each frame would take milliseconds.
+    for (let at = first, end = at; at <= last; at = end) {
+      while (end <= last && ys[end] === ys[at] && xs[end] - xs[at] === (end - at) * (size + 1)) end += 1;
+      context.rect(xs[at] - 0.5, ys[at] - 0.5, (end - at) * (size + 1), size + 1);
+    }
     context.stroke();
     if (document.activeElement !== this.canvas || this.cursor >= this.layout.total) return;
     context.lineWidth = 2;
@@ -226,7 +231,7 @@ export class Fleet {
     write(this.tip, tipOf(gpu));
     const { xs, ys, size, width } = this.layout;
     const isRight = xs[at] > width / 2;
-    Object.assign(this.tip.style, { top: `${ys[at] + size + 6}px`, left: isRight ? "" : `${xs[at]}px`, right: isRight ? `${this.canvas.clientWidth - xs[at] - size}px` : "" });
+    Object.assign(this.tip.style, { top: `${ys[at] + size + 6}px`, left: isRight ? "" : `${xs[at]}px`, right: isRight ? `${this.wide - xs[at] - size}px` : "" });
   }
 
   /** The same in words, for those who see no cells. */

@@ -123,6 +123,9 @@ function titleOf({ gpu, slice }, link) {
   return h("div", { class: "title" }, h("h2", { tabindex: "-1" }, name), slice ? h("a", { href: link({ gpu: gpu.uuid }) }, "the whole card") : null, h("span", { class: "dim" }, `${gpu.node.name} · ${shortModel(gpu.model)}`), ...gpu.problems.map((title) => h("span", { class: "tag warn" }, title)));
 }
 
+/** A cluster's reader has no lanes: the agent does. */
+const elsewhere = (model, gpu) => (model.isCluster && known(gpu.source.balance?.switches) ? h("p", { class: "dim" }, `Who was at work in each moment of the last minute is shown on this GPU's page of the agent on ${gpu.node.name}.`) : null);
+
 /** Fill the page of the GPU or MIG instance of that UUID. `bars` is the row of the list for it. */
 export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more, colours }) {
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
@@ -143,7 +146,7 @@ export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more, col
     slicesOf(found, link),
     xidsOf(gpu, link),
     // Of the past, no lanes are kept.
-    isPast || slice ? null : laneTable(kept?.lanes, { colours, link, pointer: hour.pointer }),
+    isPast || slice ? null : (laneTable(kept?.lanes, { colours, link, pointer: hour.pointer }) ?? elsewhere(model, gpu)),
     h("h3", {}, "The last hour"),
     charts(kept, indexOf(readings), isPast ? gpu.node.takenAt : Number.POSITIVE_INFINITY),
     h("h3", {}, "Who is on it, and how that is known"),

@@ -188,6 +188,16 @@ async def test_the_page_lists_every_node_and_escapes_what_others_say() -> None:
     assert "&lt;b&gt;Look&lt;/b&gt;" in page.text and "1 pod waits for a GPU: ml/waits" in page.text
 
 
+async def test_without_scripts_a_gpu_has_its_own_page() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        page = await get(server, "/?gpu=GPU-b")
+        none = await get(server, "/?gpu=GPU-x")
+    assert page.headers["content-type"].startswith("text/html") and "script-src" in str(page.headers)
+    assert "<b>gpu-b</b>" in page.text and "Who is on it" in page.text
+    assert "web/serve" in page.text and "ml/train" not in page.text
+    assert "\ngpu-a " in none.text
+
+
 async def test_the_snapshot_of_a_node_is_passed_on() -> None:
     async with serving(StubFeed(CLUSTER)) as server:
         found = await get(server, "/api/v1/snapshot?node=gpu-a")

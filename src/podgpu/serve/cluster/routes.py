@@ -20,10 +20,11 @@ from podgpu.serve.cluster.statements import FIT_METRICS_PATH, FIT_PATH, BillRout
 from podgpu.serve.cluster.views import ClusterMetricsView, ClusterPageRegistry
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
-from podgpu.serve.pages import RenderedPage, asked, form_of
+from podgpu.serve.pages import HTML, RenderedPage, asked, form_of
 from podgpu.serve.past import MOST_HOURS
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import page_response, probes, rows_kind, under_policy, wants_gzip, whole_number
+from podgpu.views.cluster import page
 from podgpu.views.dialects import PREFIX
 from podgpu.views.json import encode
 
@@ -75,11 +76,14 @@ class ClusterRoutes:
 
     async def _page(self, path: str, request: Request) -> Response:
         """Answer 503 rather than with what is too old."""
+        gpu = request.query.get("gpu", "") if path == "/" else ""
+        if gpu and (card := page.card(self._feed.cluster, gpu)):
+            return under_policy(page_response(RenderedPage(card, HTML), request))
         try:
-            page = await self._made(path, request)
+            made = await self._made(path, request)
         except StalePage as stale:
             return busy_response(str(stale))
-        response = page_response(page, request)
+        response = page_response(made, request)
         return under_policy(response) if path == "/" else response
 
     async def _made(self, path: str, request: Request) -> RenderedPage:

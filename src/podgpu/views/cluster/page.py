@@ -5,6 +5,7 @@ from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Sums
 from podgpu.numbers import count, gib_of, gpu_number, integer, moment, watts
+from podgpu.views import card_page
 from podgpu.views.format import guests_text, problem_text
 from podgpu.views.page import html_parts
 from podgpu.views.text import line, table_row
@@ -32,9 +33,28 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
         f"{_banner(cluster)}{_problems(cluster)}{_pending(cluster)}"
         f'<pre tabindex="0">{_line("NODE", [*_COLUMNS])}{sums}'
     )
-    footer = "".join(f'<a href="{path}">{path}</a>' for path in _LINKS)
     before, after = html_parts(title, body, refresh_seconds=REFRESH_SECONDS)
-    return before.encode(), f"</pre><footer>{footer}</footer>{after}".encode()
+    return before.encode(), f"</pre>{_footer()}{after}".encode()
+
+
+def card(cluster: Cluster, uuid: str) -> bytes | None:
+    """Write the page of a card or a MIG instance, of what its node was read for; None if there is none."""
+    for node in cluster.nodes:
+        found = card_page.content(node.snapshot, uuid) if node.snapshot else None
+        if node.snapshot and found:
+            name = escape(line(node.name))
+            body = (
+                f"<header><h1>podgpu</h1><b>{name}</b>"
+                f"<span>{escape(line(node.state))}, taken {moment(node.snapshot.taken_at)}</span></header>"
+                f"{_banner(cluster)}{found}{_footer()}"
+            )
+            return "".join(html_parts(f"podgpu {name}", body, refresh_seconds=REFRESH_SECONDS)).encode()
+    return None
+
+
+def _footer() -> str:
+    links = "".join(f'<a href="{path}">{path}</a>' for path in _LINKS)
+    return f"<footer>{links}</footer>"
 
 
 def _cells(sums: Sums) -> list[str]:
