@@ -8,7 +8,7 @@ from podgpu.model import Card, Lanes, Snapshot
 from podgpu.views import json
 from tests.browser.axe import serious
 from tests.browser.chromium import Browser, Page
-from tests.browser.stage import Script, staged
+from tests.browser.stage import Script, cluster_of, staged
 from tests.sources.simulator.clocked_agent import cycles
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -112,3 +112,14 @@ async def test_a_card_of_the_past_and_one_without_a_log_have_no_lanes(chromium: 
         await page.until("document.querySelector('.gpupage .chart') !== null")
         assert await page.texts(".lanes") == []
         assert page.complaints == []
+
+
+async def test_the_page_of_a_cluster_says_where_lanes_are(chromium: Browser) -> None:
+    snapshot, card, _ = await minute()
+    script = Script(cluster_of(msgspec.json.decode(json.encode(snapshot)), 2))
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(f"{url}?gpu=GPU-0001-{card.gpu.index}")
+        await page.expect_text(".gpupage", "this GPU's page of the agent on gpu-node-002")
+        await page.open(f"{url}?gpu=GPU-0001-0")
+        await page.expect_text(".gpupage", "The last hour")
+        assert "of the agent on" not in await page.text(".gpupage")

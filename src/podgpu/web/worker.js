@@ -30,7 +30,7 @@ const cardOf = (card, labels) => ({
   ...pick(card, CARD),
   tenants: card.tenants.map((one) => tenantOf(one, labels)),
   rest: card.rest.filter((one) => one.memory_bytes || one.use?.watts || one.use?.ratio).map((one) => pick(one, REST)),
-  balance: card.balance && pick(card.balance, ["memory_bytes"]),
+  balance: card.balance && pick(card.balance, ["memory_bytes", "switches"]),
 });
 
 const podOf = ({ namespace, pod }) => `${namespace}/${pod}`;
