@@ -135,8 +135,9 @@ class Kept(Generic[State, Part]):
         return self._rings[name]
 
     def _forget(self, before: float) -> None:
-        """Keep the newest moment of before then: the hour begins in it."""
-        self._drop(max(0, bisect_right(self._times, before) - 1))
+        number = bisect_right(self._times, before)
+        # Of many parts, moments may be minutes apart: the hour begins in the newest one of before then.
+        self._drop(max(0, number - 1) if self._division.has_many else number)
         if self.size <= self._most_bytes:
             return
         if self.step < self._longest_step:
