@@ -131,7 +131,7 @@ export function evidence(one, heading, full) {
     { class: "box" },
     h("h3", {}, heading, h("span", { class: "dim" }, ` container ${one.tenant.container}`)),
     factTable(numbersOf(one)),
-    one.gpu.node.origin === "store" ? elsewhere(one) : processes(full?.processes ?? one.tenant.source.processes ?? []),
+    one.gpu.node.origin === "store" ? elsewhere(one) : processes(full?.processes ?? one.tenant.source.processes ?? [], one),
   );
 }
 
@@ -141,7 +141,7 @@ const command = (text) => [h("code", {}, text), copyButton(text, "the command")]
 const elsewhere = ({ gpu, tenant }) =>
   h("p", { class: "dim pad" }, "These numbers come from a store, which holds no processes, no claims and no evidence. Ask the node's agent: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : tenant.id} --url http://${gpu.node.name}:19400`));
 
-function processes(list) {
+function processes(list, { gpu, tenant }) {
   if (!list.length) return h("p", { class: "dim pad" }, "No process of it is on this GPU, or none can be seen from here.");
   const rows = list.map((one) =>
     h(
@@ -156,7 +156,7 @@ function processes(list) {
   );
   return h(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Processes" },
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": `Processes of ${tenant.id} ${tenant.container} on ${gpu.node.name} GPU ${gpu.index} ${tenant.mig ?? ""}`.trim() },
     h("table", { class: "processes" }, h("thead", {}, h("tr", {}, ...["PID", "Kind", "Memory", "SM", "Whose: its cgroup"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)),
   );
 }
