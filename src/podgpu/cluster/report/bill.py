@@ -10,13 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.cluster.report.charges import Basis
-from podgpu.cluster.report.counters import FAMILIES
+from podgpu.cluster.report.counters import FAMILIES, Measure
 from podgpu.cluster.report.grouping import Grouping
+from podgpu.cluster.report.queries import range_of
 from podgpu.cluster.report.statement import statement
 from podgpu.cluster.report.sums import StatementTerms
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault
+from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault, own_labels
 from podgpu.errors import UserError
 from podgpu.model import Prices, Statement
 from podgpu.option.times import moment, period
@@ -32,7 +33,7 @@ _FIELDS = {"from": "start", "to": "end", **{name: name for name in ("by", "names
 SHARES = ("none", "held", "even")
 _INFO = "podgpu_pod_info"
 _LABEL = "label_"
-_HELD = FAMILIES[0].metric
+_HELD = next(family.metric for family in FAMILIES if family.measure is Measure.HELD)
 _ADVICE = {
     "store_partial": "sums of half of the data would be wrong: ask again when the store is whole, or give --partial"
 }
@@ -126,7 +127,7 @@ async def make_bill(
     await _check_namespace(store, asked, found)
     await _check_label(store, grouping, found)
     demo = store.select("podgpu_build_info", 'demo="true"')
-    is_demo = await store.points(f"last_over_time({demo}{_whole(asked)})", asked.end)
+    is_demo = await store.points(f"last_over_time({demo}{range_of(asked.end - asked.start)})", asked.end)
     notices = tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
     return replace(found, demo=bool(is_demo), notices=notices)
 
@@ -140,17 +141,14 @@ def _nothing_seen(found: Statement) -> str:
     return f"{NOTHING}, or choose another time"
 
 
-def _whole(asked: BillRequest) -> str:
-    return f"[{round((asked.end - asked.start) * 1000)}ms]"
-
-
 async def _check_namespace(store: Store, asked: BillRequest, found: Statement) -> None:
     """A bill without a row is most likely of a namespace that is misspelt."""
     if asked.namespace is None or found.lines:
         return
-    held = store.select(_HELD)
-    points = await store.points(f"count by (namespace) (last_over_time({held}{_whole(asked)}))", asked.end)
-    known = sorted({name for point in points if (name := point.labels.get("namespace"))})
+    held = f"last_over_time({store.select(_HELD)}{range_of(asked.end - asked.start)})"
+    # A scrape without honor_labels renames the pod's own.
+    points = await store.points(f"count by (namespace, exported_namespace) ({held})", asked.end)
+    known = sorted({name for point in points if (name := own_labels(point.labels).get("namespace"))})
     others = f"those of {', '.join(known)} did" if known else "no pod did"
     advice = did_you_mean(asked.namespace, known, "give another namespace or time")
     raise UserError(f"-n {asked.namespace}: no pod of it held a GPU in this time; {others}; {advice}")
