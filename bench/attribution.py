@@ -37,9 +37,7 @@ def run() -> list[Figure]:
     return [
         Figure(title, f"{held * 1e3:.0f} ms", f"<= {LONGEST * 1e3:.0f}", ok=held <= LONGEST),
         Figure("first attribution of 250 pods, 2,000 processes", f"{first * 1e3:.0f} ms"),
-        Figure(
-            "attribution of 250 pods, 2,000 processes", f"{later * 1e3:.0f} ms", "<= 50", ok=later <= TARGET
-        ),
+        Figure("attribution of 250 pods, 2,000 processes", f"{later * 1e3:.0f} ms", "<= 50", ok=later <= TARGET),
     ]
 
 
@@ -54,9 +52,7 @@ def _measured(pods: int, processes: int) -> tuple[float, float, float]:
 
 async def _cycles(proc: Path, kubelet: Path, pods: int, processes: int) -> tuple[float, float, float]:
     async with FakeKubelet(kubelet) as server:
-        answers = [
-            given(f"{_gpu(pod)}::{pod // GPUS}".encode(), pod=f"pod-{pod}".encode()) for pod in range(pods)
-        ]
+        answers = [given(f"{_gpu(pod)}::{pod // GPUS}".encode(), pod=f"pod-{pod}".encode()) for pod in range(pods)]
         server.replies["/v1.PodResourcesLister/List"] = Reply(b"".join(answers))
         attribution = Attribution(
             interval=5,
@@ -102,9 +98,7 @@ def _pod(number: int) -> Pod:
 def _devices(at: float, pods: int, processes: int) -> tuple[Device, ...]:
     energy = Reading("energy_joules_total", 600 * at)
     made = (_device(gpu, pods, processes) for gpu in range(GPUS))
-    return tuple(
-        msgspec.structs.replace(device, at=at, readings=(*device.readings, energy)) for device in made
-    )
+    return tuple(msgspec.structs.replace(device, at=at, readings=(*device.readings, energy)) for device in made)
 
 
 def _device(gpu: int, pods: int, processes: int) -> Device:

@@ -75,9 +75,7 @@ async def _best(numbers: Iterable[int]) -> list[dict[str, float]]:
     for stage in stages:
         await stage.cycle()
     rounds = [[await _seconds(stage) for stage in stages] for _ in range(ROUNDS)]
-    return [
-        {name: min(seconds[name] for seconds in each) for name in NAMES} for each in zip(*rounds, strict=True)
-    ]
+    return [{name: min(seconds[name] for seconds in each) for name in NAMES} for each in zip(*rounds, strict=True)]
 
 
 async def _seconds(stage: "_Stage") -> dict[str, float]:
@@ -118,9 +116,7 @@ class _Stage:
     async def cycle(self) -> float:
         self._at += 5.0
         energy = Reading("energy_joules_total", 400 * self._at)
-        devices = [
-            replace(device, at=self._at, readings=(*device.readings, energy)) for device in self._devices
-        ]
+        devices = [replace(device, at=self._at, readings=(*device.readings, energy)) for device in self._devices]
         gc.collect()
         began = process_time()
         found = await self._attribution.attribute(devices, self._at)

@@ -39,9 +39,7 @@ def run() -> list[Figure]:
         )
         for name, goal in GOALS.items()
     ]
-    rows.append(
-        Figure(f"loop away, waiting for a processor included, {NODES:,} nodes", f"{few['blocked']:.3f} s")
-    )
+    rows.append(Figure(f"loop away, waiting for a processor included, {NODES:,} nodes", f"{few['blocked']:.3f} s"))
     rows += [
         Figure(f"{GOALS[name].title}, processor time, {NODES:,} nodes", f"{few[f'{name}, work']:.3f} s")
         for name in ("first", "few", "all")

@@ -52,9 +52,7 @@ async def play(nodes: int) -> None:
         return conclude_cluster(Cluster(taken_at=time.time(), version="1.0", nodes=tuple(found)), SETTINGS)
 
     feed = Hanging(made(0))
-    server = ClusterServer(
-        feed, open_cluster_pages(load({}, {})), max_requests=40, max_connections=100, max_streams=10
-    )
+    server = ClusterServer(feed, open_cluster_pages(load({}, {})), max_requests=40, max_connections=100, max_streams=10)
     await server.start([Address("127.0.0.1", 0)])
     await server.prepare()
     print(server.addresses[0].port, flush=True)
@@ -118,9 +116,7 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == [PLAYED]:
         asyncio.run(play(int(arguments[1])))
         return
-    clusters, nodes = (
-        [*map(int, arguments), 10, 1000][:2] if len(arguments) != 1 else [int(arguments[0]), 1000]
-    )
+    clusters, nodes = [*map(int, arguments), 10, 1000][:2] if len(arguments) != 1 else [int(arguments[0]), 1000]
     found = asyncio.run(measure(clusters, nodes))
     for name, value in found.items():
         print(f"{name:<40}  {value:>12,.2f}")

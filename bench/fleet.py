@@ -49,10 +49,7 @@ async def documents() -> Document:
 
 
 def _with_pods(snapshot: Snapshot, number: int) -> Snapshot:
-    tenants = {
-        id(tenant)
-        for tenant in islice((tenant for card in snapshot.cards for tenant in card.tenants), number)
-    }
+    tenants = {id(tenant) for tenant in islice((tenant for card in snapshot.cards for tenant in card.tenants), number)}
 
     def cut(card: Card) -> Card:
         return replace(card, tenants=tuple(tenant for tenant in card.tenants if id(tenant) in tenants))

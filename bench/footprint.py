@@ -107,9 +107,7 @@ def _served(root: Path, pods: int) -> Iterator[None]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     kubelet = FakeKubelet(root)
-    answers = [
-        given(f"{h200(pod % 8).uuid}::{pod // 8}".encode(), pod=f"pod-{pod}".encode()) for pod in range(pods)
-    ]
+    answers = [given(f"{h200(pod % 8).uuid}::{pod // 8}".encode(), pod=f"pod-{pod}".encode()) for pod in range(pods)]
     kubelet.replies["/v1.PodResourcesLister/List"] = Reply(b"".join(answers))
     listed = [_pod(number) for number in range(pods)]
     kubelet.replies["/v1alpha1.Pods/ListPods"] = Reply(ListResponse(pods=listed).SerializeToString())

@@ -83,13 +83,9 @@ async def _cluster() -> list[Figure]:
         del cluster
     assert history.span is not None
     return [
-        Figure(
-            f"history, {NODES:,} nodes", f"{history.size / MIB:.1f} MiB", "<= 96", ok=history.size <= 96 * MIB
-        ),
+        Figure(f"history, {NODES:,} nodes", f"{history.size / MIB:.1f} MiB", "<= 96", ok=history.size <= 96 * MIB),
         Figure(f"history, minutes kept, {NODES:,} nodes", f"{(history.span[1] - history.span[0]) / 60:.0f}"),
-        Figure(
-            f"growth of the process with it, {NODES:,} nodes", f"{(_resident() - resident) / MIB:.0f} MiB"
-        ),
+        Figure(f"growth of the process with it, {NODES:,} nodes", f"{(_resident() - resident) / MIB:.0f} MiB"),
         Figure(f"history, CPU time for each moment, {NODES:,} nodes", f"{keeping / MOMENTS:.2f} s"),
         Figure(f"time between two moments at last, {NODES:,} nodes", f"{history.step:.0f} s"),
     ]
@@ -125,10 +121,7 @@ def run_agents(rounds: int) -> None:
     """Print the CPU time of an agent that is scraped every 5 s, with the last hour and without, and of its sampler."""
     with machine(_crowded_machine(), TENANTS) as host, ExitStack() as stack:
         ports = (quiet_port(), quiet_port())
-        agents = [
-            host.start(port, *options)
-            for port, options in zip(ports, ((), ("--history.size=0",)), strict=True)
-        ]
+        agents = [host.start(port, *options) for port, options in zip(ports, ((), ("--history.size=0",)), strict=True)]
         for agent in agents:
             stack.callback(agent.wait)
             stack.callback(agent.terminate)

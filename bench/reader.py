@@ -103,9 +103,7 @@ async def _first(loop: ClusterLoop, server: ClusterServer) -> float:
     return time.monotonic() - began
 
 
-async def _refresh(
-    loop: ClusterLoop, server: ClusterServer, change: "Change", number: int
-) -> tuple[float, float]:
+async def _refresh(loop: ClusterLoop, server: ClusterServer, change: "Change", number: int) -> tuple[float, float]:
     """From the first request to an agent until both documents are ready again, plain and compressed.
 
     Return the time that passed, and the CPU time of this process.

@@ -24,9 +24,7 @@ STEPS = {
 
 
 def load_figures(variables: Mapping[str, str] | None = None) -> list[Figure]:
-    return [
-        Figure(f"start: {title}", f"{_seconds(code, variables or {}):.3f} s") for title, code in STEPS.items()
-    ]
+    return [Figure(f"start: {title}", f"{_seconds(code, variables or {}):.3f} s") for title, code in STEPS.items()]
 
 
 def _seconds(code: str, variables: Mapping[str, str]) -> float:

@@ -43,8 +43,6 @@ def _batch(second: int) -> bytes:
             sequence = (2 * number + place) & 0xFFFF
             context, pid = 1 + tenant % 2, 100 + tenant % 2
             records.append(
-                layout.RECORD.pack(
-                    layout.TYPE_WITHOUT_MIG, 0, 0, event, 0, sequence, context, pid, 0, 0, 0, stamp
-                )
+                layout.RECORD.pack(layout.TYPE_WITHOUT_MIG, 0, 0, event, 0, sequence, context, pid, 0, 0, 0, stamp)
             )
     return b"".join(records)

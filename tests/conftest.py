@@ -66,9 +66,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files; review the diff")
-    parser.addoption(
-        "--no-skips", action="store_true", help="fail if a test is skipped because a tool is missing"
-    )
+    parser.addoption("--no-skips", action="store_true", help="fail if a test is skipped because a tool is missing")
 
 
 def _without_tool(config: pytest.Config) -> list[str]:
@@ -94,9 +92,7 @@ def nothing_around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hide this machine's settings, kubelet, pod logs and cluster, so that the tests pass on a node too."""
     empty = tmp_path_factory.mktemp("nothing")
     with pytest.MonkeyPatch.context() as patch:
-        for name in [
-            name for name in os.environ if name.startswith(("PODGPU_", "KUBERNETES_", "NODE_NAME", "OTEL_"))
-        ]:
+        for name in [name for name in os.environ if name.startswith(("PODGPU_", "KUBERNETES_", "NODE_NAME", "OTEL_"))]:
             patch.delenv(name)
         patch.setenv("PODGPU_PATH_KUBELET", str(empty / "kubelet"))
         patch.setenv("PODGPU_PATH_LOGS", str(empty / "log"))

@@ -85,16 +85,12 @@ def passes(names: list[str], options: list[str], seed: int, at: datetime | None,
     with subprocess.Popen(command, env=environment) as tests:
         if at is None:
             disturb(tests, chance)
-    print(
-        f"seed {seed}: {'passed' if tests.returncode == 0 else f'exit status {tests.returncode}'}", flush=True
-    )
+    print(f"seed {seed}: {'passed' if tests.returncode == 0 else f'exit status {tests.returncode}'}", flush=True)
     return tests.returncode == 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     parser.add_argument("--at", type=datetime.fromisoformat, help="for example 2027-12-31T23:59:30")

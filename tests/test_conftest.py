@@ -17,9 +17,7 @@ ROOT = Path(__file__).parents[1]
         ("no cgroup can be made here: x", "--no-skips", 0),
     ],
 )
-def test_a_missing_tool_fails_where_it_must_not_be_missing(
-    tmp_path: Path, reason: str, option: str, code: int
-) -> None:
+def test_a_missing_tool_fails_where_it_must_not_be_missing(tmp_path: Path, reason: str, option: str, code: int) -> None:
     text = f"import pytest\ndef test_it(): pytest.skip({reason!r})\ndef test_other(): pass\n"
     done = run(tmp_path / "test_skipped.py", text, option)
     assert done.returncode == code, done.stdout + done.stderr

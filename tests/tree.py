@@ -25,9 +25,7 @@ def card(
     counts_energy: bool = True,
 ) -> Card:
     """A card with these on it; without a `balance` given, its books balance."""
-    ability = replace(
-        device.ability, knows_owners=knows_owners, counts_busy=counts_busy, counts_energy=counts_energy
-    )
+    ability = replace(device.ability, knows_owners=knows_owners, counts_busy=counts_busy, counts_energy=counts_energy)
     return replace(
         unattributed(device),
         ability=ability,

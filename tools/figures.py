@@ -214,9 +214,7 @@ def read(root: Path) -> FiguresFile:
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.figures", description=__doc__)
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit with 1 if a figure is stale"
-    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a figure is stale")
     check = parser.parse_args(arguments).check
     document = replace(read(root), derived=derived(asyncio.run(demo_snapshot())))
     figures = document.values

@@ -74,16 +74,11 @@ def _read(struct: type[Struct]) -> tuple[Table, list[str]]:
     """Return the table of a struct, and the names of the structs in its fields."""
     source = inspect.getsource(sys.modules[struct.__module__])
     tree = next(
-        node
-        for node in ast.parse(source).body
-        if isinstance(node, ast.ClassDef) and node.name == struct.__name__
+        node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == struct.__name__
     )
     comments = dict(_comments(source))
     lines = [node for node in tree.body if isinstance(node, ast.AnnAssign)]
-    fields = [
-        Field(ast.unparse(line.target), _kind(line.annotation), comments.get(line.lineno, ""))
-        for line in lines
-    ]
+    fields = [Field(ast.unparse(line.target), _kind(line.annotation), comments.get(line.lineno, "")) for line in lines]
     inner = [name for line in lines for name in _structs(line.annotation)]
     return Table(struct.__name__, ast.get_docstring(tree) or "", tuple(fields)), inner
 

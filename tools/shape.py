@@ -33,9 +33,7 @@ LAYOUT = frozenset(
 
 
 def violations(root: Path) -> Iterator[str]:
-    files = sorted(
-        path for tree in TREES for path in (root / tree).rglob("*") if _counts(path.relative_to(root))
-    )
+    files = sorted(path for tree in TREES for path in (root / tree).rglob("*") if _counts(path.relative_to(root)))
     for path in files:
         yield from _file(path, path.relative_to(root))
     yield from _folders(path.relative_to(root) for path in files)
@@ -43,9 +41,7 @@ def violations(root: Path) -> Iterator[str]:
 
 
 def _counts(path: Path) -> bool:
-    return path.suffix in SUFFIXES and not any(
-        part == GENERATED or part.startswith(".") for part in path.parts
-    )
+    return path.suffix in SUFFIXES and not any(part == GENERATED or part.startswith(".") for part in path.parts)
 
 
 def _file(path: Path, shown: Path) -> Iterator[str]:

@@ -111,9 +111,7 @@ def rings(graph: grimp.ImportGraph) -> Iterator[str]:
             if _room(imported) == _room(module):
                 needs[_package(graph, module)].add(_package(graph, imported))
     reached = {package: _reachable(package, needs) for package in sorted(needs)}
-    found = (
-        {other for other in reached[package] if package in reached.get(other, ())} for package in reached
-    )
+    found = ({other for other in reached[package] if package in reached.get(other, ())} for package in reached)
     for ring in dict.fromkeys(frozenset(ring) for ring in found if ring):
         yield f"{', '.join(sorted(ring))} need each other: move what they share into one of them"
 
@@ -126,9 +124,7 @@ def _reachable(package: str, needs: Mapping[str, set[str]]) -> set[str]:
     found: set[str] = set()
     new = {package}
     while new:
-        found |= (
-            new := {other for package in new for other in needs.get(package, ()) if other != package} - found
-        )
+        found |= (new := {other for package in new for other in needs.get(package, ()) if other != package} - found)
     return found
 
 
@@ -161,8 +157,7 @@ def _room(module: str) -> str:
 
 def _is_exception(module: str, imported: str) -> bool:
     return (imported == "importlib" and module in FINDERS) or any(
-        f"{module}.".startswith(f"{exempt}.") and f"{imported}.".startswith(f"{other}.")
-        for exempt, other in EXCEPTIONS
+        f"{module}.".startswith(f"{exempt}.") and f"{imported}.".startswith(f"{other}.") for exempt, other in EXCEPTIONS
     )
 
 

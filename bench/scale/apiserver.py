@@ -102,9 +102,7 @@ async def _rollout(fake: FakeApi, agents: list["_Agent"], way: Counted) -> list[
     await asyncio.gather(*(agent.resolve() for agent in agents))
     seconds = time.monotonic() - began
     asked = Counter(_kind(seen.path, is_watch=seen.is_watch) for seen in fake.requests)
-    accepted = Counter(
-        seen.headers.get("Accept", "") for seen in fake.requests if "/namespaces/" in seen.path
-    )
+    accepted = Counter(seen.headers.get("Accept", "") for seen in fake.requests if "/namespaces/" in seen.path)
     metadata = sum(count for accept, count in accepted.items() if "PartialObjectMetadata" in accept)
     each = len(agents)
     await asyncio.gather(*(agent.resolve() for agent in agents))
@@ -171,9 +169,7 @@ def _owners() -> list[tuple[str, Any]]:
             }
         ]
         more = {"managedFields": "x" * MANAGED_FIELDS}
-        replicas = {
-            "metadata": {"name": f"{name}-abc", "uid": f"r-{number}", "ownerReferences": above, **more}
-        }
+        replicas = {"metadata": {"name": f"{name}-abc", "uid": f"r-{number}", "ownerReferences": above, **more}}
         deployment = {"metadata": {"name": name, "uid": f"d-{number}", **more}}
         found.append((f"/apis/apps/v1/namespaces/ml/replicasets/{name}-abc", replicas))
         found.append((f"/apis/apps/v1/namespaces/ml/deployments/{name}", deployment))

@@ -27,9 +27,7 @@ CHOICES = {
 
 def run(node: Snapshot) -> list[Figure]:
     figures = [_figure(name, size) for name, size in unit_sizes(node).items()]
-    figures.append(
-        _figure(f"the demo's node: {len(node.cards)} GPUs, {tenants_of(node)} containers", Size(node))
-    )
+    figures.append(_figure(f"the demo's node: {len(node.cards)} GPUs, {tenants_of(node)} containers", Size(node)))
     figures += [_figure(f"the same, {name}", Size(node, choice)) for name, choice in CHOICES.items()]
     return [*figures, *_documents(node), _cluster(node)]
 
@@ -123,7 +121,5 @@ def cluster_series(node: Snapshot) -> tuple[int, int]:
     """What the page of `podgpu cluster` has for a node like that, and for the cluster as a whole."""
     shown = ClusterNode(name=node.node, state="fresh", origin="agent", snapshot=node)
     cluster = Cluster(taken_at=node.taken_at, version=node.version, nodes=(shown,))
-    each, whole = (
-        sum(len(family.samples) for family in made) for made in (of_node(shown), of_cluster(cluster))
-    )
+    each, whole = (sum(len(family.samples) for family in made) for made in (of_node(shown), of_cluster(cluster)))
     return each, whole

@@ -77,9 +77,7 @@ async def _measured(program: str, pages: Sequence[bytes], nodes: int) -> dict[st
             try:
                 await asyncio.sleep(SECONDS)
                 found = await _own_metrics(url)
-                wal = sum(
-                    file.stat().st_size for file in (Path(folder) / "data/wal").rglob("*") if file.is_file()
-                )
+                wal = sum(file.stat().st_size for file in (Path(folder) / "data/wal").rglob("*") if file.is_file())
             finally:
                 process.terminate()
                 await process.wait()

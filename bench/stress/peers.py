@@ -79,9 +79,7 @@ class UvicornServer:
             backlog=BACKLOG,
             timeout_keep_alive=KEPT_SECONDS,
         )
-        listening = socket.create_server(
-            ("127.0.0.1", 0), backlog=BACKLOG
-        )  # clients may come before it serves
+        listening = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)  # clients may come before it serves
         self._task = asyncio.ensure_future(uvicorn.Server(config).serve([listening]))
         self.ports = (listening.getsockname()[1],)
 

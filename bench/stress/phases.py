@@ -219,9 +219,7 @@ PHASES = {
     f"wrong passwords from {ADDRESSES} addresses": Phase(
         guesses(_by_password), served.guarded, _by_password(served.PASSWORD)
     ),
-    f"strangers' tokens from {ADDRESSES} addresses": Phase(
-        guesses(_by_token), served.guarded, _by_token(served.TOKEN)
-    ),
+    f"strangers' tokens from {ADDRESSES} addresses": Phase(guesses(_by_token), served.guarded, _by_token(served.TOKEN)),
 }
 
 

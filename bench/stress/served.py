@@ -129,10 +129,7 @@ def _snapshot(at: float) -> Snapshot:
         gpu = Gpu(uuid=f"GPU-{number:08x}-0000-4000-8000-000000000000", index=number, model="NVIDIA H200")
         refs = [ContainerRef("team", f"pod-{n}", "main", f"uid-{n}") for n in range(number, PODS, GPUS)]
         booking = Booking(method="measured", memory_bytes=1 << 30, sm_ratio=0.01, allocated_ratio=0.03)
-        tenants = [
-            Tenant(container=ref, booking=booking, claims=(Claim(gpu=gpu.uuid, container=ref),))
-            for ref in refs
-        ]
+        tenants = [Tenant(container=ref, booking=booking, claims=(Claim(gpu=gpu.uuid, container=ref),)) for ref in refs]
         readings = tuple(Reading(row.name, at % 1000) for row in rows)
         cards.append(card(Device(gpu=gpu, readings=readings), tenants=tenants))
     return Snapshot(node="stress", taken_at=at, interval_seconds=1.0, version="0", cards=tuple(cards))

@@ -100,9 +100,7 @@ WATCH = """new Promise(done => {
 async def traced(page: Page, script: str) -> list[float]:
     page.trace.clear()
     page.traced.clear()
-    await page.send(
-        "Tracing.start", transferMode="ReportEvents", traceConfig={"includedCategories": bench.CATEGORIES}
-    )
+    await page.send("Tracing.start", transferMode="ReportEvents", traceConfig={"includedCategories": bench.CATEGORIES})
     await page.run(script, 300)
     await page.send("Tracing.end")
     await asyncio.wait_for(page.traced.wait(), 120)
@@ -115,9 +113,7 @@ def script_per_frame(trace: Sequence[Any]) -> list[float]:
     threads = statistics.multimode((event["pid"], event["tid"]) for event in frames)
     main = threads[0]
     starts = sorted(event["ts"] for event in frames if (event["pid"], event["tid"]) == main)
-    starts = [
-        at for place, at in enumerate(starts) if not place or at - starts[place - 1] > bench.SAME_FRAME_US
-    ]
+    starts = [at for place, at in enumerate(starts) if not place or at - starts[place - 1] > bench.SAME_FRAME_US]
     calls = sorted(
         (event["ts"], event["ts"] + event.get("dur", 0), event.get("tdur", 0) / 1000)
         for event in trace

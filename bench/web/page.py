@@ -149,9 +149,7 @@ def p95(values: Sequence[float]) -> float:
 async def scrolled(page: Page) -> tuple[list[float], list[float]]:
     page.trace.clear()
     page.traced.clear()
-    await page.send(
-        "Tracing.start", transferMode="ReportEvents", traceConfig={"includedCategories": CATEGORIES}
-    )
+    await page.send("Tracing.start", transferMode="ReportEvents", traceConfig={"includedCategories": CATEGORIES})
     frames = await page.run(SCROLL, 300)
     await page.send("Tracing.end")
     await asyncio.wait_for(page.traced.wait(), 120)

@@ -71,9 +71,7 @@ def source(number: int) -> tuple[str, int]:
 
 async def follow(number: int, port: int, arrivals: dict[int, float]) -> None:
     """Read one stream, and note when each event was there."""
-    reader, writer = await asyncio.open_connection(
-        "127.0.0.1", port, limit=1 << 22, local_addr=source(number)
-    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22, local_addr=source(number))
     writer.write(EVENTS)
     tail = b""
     while data := await reader.read(1 << 16):
@@ -134,18 +132,14 @@ async def measure(seconds: float) -> None:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
     behind = sorted(spreads(arrivals))
-    print(
-        f"scrapes alone: {len(alone)}, median {statistics.median(alone) * 1000:.1f} ms, p99 {p99(alone):.1f} ms"
-    )
+    print(f"scrapes alone: {len(alone)}, median {statistics.median(alone) * 1000:.1f} ms, p99 {p99(alone):.1f} ms")
     print(
         f"beside {STREAMS} streams, {ASLEEP} of them not reading: {len(beside)}, "
         f"median {statistics.median(beside) * 1000:.1f} ms, p99 {p99(beside):.1f} ms"
     )
     print(f"{lost} of the streams that were read were cut")
     print(f"p99 is {p99(beside) / p99(alone):.2f} times that without")
-    print(
-        f"memory: {before:.1f} MiB without, {early:.1f} MiB with streams, {after:.1f} MiB {seconds:.0f} s later"
-    )
+    print(f"memory: {before:.1f} MiB without, {early:.1f} MiB with streams, {after:.1f} MiB {seconds:.0f} s later")
     print(
         f"the last reader of an event was {statistics.median(behind) * 1000:.0f} ms behind the first at the median, "
         f"{behind[-1] * 1000:.0f} ms at most, over {len(behind)} events"

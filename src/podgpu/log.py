@@ -198,9 +198,7 @@ class RepeatFilter:
 
 
 class LineHandler(logging.Handler):
-    def __init__(
-        self, descriptor: int, write: Callable[[LogEvent], str], repeats: RepeatFilter | None = None
-    ) -> None:
+    def __init__(self, descriptor: int, write: Callable[[LogEvent], str], repeats: RepeatFilter | None = None) -> None:
         super().__init__()
         self._descriptor = descriptor
         self._format = write

@@ -210,9 +210,7 @@ integer = partial(write, "count")
 
 def part_of(quantity: str, part: Number, total: Number) -> str:
     """Write `691 of 700 W`: a unit that both have is written once."""
-    is_alike = (
-        _known(part) and _known(total) and (part == 0 or _unit(quantity, part) == _unit(quantity, total))
-    )
+    is_alike = _known(part) and _known(total) and (part == 0 or _unit(quantity, part) == _unit(quantity, total))
     return f"{bare(quantity, part) if is_alike else write(quantity, part)} of {write(quantity, total)}"
 
 

@@ -157,9 +157,7 @@ class Supervisor:
         faults = {task.name: fault for task, fault in self._down.items()}
         found = tuple(_with_fault(part, faults.get(part.name)) for part in parts)
         others = sorted({name for name, _ in self.errors} - {part.name for part in found})
-        return *found, *(
-            PartStatus(name=name, up=name not in faults, fault=faults.get(name)) for name in others
-        )
+        return *found, *(PartStatus(name=name, up=name not in faults, fault=faults.get(name)) for name in others)
 
     async def _keep(self, task: "_Task", work: Work) -> None:
         loop, ran = asyncio.get_running_loop(), 0.0

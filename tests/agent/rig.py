@@ -50,9 +50,7 @@ class RunningAgent:
 
     def _connection(self) -> http.client.HTTPConnection:
         if self.context:
-            return http.client.HTTPSConnection(
-                "127.0.0.1", self._port, timeout=PATIENCE, context=self.context
-            )
+            return http.client.HTTPSConnection("127.0.0.1", self._port, timeout=PATIENCE, context=self.context)
         return http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
 
     def snapshot(self) -> dict[str, Any]:

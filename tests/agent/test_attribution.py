@@ -52,9 +52,7 @@ class Kubelet:
 
     def __init__(self, **given: str) -> None:
         self.given = given
-        self.places: dict[
-            str, tuple[str, str]
-        ] = {}  # namespaces and containers of pods, where they are unusual
+        self.places: dict[str, tuple[str, str]] = {}  # namespaces and containers of pods, where they are unusual
         self.errors: Counter[str] = Counter()
 
     async def read(self) -> DemoAllocations:
@@ -258,9 +256,7 @@ async def test_a_list_of_bare_names_does_not_drive_out_what_a_better_one_told(tm
 
 async def test_the_log_folders_still_tell_of_a_new_pod(tmp_path: Path) -> None:
     best = Pods("pods-api", pod(), up=False)
-    stage = Stage(
-        tmp_path, Kubelet(new=GPU), best, Pods("log-dirs", Pod(namespace="ns", name="new", uid=OTHER))
-    )
+    stage = Stage(tmp_path, Kubelet(new=GPU), best, Pods("log-dirs", Pod(namespace="ns", name="new", uid=OTHER)))
     found = await stage.cycle()
     assert [one.container.pod_uid for one in claims(found)] == [OTHER]
 
@@ -359,9 +355,7 @@ async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
     """A list of that length takes a second or two to understand. Pages are answered meanwhile."""
     kubelet = Kubelet()
     many = [
-        Allocation(
-            namespace="ns", pod="chat", container="main", resource="nvidia.com/gpu", device_id=f"{GPU}::{n}"
-        )
+        Allocation(namespace="ns", pod="chat", container="main", resource="nvidia.com/gpu", device_id=f"{GPU}::{n}")
         for n in range(60_000)
     ]
 

@@ -46,10 +46,7 @@ def cards(books: NodeBooks, watts: float | None = None) -> list[Card]:
     """The cards as the join shows them; `watts` is what each reports as its power."""
     join = Join((), {}, {})
     power = () if watts is None else (Reading("power_watts", watts),)
-    return [
-        join.card(Device(gpu=Gpu(uuid=gpu, index=0), readings=power), own, ())
-        for gpu, own in books.cards.items()
-    ]
+    return [join.card(Device(gpu=Gpu(uuid=gpu, index=0), readings=power), own, ()) for gpu, own in books.cards.items()]
 
 
 def tenants(books: NodeBooks) -> list[Tenant]:
@@ -104,9 +101,7 @@ def counters(books: NodeBooks) -> Counter[Series]:
     for one in tenants(books):
         named = one.container
         for counter in COUNTERS:
-            found[one.mig, named.namespace, named.pod, named.container, counter] += getattr(
-                one.booking, counter
-            )
+            found[one.mig, named.namespace, named.pod, named.container, counter] += getattr(one.booking, counter)
     return found
 
 
@@ -115,14 +110,10 @@ PARTIES = st.sampled_from(
     + [TenantKey(GPU, "", ContainerRef("ns", f"job-{n}", "main", f"{n}")) for n in range(3)]
     + ["idle", "unknown", "host"]
 )
-ENTRIES = st.builds(
-    CycleBooking, **dict.fromkeys(("busy_us", "energy_mj", "allocated_us"), st.integers(0, 10**6))
-)
+ENTRIES = st.builds(CycleBooking, **dict.fromkeys(("busy_us", "energy_mj", "allocated_us"), st.integers(0, 10**6)))
 # Seconds since the cycle before, and who was booked what; None: the card was silent.
 CYCLES = st.lists(
-    st.tuples(
-        st.sampled_from([5.0, 100.0, GRACE_SECONDS + 1]), st.none() | st.dictionaries(PARTIES, ENTRIES)
-    ),
+    st.tuples(st.sampled_from([5.0, 100.0, GRACE_SECONDS + 1]), st.none() | st.dictionaries(PARTIES, ENTRIES)),
     max_size=25,
 )
 

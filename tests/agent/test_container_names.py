@@ -87,9 +87,7 @@ def test_of_several_containers_only_a_list_tells_which_has_started_again() -> No
     found = ContainerNames([behind]).named(holder())
     assert (found.container, found.reason) == (None, "not_in_pod")
     ahead = [pod(MAIN)]
-    assert ContainerNames([behind], [ahead]).named(holder()).container == ContainerRef(
-        "ns", "chat", "main", UID
-    )
+    assert ContainerNames([behind], [ahead]).named(holder()).container == ContainerRef("ns", "chat", "main", UID)
 
 
 def test_a_sidecar_that_runs_may_have_started_again_too() -> None:
@@ -98,6 +96,4 @@ def test_a_sidecar_that_runs_may_have_started_again_too() -> None:
 
 
 def test_a_pod_that_only_a_worse_list_has_is_named_by_it() -> None:
-    assert ContainerNames([], [[pod(MAIN)]]).named(holder()).container == ContainerRef(
-        "ns", "chat", "main", UID
-    )
+    assert ContainerNames([], [[pod(MAIN)]]).named(holder()).container == ContainerRef("ns", "chat", "main", UID)

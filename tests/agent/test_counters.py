@@ -118,9 +118,7 @@ def test_xids_are_counted_and_the_last_is_named() -> None:
 
 def looked(counters: Counters, at: float, *reasons: str) -> dict[tuple[str, str], float]:
     """What was recently, by the reading at this time."""
-    readings = tuple(
-        Reading("clock_event", float(one in reasons), (one,)) for one in ("idle", "hardware_thermal")
-    )
+    readings = tuple(Reading("clock_event", float(one in reasons), (one,)) for one in ("idle", "hardware_thermal"))
     device = counters.apply(Device(gpu=Gpu(uuid="GPU-1", index=0), at=at, readings=readings))
     recent = (one for one in device.readings if one.metric.endswith("_recent"))
     return {(one.metric, one.labels[0]): one.value for one in recent}

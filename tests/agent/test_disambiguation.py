@@ -12,9 +12,7 @@ CARDS = ("A", "B", "C")
 
 def either(*readings: str, usual: int | None = None, container: ContainerRef = CONTAINER) -> AmbiguousClaims:
     """Readings are written as the letters of their cards."""
-    claimed = tuple(
-        tuple(Claim(gpu=card, container=container, system="s") for card in reading) for reading in readings
-    )
+    claimed = tuple(tuple(Claim(gpu=card, container=container, system="s") for card in reading) for reading in readings)
     return AmbiguousClaims(options=claimed, usual=usual)
 
 
@@ -31,17 +29,13 @@ class Node:
     def see(
         self, on: dict[ContainerRef, str], *asked: AmbiguousClaims, kinds: tuple[str, ...] = ("compute",)
     ) -> list[int | None]:
-        holders = {
-            pid: Holder(pid=pid, kind="pod", container=container) for pid, container in enumerate(on, 100)
-        }
+        holders = {pid: Holder(pid=pid, kind="pod", container=container) for pid, container in enumerate(on, 100)}
         pids = dict(zip(on, holders, strict=True))
         devices = [
             Device(
                 gpu=Gpu(uuid=card, index=index),
                 processes=tuple(
-                    Process(pid=pids[container], kinds=kinds)
-                    for container, cards in on.items()
-                    if card in cards
+                    Process(pid=pids[container], kinds=kinds) for container, cards in on.items() if card in cards
                 ),
             )
             for index, card in enumerate(CARDS)
@@ -65,9 +59,7 @@ class Node:
         (("AB", "BC"), "ABC", None),
     ],
 )
-def test_the_reading_whose_cards_it_runs_on_is_right(
-    readings: tuple[str, ...], on: str, right: int | None
-) -> None:
+def test_the_reading_whose_cards_it_runs_on_is_right(readings: tuple[str, ...], on: str, right: int | None) -> None:
     assert Node().settle(either(*readings), on=on) == [right]
 
 

@@ -43,9 +43,7 @@ def test_energy_is_the_counters_increase() -> None:
 
 
 def test_activity_is_the_profilers_where_there_is_one() -> None:
-    found = between(
-        joules(0.0, 0.0), joules(5.0, 1.0, utilization_ratio=1.0, graphics_engine_active_ratio=0.5)
-    )
+    found = between(joules(0.0, 0.0), joules(5.0, 1.0, utilization_ratio=1.0, graphics_engine_active_ratio=0.5))
     assert found.busy_us == 2_500_000
 
 

@@ -71,9 +71,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
 @pytest.mark.parametrize(
     ("age", "believed"), [(0.0, True), (599.0, True), (600.0, True), (601.0, False), (None, False)]
 )
-async def test_the_last_map_is_believed_for_ten_minutes_and_no_longer(
-    age: float | None, believed: bool
-) -> None:
+async def test_the_last_map_is_believed_for_ten_minutes_and_no_longer(age: float | None, believed: bool) -> None:
     """After that, what the source of the numbers says is better than nothing."""
     stock = InventoryCollector(patience=1.0, systems=(), allocations=Kubelet(age))
     taken = await stock.take((), (), [ON_PAGE], "dcgm")

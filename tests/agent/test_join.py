@@ -40,9 +40,7 @@ CYCLE = Interval(elapsed_us=1000, energy_mj=100, energy_us=1000, busy_us=500)
 
 
 def device(*processes: Process, ability: Ability = WATCHED, instances: Iterable[Instance] = ()) -> Device:
-    return Device(
-        gpu=Gpu(uuid=GPU, index=0), ability=ability, processes=processes, instances=tuple(instances)
-    )
+    return Device(gpu=Gpu(uuid=GPU, index=0), ability=ability, processes=processes, instances=tuple(instances))
 
 
 class Cycles:
@@ -53,9 +51,7 @@ class Cycles:
         self._now = 0.0
         self._join = Join(vgpus, {A.pod_uid: Workload(kind="Job", name=A.pod)}, {A.pod_uid: 1000.0})
 
-    def cycle(
-        self, device: Device, holders: dict[int, Holder], *claims: Claim, interval: Interval = CYCLE
-    ) -> Card:
+    def cycle(self, device: Device, holders: dict[int, Holder], *claims: Claim, interval: Interval = CYCLE) -> Card:
         self._now += 5.0
         sheets = [] if device.fault else [(book(device, interval, claims, holders), interval)]
         self._accounts.post(sheets, self._now, self._now)
@@ -120,9 +116,7 @@ def test_on_a_silent_card_those_who_hold_it_are_there_and_nothing_is_known_of_th
     assert (tenant.claims, tenant.idle, tenant.processes) == ((CLAIM,), None, ())
     was = {one.container: one.booking for one in before.tenants}
     for one in (tenant, former):
-        counters = {
-            name: getattr(was[one.container], name) for name in ("busy_us", "energy_mj", "allocated_us")
-        }
+        counters = {name: getattr(was[one.container], name) for name in ("busy_us", "energy_mj", "allocated_us")}
         assert one.booking == Booking(method=was[one.container].method, **counters)
     assert card.balance and before.balance
     assert replace(before.balance, memory_bytes=None, busy_ratio=None) == card.balance

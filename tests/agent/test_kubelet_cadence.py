@@ -50,9 +50,7 @@ class RescannedPods(Pods):
 class Node:
     """Two cards, and pods that come and go. Each second is a cycle of everyone who attributes."""
 
-    def __init__(
-        self, proc: Path, *kubelets: SteadyKubelet, interval: float = 1.0, pods: type[Pods] = Pods
-    ) -> None:
+    def __init__(self, proc: Path, *kubelets: SteadyKubelet, interval: float = 1.0, pods: type[Pods] = Pods) -> None:
         self.kubelets = kubelets
         self.clock = Clock()
         self.pods = pods("pods-api")
@@ -123,9 +121,7 @@ class Node:
             Process(pid=pid, kinds=("compute",), memory_bytes=10, sm_busy_us=200_000, sm_ratio=0.2)
             for pid in sorted(pids)
         )
-        return Device(
-            gpu=Gpu(uuid=card, index=index), at=self.clock.now, readings=readings, processes=processes
-        )
+        return Device(gpu=Gpu(uuid=card, index=index), at=self.clock.now, readings=readings, processes=processes)
 
 
 def uid(number: int) -> str:
@@ -156,9 +152,7 @@ async def test_a_quiet_kubelet_is_asked_every_five_seconds(tmp_path: Path) -> No
     [(5.0, True, Pods), (1.0, False, Pods), (1.0, True, RescannedPods)],
     ids=["default interval", "kubelet in trouble", "no watch"],
 )
-async def test_else_it_is_asked_in_every_cycle(
-    tmp_path: Path, interval: float, steady: bool, pods: type[Pods]
-) -> None:
+async def test_else_it_is_asked_in_every_cycle(tmp_path: Path, interval: float, steady: bool, pods: type[Pods]) -> None:
     kubelet = SteadyKubelet(steady=steady)
     node = Node(tmp_path, kubelet, interval=interval, pods=pods)
     await node.rest(40)

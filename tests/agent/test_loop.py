@@ -73,9 +73,7 @@ class SlowKubelet:
 
     async def read(self) -> PodResourceLists:
         await self.may_answer.wait()
-        held = Allocation(
-            namespace="ml", pod="train", container="main", resource="nvidia.com/gpu", device_id="GPU-1"
-        )
+        held = Allocation(namespace="ml", pod="train", container="main", resource="nvidia.com/gpu", device_id="GPU-1")
         return PodResourceLists(devices=(held,))
 
     def status(self) -> PartStatus:
@@ -85,9 +83,7 @@ class SlowKubelet:
 async def test_the_first_page_has_the_cards_before_the_kubelet_has_answered() -> None:
     kubelet = SlowKubelet()
     attribution = Attribution(interval=600.0, allocations=kubelet)
-    report = Report(
-        devices=(Device(gpu=Gpu(uuid="GPU-1", index=0), readings=(Reading("power_watts", 70.0),)),)
-    )
+    report = Report(devices=(Device(gpu=Gpu(uuid="GPU-1", index=0), readings=(Reading("power_watts", 70.0),)),))
     agent = Agent(Source(report), node="n", interval=600.0, settings=SETTINGS, attribution=attribution)
     before = agent.snapshot
     cycle = asyncio.create_task(agent.cycle())

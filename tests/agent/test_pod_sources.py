@@ -22,9 +22,7 @@ class Listing:
         return self._pods
 
     def status(self) -> PartStatus:
-        return PartStatus(
-            name=self.name, up=self._up, fault=None if self._up else Fault(reason="unreachable")
-        )
+        return PartStatus(name=self.name, up=self._up, fault=None if self._up else Fault(reason="unreachable"))
 
 
 def pod(name: str, phase: str) -> Pod:
@@ -33,9 +31,7 @@ def pod(name: str, phase: str) -> Pod:
 
 def test_a_pod_that_ran_and_has_no_log_folder_any_more_may_be_gone() -> None:
     """Its note would hold a card for ever that was given to another pod since."""
-    told = Listing(
-        "apiserver", pod("gone", "Running"), pod("done", "Succeeded"), pod("there", "Running"), up=False
-    )
+    told = Listing("apiserver", pod("gone", "Running"), pod("done", "Succeeded"), pod("there", "Running"), up=False)
     folders = Listing("log-dirs", pod("there", ""))
     assert [(one.name, one.phase) for one in PodSources([told, folders]).pods()] == [
         ("there", "Running"),
@@ -47,9 +43,7 @@ def test_a_container_that_started_again_has_the_id_of_its_log_folder() -> None:
     """What the API server said last is true of all but that."""
 
     def started(phase: str, container_id: str) -> Pod:
-        containers = (
-            PodContainer(name="c", container_id=container_id, limits={} if not phase else {"r/x": "1"}),
-        )
+        containers = (PodContainer(name="c", container_id=container_id, limits={} if not phase else {"r/x": "1"}),)
         return replace(pod("p", phase), containers=containers)
 
     told = Listing("apiserver", started("Running", "old"), up=False)

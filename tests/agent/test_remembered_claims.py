@@ -16,9 +16,7 @@ class Clock:
 
 
 def claim(uid: str = "u", share: float = 0.5, source: str = "annotation") -> Claim:
-    return Claim(
-        gpu="GPU-1", container=ContainerRef("ns", "p", "c", uid), share=share, system="kai", source=source
-    )
+    return Claim(gpu="GPU-1", container=ContainerRef("ns", "p", "c", uid), share=share, system="kai", source=source)
 
 
 def pod(uid: str = "u", phase: str = "Running") -> Pod:
@@ -63,9 +61,7 @@ async def test_a_pod_that_has_ended_has_nothing(tmp_path: Path) -> None:
     assert again.before(()) == ()
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"{", b"[1]", b"[{}]", b"\xff", b"[" * 100_000, b" " * (MAX_BYTES + 1)]
-)
+@pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"[{}]", b"\xff", b"[" * 100_000, b" " * (MAX_BYTES + 1)])
 def test_a_file_that_makes_no_sense_is_none(tmp_path: Path, text: bytes) -> None:
     (tmp_path / FILE).write_bytes(text)
     assert RememberedClaims(tmp_path).before(()) == ()

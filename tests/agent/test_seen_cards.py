@@ -84,9 +84,7 @@ class Stage:
         monkeypatch.setattr(loop, "time", self.clock)
         self.source = Wandering(self.clock)
         attribution = Attribution(interval=INTERVAL, allocations=Kubelet(chat="GPU-1"))
-        self.agent = Agent(
-            self.source, node="n", interval=INTERVAL, settings=SETTINGS, attribution=attribution
-        )
+        self.agent = Agent(self.source, node="n", interval=INTERVAL, settings=SETTINGS, attribution=attribution)
 
     async def cycle(self, joules: float, seconds: float = INTERVAL) -> None:
         self.clock.now += seconds

@@ -27,9 +27,7 @@ SYSTEMS = {
 class NotedKubelet(Kubelet):
     def __init__(self, resource: str, device_id: str) -> None:
         super().__init__()
-        self._row = Allocation(
-            namespace="ns", pod="chat", container="main", resource=resource, device_id=device_id
-        )
+        self._row = Allocation(namespace="ns", pod="chat", container="main", resource=resource, device_id=device_id)
 
     async def read(self) -> DemoAllocations:
         return DemoAllocations((self._row,), ())

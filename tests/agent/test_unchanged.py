@@ -68,9 +68,7 @@ class Stage:
         self.at += 5.0
         moving = (Reading("power_watts", self.at), Reading("memory_used_bytes", self.at))
         processes = tuple(replace(one, memory_bytes=int(self.at)) for one in self.device.processes)
-        device = replace(
-            self.device, at=self.at, processes=processes, readings=(*self.device.readings, *moving)
-        )
+        device = replace(self.device, at=self.at, processes=processes, readings=(*self.device.readings, *moving))
         await self.attribution.attribute((device,), self.at)
 
 

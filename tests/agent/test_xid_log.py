@@ -77,9 +77,7 @@ def test_the_newest_come_first_and_only_some_are_kept() -> None:
     log = XidLog()
     events = [replace(PAGE_FAULT, at=float(number)) for number in range(MOST_KEPT + 3)]
     (seen,) = log.noted([*events, replace(PAGE_FAULT, uuid="GPU-9")], [on_card()])
-    assert [record.at for record in seen.xids] == [
-        float(MOST_KEPT + 2 - number) for number in range(MOST_KEPT)
-    ]
+    assert [record.at for record in seen.xids] == [float(MOST_KEPT + 2 - number) for number in range(MOST_KEPT)]
     (again,) = log.noted([], [on_card()])
     assert again.xids == seen.xids
     log.forget(["GPU-1", "GPU-9"])

@@ -73,9 +73,7 @@ def _faulty(demo: Snapshot) -> Cluster:
         ClusterNode(name="gpu-3", state="failed", reason="timeout", detail="No answer in time."),
     )
     waiting = PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "1"})
-    cluster = Cluster(
-        taken_at=demo.taken_at, version=demo.version, demo=True, nodes=nodes, pending=(waiting,)
-    )
+    cluster = Cluster(taken_at=demo.taken_at, version=demo.version, demo=True, nodes=nodes, pending=(waiting,))
     return reconclude(cluster, SETTINGS)
 
 

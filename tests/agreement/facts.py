@@ -51,7 +51,4 @@ class Line(Struct, frozen=True):
 def compared(said: Mapping[str, Facts]) -> list[Line]:
     """`said` is what each surface says."""
     names = dict.fromkeys(name for facts in said.values() for name in facts)
-    return [
-        Line(name, {surface: facts[name] for surface, facts in said.items() if name in facts})
-        for name in names
-    ]
+    return [Line(name, {surface: facts[name] for surface, facts in said.items() if name in facts}) for name in names]

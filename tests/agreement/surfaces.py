@@ -93,9 +93,7 @@ def _on_several(cluster: Cluster) -> set[str]:
 
 def _on(node: str, facts: Facts, are_many: bool) -> Facts:
     """What a node says of itself is about itself alone, unless it is the only one."""
-    return {
-        f"{node}: {fact}" if are_many and "/" not in fact else fact: value for fact, value in facts.items()
-    }
+    return {f"{node}: {fact}" if are_many and "/" not in fact else fact: value for fact, value in facts.items()}
 
 
 def _sums(found: Mapping[str, Any]) -> Facts:
@@ -164,9 +162,7 @@ def cluster_document(cluster: Cluster) -> Facts:
 
 
 def _samples(text: str) -> list[tuple[str, dict[str, str], float]]:
-    return [
-        (name, dict(_LABEL.findall(labels)), float(value)) for name, labels, value in _SAMPLE.findall(text)
-    ]
+    return [(name, dict(_LABEL.findall(labels)), float(value)) for name, labels, value in _SAMPLE.findall(text)]
 
 
 def cluster_metrics(cluster: Cluster) -> Facts:
@@ -192,10 +188,7 @@ def native_page(snapshot: Snapshot) -> Facts:
     by_name: dict[str, list[dict[str, str]]] = defaultdict(list)
     for name, labels, _ in samples:
         by_name[name].append(labels)
-    idle = {
-        (labels["namespace"], labels["pod"])
-        for labels in by_name["podgpu_container_idle_since_timestamp_seconds"]
-    }
+    idle = {(labels["namespace"], labels["pod"]) for labels in by_name["podgpu_container_idle_since_timestamp_seconds"]}
     return {GPUS: str(len(by_name["podgpu_gpu_up"])), UNUSED_PODS: str(len(idle))}
 
 

@@ -43,16 +43,12 @@ async def test_all_surfaces_agree(chromium: Browser, name: str) -> None:
 @pytest.mark.parametrize("name", names())
 async def test_every_surface_says_of_a_past_moment_what_it_said_then(name: str) -> None:
     cluster = await still(name)
-    history: Kept[Cluster, ClusterNode] = Kept(
-        NodesOfCluster(), step=30.0, whole_every=30, most_bytes=64 << 20
-    )
+    history: Kept[Cluster, ClusterNode] = Kept(NodesOfCluster(), step=30.0, whole_every=30, most_bytes=64 << 20)
     for ago in (120.0, 60.0, 0.0):
         await history.keep(replace(cluster, taken_at=cluster.taken_at - ago, name=f"{ago} s ago"))
     past = await history.at(cluster.taken_at - 60.0)
     assert past is not None and past.name == "60.0 s ago"
-    assert surfaces.all_of(replace(past, taken_at=cluster.taken_at, name=cluster.name)) == surfaces.all_of(
-        cluster
-    )
+    assert surfaces.all_of(replace(past, taken_at=cluster.taken_at, name=cluster.name)) == surfaces.all_of(cluster)
 
 
 async def test_a_surface_that_lies_is_found() -> None:
@@ -67,9 +63,7 @@ async def test_a_surface_that_lies_is_found() -> None:
     assert node.snapshot and place.tenant.holding
     liar = replace(place.tenant, holding=replace(place.tenant.holding, state="working", since=None))
     card = place.on.card
-    lying = replace(
-        card, tenants=tuple(liar if tenant is place.tenant else tenant for tenant in card.tenants)
-    )
+    lying = replace(card, tenants=tuple(liar if tenant is place.tenant else tenant for tenant in card.tenants))
     cards = tuple(lying if shown is card else shown for shown in node.snapshot.cards)
     told = replace(cluster, nodes=(replace(node, snapshot=replace(node.snapshot, cards=cards)),))
     assert not [line.fact for line in compared(surfaces.all_of(cluster)) if line.differs]

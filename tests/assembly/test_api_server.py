@@ -58,9 +58,7 @@ async def test_without_kubectl_a_plain_kubeconfig_will_do(no_kubectl: Path) -> N
     assert isinstance(open_cluster_api(load({}, {})), ApiServer)
 
 
-async def test_without_kubectl_the_variable_names_the_file(
-    no_kubectl: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_kubectl_the_variable_names_the_file(no_kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(no_kubectl / "k/mine")))
     assert isinstance(open_cluster_api(load({}, {})), ApiServer)
 

@@ -33,9 +33,7 @@ LABELS = {"app.kubernetes.io/name": "podgpu", "app.kubernetes.io/component": "ag
 FORBIDDEN = msgspec.json.encode({"kind": "Status", "code": 403, "message": "it is forbidden"})
 
 
-def agent_pod(
-    name: str = "podgpu-x1", node: str = NODE, namespace: str = "podgpu", **owner: Any
-) -> dict[str, Any]:
+def agent_pod(name: str = "podgpu-x1", node: str = NODE, namespace: str = "podgpu", **owner: Any) -> dict[str, Any]:
     ports = [{"name": "http", "containerPort": 19400}]
     owner = {key.rstrip("_"): value for key, value in owner.items()}
     owners = [{"kind": "DaemonSet", "name": "podgpu", "controller": True} | owner]

@@ -29,9 +29,7 @@ WAITS = PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "2"})
 
 
 def cluster(*nodes: ClusterNode, pending: Sequence[PendingPod] = ()) -> Cluster:
-    return reconclude(
-        Cluster(taken_at=1_700_000_000.0, version="1.0", nodes=nodes, pending=tuple(pending)), SETTINGS
-    )
+    return reconclude(Cluster(taken_at=1_700_000_000.0, version="1.0", nodes=nodes, pending=tuple(pending)), SETTINGS)
 
 
 # Nodes of one name, with cards of their own.
@@ -44,12 +42,9 @@ async def federated(*feeds: StubFeed, names: Sequence[str] = ("east", "west")) -
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(serving(feed)) for feed in feeds]
         upstreams = [
-            f"{name}=http://127.0.0.1:{server.addresses[0].port}"
-            for name, server in zip(names, servers, strict=True)
+            f"{name}=http://127.0.0.1:{server.addresses[0].port}" for name, server in zip(names, servers, strict=True)
         ]
-        config = load(
-            {"cluster_upstreams": upstreams, "cluster_interval": ["1s"], "cluster_name": ["all"]}, {}
-        )
+        config = load({"cluster_upstreams": upstreams, "cluster_interval": ["1s"], "cluster_name": ["all"]}, {})
         opened = open_cluster(config)
         stack.push_async_callback(opened.close)
         await until(lambda: opened.loop.ready)
@@ -111,9 +106,7 @@ async def test_what_changes_there_changes_here_and_the_rest_is_not_made_again() 
         before = {node.name: node for node in opened.loop.cluster.nodes}
         newer = fresh("gpu-b", card("GPU-new", tenant("ml/later")))
         feed.publish(cluster(EAST.nodes[0], newer))
-        await until(
-            lambda: {node.name: node.state for node in opened.loop.cluster.nodes}["east/gpu-b"] == "fresh"
-        )
+        await until(lambda: {node.name: node.state for node in opened.loop.cluster.nodes}["east/gpu-b"] == "fresh")
         after = {node.name: node for node in opened.loop.cluster.nodes}
         assert after["west/gpu-a"] is before["west/gpu-a"]
         assert after["east/gpu-a"] is before["east/gpu-a"]
@@ -142,9 +135,7 @@ async def test_a_cluster_that_is_gone_grows_old_and_the_others_stay(monkeypatch:
         address = f"http://127.0.0.1:{east.addresses[0].port}"
         async with serving(feed) as west:
             url = f"http://127.0.0.1:{west.addresses[0].port}"
-            config = load(
-                {"cluster_upstreams": [f"east={address}", f"west={url}"], "cluster_interval": ["1s"]}, {}
-            )
+            config = load({"cluster_upstreams": [f"east={address}", f"west={url}"], "cluster_interval": ["1s"]}, {})
             opened = open_cluster(config)
             await until(lambda: opened.loop.ready)
         try:
@@ -176,9 +167,7 @@ async def test_a_damaged_row_is_shown_as_such_and_the_others_stay() -> None:
     assert federation._row(rows[0]).state == "fresh"
 
 
-async def test_contexts_of_a_kubeconfig_are_read_side_by_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_contexts_of_a_kubeconfig_are_read_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))  # without kubectl, podgpu reads the file itself
     async with recorded_cluster() as first, recorded_cluster() as second:
         first.selects = second.selects = True

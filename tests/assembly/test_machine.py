@@ -44,9 +44,7 @@ print(config.source, config.node_name, config.path_procfs, len(rows))
 
 
 def test_a_configuration_and_the_rows_of_a_page_take_no_look_at_the_machine() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", POISONED], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", POISONED], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.stderr, done.stdout) == ("", "nvml None /proc 2\n")
 
 
@@ -58,9 +56,7 @@ def test_the_hostname_stands_in_for_the_node_name() -> None:
 @pytest.mark.parametrize("flag", ["procfs", "root"])
 def test_a_folder_that_is_not_there_is_named_with_its_flag(flag: str, tmp_path: Path) -> None:
     config = load({f"path_{flag}": [str(tmp_path / "gone")]}, {})
-    with pytest.raises(
-        UserError, match=rf"^--path\.{flag}: there is no folder '.*gone'; give the path of one"
-    ):
+    with pytest.raises(UserError, match=rf"^--path\.{flag}: there is no folder '.*gone'; give the path of one"):
         open_attribution(config)
 
 

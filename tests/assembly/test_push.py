@@ -21,9 +21,7 @@ async def test_nothing_is_pushed_unless_the_environment_asks(agent: Agent) -> No
     assert open_push(DEMO, agent) is None
 
 
-async def test_an_endpoint_in_the_environment_opens_the_push(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_endpoint_in_the_environment_opens_the_push(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
     push = open_push(DEMO, agent)
     assert push is not None and push.status().name == "otlp"

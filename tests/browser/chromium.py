@@ -111,9 +111,7 @@ class Page:
 
     async def frames(self) -> None:
         """Wait until what was asked for is laid out and drawn."""
-        await self.run(
-            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
-        )
+        await self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
 
     async def open(self, url: str) -> None:
         """Go there, and wait for the first drawing: of the data of a view that asks for rows there may be none yet."""
@@ -160,9 +158,7 @@ class Page:
         return str(await self.run(f"document.querySelector({json.dumps(selector)})?.textContent ?? ''"))
 
     async def texts(self, selector: str) -> list[str]:
-        return list(
-            await self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
-        )
+        return list(await self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)"))
 
     async def _read(self) -> None:
         async for message in self._socket:

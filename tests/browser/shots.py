@@ -69,18 +69,14 @@ def moments(script: Script) -> list[Moment]:
     for number in range(MOMENTS):
         back = MOMENTS - 1 - number
         for name, level in levels.items():
-            levels[name] = min(
-                1.25, max(0.2, level + change.uniform(-0.08, 0.08) + 0.2 * (1 - level) / (back + 1))
-            )
+            levels[name] = min(1.25, max(0.2, level + change.uniform(-0.08, 0.08) + 0.2 * (1 - level) / (back + 1)))
         busy = {name: value * levels[name] for name, value in last.namespaces.items()}
         if number not in UNSEEN:
             at = last.at - 15.0 * back
             hot = int(120 < number < 150)
             xids = (XidMark(at, 31, "gpu-node-1", 2, "GPU-2"),) if number == 170 else ()
             found.append(
-                replace(
-                    last, at=at, busy_gpus=sum(busy.values()), namespaces=busy, throttled_gpus=hot, xids=xids
-                )
+                replace(last, at=at, busy_gpus=sum(busy.values()), namespaces=busy, throttled_gpus=hot, xids=xids)
             )
     return found
 
@@ -98,9 +94,7 @@ def fleet(demo: Document) -> Document:
         card["readings"] += [{"metric": "xid_last_code", "value": 79.0}]
     for row in document["nodes"]:
         for number, pod in enumerate(row["snapshot"]["pods"]):
-            pod["labels"] = {
-                "team": ("research", "search", "speech", "vision")[(number + len(row["name"])) % 4]
-            }
+            pod["labels"] = {"team": ("research", "search", "speech", "vision")[(number + len(row["name"])) % 4]}
     document["nodes"][7] |= {"state": "stale", "reason": "timeout", "detail": "Read the agent's log."}
     return document
 

@@ -89,8 +89,7 @@ def _bare(facts: Document) -> Document:
     own = {name: value for name, value in facts.items() if name != "insight"}
     if "nodes" in own:
         own["nodes"] = [
-            _bare(row) | ({"snapshot": _bare(row["snapshot"])} if "snapshot" in row else {})
-            for row in own["nodes"]
+            _bare(row) | ({"snapshot": _bare(row["snapshot"])} if "snapshot" in row else {}) for row in own["nodes"]
         ]
     return own
 
@@ -130,9 +129,7 @@ class _Tables:
     def _rows(self, request: Request) -> Response:
         if self._script.are_rows_broken:
             raise RuntimeError("the test wants it so")
-        return Response(
-            200, json.rows_document(self._script.cluster, request.query["by"]), "application/json"
-        )
+        return Response(200, json.rows_document(self._script.cluster, request.query["by"]), "application/json")
 
     def _history(self, request: Request) -> Response:
         if "at" in request.query:
@@ -174,9 +171,7 @@ class _Tables:
 @asynccontextmanager
 async def staged(script: Script) -> AsyncIterator[str]:
     """Serve the page, and give its address."""
-    front = HttpServer(
-        _Tables(script).table, ["native"], script, Load(40), max_connections=300, max_streams=1000
-    )
+    front = HttpServer(_Tables(script).table, ["native"], script, Load(40), max_connections=300, max_streams=1000)
     await front.start([Address("127.0.0.1", 0)])
     try:
         yield f"http://127.0.0.1:{front.ports[0]}/"
@@ -213,9 +208,7 @@ def cluster_of(snapshot: Document, nodes: int) -> Document:
             card["gpu"]["uuid"] = f"GPU-{number:04}-{card['gpu']['index']}"
             for tenant in card["tenants"]:
                 tenant["container"]["pod"] += f"-{number}"
-        rows.append(
-            {"name": name, "state": "fresh", "origin": "agent", "model": "NVIDIA H200", "snapshot": changed}
-        )
+        rows.append({"name": name, "state": "fresh", "origin": "agent", "model": "NVIDIA H200", "snapshot": changed})
     head = {
         "schema": 1,
         "taken_at": snapshot["taken_at"],

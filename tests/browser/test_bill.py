@@ -107,9 +107,7 @@ async def test_the_bill_has_the_numbers_of_the_command(chromium: Browser) -> Non
     async with staged(staged_bill(await document())) as url, chromium.page(1440, 900) as page:
         await page.open(url + "?view=bill")
         found = await rows(page)
-        assert [[name, held, used, cost] for name, held, used, _, cost, _ in found] == of_command(
-            BY_NAMESPACE
-        )
+        assert [[name, held, used, cost] for name, held, used, _, cost, _ in found] == of_command(BY_NAMESPACE)
         assert [row[3] for row in found] == ["306.25", "588.88", "0.00", "3.50", "", "", "", "898.63"]
         assert [row[5] for row in found] == ["97%"] * 4 + [""] * 3 + ["99%"]
         about = "DEMO 2026-11-01 00:00 to 2026-11-16 08:30 UTC · GPU-hours and EUR · by held time · 99% seen"
@@ -128,9 +126,7 @@ async def test_the_bill_has_the_numbers_of_the_command(chromium: Browser) -> Non
 async def test_a_bill_is_grouped_by_a_label_that_pods_have(chromium: Browser) -> None:
     async with staged(staged_bill(await document())) as url, chromium.page() as page:
         await page.open(url)
-        await page.run(
-            "[...document.querySelectorAll('.controls nav a')].find(e => e.textContent === 'Bill').click()"
-        )
+        await page.run("[...document.querySelectorAll('.controls nav a')].find(e => e.textContent === 'Bill').click()")
         await page.until("document.querySelector('.bill table') !== null")
         options = "[...document.querySelectorAll('.bill option')].map(one => one.textContent)"
         await page.expect(options, ["By namespace", "By workload", "By label team"])
@@ -144,9 +140,7 @@ async def test_a_bill_is_grouped_by_a_label_that_pods_have(chromium: Browser) ->
 async def test_what_cannot_be_billed_says_why(chromium: Browser) -> None:
     async with staged(staged_bill(await document())) as url, chromium.page() as page:
         await page.open(url + "?view=bill&by=taem")
-        await page.until(
-            "document.querySelector('.bill .empty').textContent.startsWith('--by=taem: no pod has')"
-        )
+        await page.until("document.querySelector('.bill .empty').textContent.startsWith('--by=taem: no pod has')")
         await page.until("document.querySelector('.bill a[download]').hidden")
 
 
@@ -154,15 +148,11 @@ async def test_without_a_store_there_is_no_bill(chromium: Browser) -> None:
     without = await document() | {"has_store": False}
     async with staged(staged_bill(without)) as url, chromium.page() as page:
         await page.open(url)
-        shown = (
-            "[...document.querySelectorAll('.controls nav a')].filter(e => !e.hidden).map(e => e.textContent)"
-        )
+        shown = "[...document.querySelectorAll('.controls nav a')].filter(e => !e.hidden).map(e => e.textContent)"
         await page.until(f"(tabs => tabs.includes('By GPU') && !tabs.includes('Bill'))({shown})")
         await page.open(url + "?view=bill")
         await page.expect_text(".bill .empty", "--prometheus.url")
-        await page.run(
-            "fetch('api/v1/rows?by=idle').then(answer => answer.text())"
-        )  # after all it may ask for
+        await page.run("fetch('api/v1/rows?by=idle').then(answer => answer.text())")  # after all it may ask for
         assert not [request for request in page.requests if "/api/v1/report" in request]
 
 
@@ -189,17 +179,13 @@ async def test_a_complete_bill_without_prices_has_no_notice_and_no_cost(chromium
         await page.expect_texts(".bill .alert", [])
 
 
-@pytest.mark.parametrize(
-    ("scheme", "width"), [("light", 1440), ("dark", 390), ("light", 390), ("dark", 1440)]
-)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390), ("light", 390), ("dark", 1440)])
 async def test_the_bill_fits_and_axe_finds_nothing(chromium: Browser, scheme: str, width: int) -> None:
     async with staged(staged_bill(await document())) as url, chromium.page(width, 900) as page:
         await page.scheme(scheme)
         await page.open(url + "?view=bill")
         await page.until("document.querySelector('.bill table') !== null")
         await page.until(f"document.documentElement.scrollWidth <= {width}")
-        overflowing = (
-            "[...document.querySelectorAll('.bill td')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
-        )
+        overflowing = "[...document.querySelectorAll('.bill td')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
         await page.expect(overflowing, 0)
         assert await serious(page) == []

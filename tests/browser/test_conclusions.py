@@ -177,9 +177,7 @@ async def test_busy_and_power_say_of_which_time_they_are(chromium: Browser) -> N
             "most_mj": 1_800_000,
         }
         script.publish(newer)
-        await page.until(
-            "document.querySelectorAll('.heads span')[2].textContent.includes('last full minute')"
-        )
+        await page.until("document.querySelectorAll('.heads span')[2].textContent.includes('last full minute')")
         index = card["gpu"]["index"]
         row = f"[...document.querySelectorAll('.gpu')].find(e => e.querySelector('b').textContent === '{index}')"
         await page.until(f"{row}.querySelector('.busy .label').textContent.startsWith('60% · ')")

@@ -87,9 +87,7 @@ async def test_the_view_has_the_rows_of_the_command(chromium: Browser) -> None:
         await page.open(url + "?view=fit")
         # The first answer is that it is being made; the page comes again by itself.
         await page.until("document.querySelector('.fit tbody tr') !== null")
-        cells = (
-            "[...document.querySelectorAll('.fit tbody tr')].map(row => row.cells[%s].firstChild.textContent)"
-        )
+        cells = "[...document.querySelectorAll('.fit tbody tr')].map(row => row.cells[%s].firstChild.textContent)"
         table = fit_table(STATEMENT)
         await page.expect(cells % 0, [table.columns[0].text(row) for row in table.rows])
         await page.expect(cells % 1, [row.advice for row in table.rows])
@@ -106,6 +104,4 @@ async def test_the_view_has_the_rows_of_the_command(chromium: Browser) -> None:
 async def test_a_store_without_samples_is_said_to_be_so(chromium: Browser) -> None:
     async with staged(Script(await document())) as url, chromium.page() as page:
         await page.open(url + "?view=fit")
-        await page.until(
-            "document.querySelector('.fit .empty').textContent.startsWith('the store has no samples')"
-        )
+        await page.until("document.querySelector('.fit .empty').textContent.startsWith('the store has no samples')")

@@ -53,9 +53,7 @@ async def test_a_single_node_has_no_fleet(chromium: Browser) -> None:
 
 async def test_cells_are_filled_by_what_is_chosen(chromium: Browser) -> None:
     script = Script(await cluster())
-    cards = [
-        card for row in script.state["nodes"] for card in row["snapshot"]["cards"] if "fault" not in card
-    ]
+    cards = [card for row in script.state["nodes"] for card in row["snapshot"]["cards"] if "fault" not in card]
     busy = sum(round(card["use"]["ratio"] * CELL) * CELL for card in cards)
     async with staged(script) as url, chromium.page() as page:
         await page.open(url)
@@ -74,17 +72,13 @@ async def test_cells_are_filled_by_what_is_chosen(chromium: Browser) -> None:
         await page.until(f"{PIXELS}(['accent'])[0] === 0")
         await page.run("document.querySelector('.fleet details').open = true")
         await page.until("document.querySelectorAll('.fleet tbody tr').length > 3")
-        counted = (
-            "[...document.querySelectorAll('.fleet tbody tr:nth-child(-n+3) td')].map(e => +e.textContent)"
-        )
+        counted = "[...document.querySelectorAll('.fleet tbody tr:nth-child(-n+3) td')].map(e => +e.textContent)"
         await page.expect(f"{counted}.reduce((sum, number) => sum + number, 0)", len(cards))
         assert page.complaints == []
 
 
 async def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
-    box = await page.run(
-        "(b => [b.left, b.top])(document.querySelector('.map canvas').getBoundingClientRect())"
-    )
+    box = await page.run("(b => [b.left, b.top])(document.querySelector('.map canvas').getBoundingClientRect())")
     for kind, (x, y) in (("mousePressed", start), ("mouseMoved", end), ("mouseReleased", end)):
         await page.send(
             "Input.dispatchMouseEvent",
@@ -140,9 +134,7 @@ async def test_groups_are_the_rows_of_top(chromium: Browser, view: str) -> None:
     script = Script(await cluster())
     async with staged(script) as url, chromium.page(1280, 2000) as page:
         await page.open(url + f"?view={view}&sort=name")
-        found = sorted(
-            (item.row for item in rows.VIEWS[view](script.cluster, EVERYTHING)), key=lambda row: row.name
-        )
+        found = sorted((item.row for item in rows.VIEWS[view](script.cluster, EVERYTHING)), key=lambda row: row.name)
         await page.expect_texts(".work .first a", [row.name for row in found])
         await page.expect_texts(".work .watts", [numbers.watts(row.power_watts) for row in found])
 

@@ -99,9 +99,7 @@ async def test_a_card_of_a_cluster_and_one_that_is_not_there(chromium: Browser) 
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
-async def test_axe_finds_nothing_serious_on_the_page_of_a_gpu(
-    chromium: Browser, scheme: str, width: int
-) -> None:
+async def test_axe_finds_nothing_serious_on_the_page_of_a_gpu(chromium: Browser, scheme: str, width: int) -> None:
     document = await demo_document()
     async with staged(Script(document)) as url, chromium.page(width, 900) as page:
         await page.scheme(scheme)

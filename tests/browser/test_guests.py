@@ -10,9 +10,7 @@ from tests.browser.stage import Document, Script, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
-SNAPSHOT = (Path(__file__).parents[1] / "scenarios/passthrough/expected/snapshot.json").read_text(
-    encoding="utf-8"
-)
+SNAPSHOT = (Path(__file__).parents[1] / "scenarios/passthrough/expected/snapshot.json").read_text(encoding="utf-8")
 GUESTS = "Given to virtual machines, and not measured: H200 00000000:3B:00.0, 00000000:86:00.0."
 
 

@@ -29,9 +29,7 @@ def later(document: Document, number: int) -> Document:
 
 def told(number: int) -> str:
     """The page has drawn that document."""
-    return (
-        f"[...document.querySelectorAll('.facts .value')].some(e => e.textContent === '{10 + number}.0 GiB')"
-    )
+    return f"[...document.querySelectorAll('.facts .value')].some(e => e.textContent === '{10 + number}.0 GiB')"
 
 
 def throttled(document: Document, card: int, value: float) -> Document:
@@ -76,9 +74,7 @@ async def test_problems_that_come_and_go_leave_the_list_in_its_place(chromium: B
         for state in (quiet, hot, quiet):
             script.publish(state | {"taken_at": document["taken_at"] + 5})
             titles = [problem["title"] for problem in script.state["insight"]["problems"]]
-            shown = (
-                "[...document.querySelectorAll('.alert:not(.gone) strong')].map(e => e.textContent).join()"
-            )
+            shown = "[...document.querySelectorAll('.alert:not(.gone) strong')].map(e => e.textContent).join()"
             await page.until(f"{shown} === '{','.join(titles)}'")
             assert await page.run(TOP) == before
             assert await page.run("document.activeElement.getAttribute('aria-label')") == asked
@@ -190,14 +186,9 @@ async def test_loading_says_what_it_waits_for(chromium: Browser) -> None:
     script = Silent(await demo_document())
     async with staged(script) as url, chromium.page() as page:
         await page.send("Page.navigate", url=url)
-        await page.until(
-            "document.querySelector('.loading')?.textContent.includes('Waiting for the first numbers')"
-        )
+        await page.until("document.querySelector('.loading')?.textContent.includes('Waiting for the first numbers')")
         assert (
-            await page.run(
-                "[...document.querySelectorAll('select, nav')].filter(e => e.checkVisibility()).length"
-            )
-            == 0
+            await page.run("[...document.querySelectorAll('select, nav')].filter(e => e.checkVisibility()).length") == 0
         )
         script.ready.set()
         await page.until("document.querySelector('.gpu') !== null")

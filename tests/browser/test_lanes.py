@@ -87,9 +87,7 @@ async def test_pointing_at_a_lane_shows_that_moment(chromium: Browser) -> None:
         await opened(page, url, card)
         await page.run(point_at((column + 0.5) / len(lanes.seen_us)))
         wanted = [numbers.percent(lane.busy_us[column] / lanes.step_us) for lane in lanes.lanes]
-        await page.expect_texts(
-            ".lanes .value", [*wanted, numbers.percent(lanes.switching_us[column] / lanes.step_us)]
-        )
+        await page.expect_texts(".lanes .value", [*wanted, numbers.percent(lanes.switching_us[column] / lanes.step_us)])
         script.publish(script.state | {"taken_at": snapshot.taken_at + 5})
         await page.expect_text(".lanes .when", "At ")
         await page.run(point_at(-1))

@@ -41,9 +41,7 @@ async def test_a_nodes_views_hold_at_every_width(chromium: Browser, query: str) 
         assert {width: found for width in WIDTHS if (found := await faults(page, width, HEIGHT))} == {}
 
 
-@pytest.mark.parametrize(
-    "query", ["", "?view=nodes", "?view=bill", "?pod=search%2Fscore-nightly-28841-kd5vt-0"]
-)
+@pytest.mark.parametrize("query", ["", "?view=nodes", "?view=bill", "?pod=search%2Fscore-nightly-28841-kd5vt-0"])
 async def test_a_clusters_views_hold_at_every_width(chromium: Browser, query: str) -> None:
     script = Script(await several_nodes())
     script.bills = {"namespace": bill("namespace", "research", "search", "speech")}

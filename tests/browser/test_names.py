@@ -63,9 +63,7 @@ async def test_problems_are_counted_in_the_title_and_the_icon_and_can_be_filtere
 
 async def test_the_legend_names_every_namespace(chromium: Browser) -> None:
     document = await demo_document()
-    names = {tenant["container"]["namespace"] for card in document["cards"] for tenant in card["tenants"]} - {
-        ""
-    }
+    names = {tenant["container"]["namespace"] for card in document["cards"] for tenant in card["tenants"]} - {""}
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
         legend = "[...document.querySelectorAll('.legend li')].map(e => e.textContent)"

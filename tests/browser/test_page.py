@@ -55,9 +55,7 @@ def reading(card: Any, name: str) -> float:
 async def test_the_first_glance_is_the_document(chromium: Browser) -> None:
     document = await demo_document()
     cards = document["cards"]
-    allocated = sum(
-        tenant["booking"].get("allocated_ratio", 0) for card in cards for tenant in card["tenants"]
-    )
+    allocated = sum(tenant["booking"].get("allocated_ratio", 0) for card in cards for tenant in card["tenants"])
     busy = sum(card["balance"]["busy_ratio"] for card in cards)
     idle = sum(tenant["booking"]["allocated_ratio"] for tenant in idle_holders(document))
     watts = sum(reading(card, "power_watts") for card in cards)
@@ -193,28 +191,21 @@ async def test_three_views_and_a_pod_with_its_evidence(chromium: Browser) -> Non
         await page.run("document.querySelector('nav a[data-view=idle]').click()")
         await page.until("location.search === '?view=idle'")
         holders = {
-            f"{tenant['container']['namespace']}/{tenant['container']['pod']}"
-            for tenant in idle_holders(document)
+            f"{tenant['container']['namespace']}/{tenant['container']['pod']}" for tenant in idle_holders(document)
         }
         await page.expect(
             "[...new Set([...document.querySelectorAll('.idler .first a')].map(e => e.textContent))].sort()",
             sorted(holders),
         )
         await page.run("document.querySelector('nav a[data-view=workloads]').click()")
-        await page.until(
-            "[...document.querySelectorAll('.workload .first a')].some(e => e.textContent === 'pretrain')"
-        )
-        await page.run(
-            "[...document.querySelectorAll('.work a')].find(e => e.textContent === 'pretrain-0').click()"
-        )
+        await page.until("[...document.querySelectorAll('.workload .first a')].some(e => e.textContent === 'pretrain')")
+        await page.run("[...document.querySelectorAll('.work a')].find(e => e.textContent === 'pretrain-0').click()")
         await page.until("document.querySelector('.podpage h2')?.textContent === 'research/pretrain-0'")
         tenant = document["cards"][0]["tenants"][0]
         await page.expect_text(".facts", tenant["claims"][0]["device_id"], "The card measures both")
         await page.expect_text(".processes", tenant["processes"][0]["holder"]["cgroup"])
         await page.run("history.back()")
-        await page.until(
-            "document.querySelector('.workload') && !document.querySelector('.podpage')?.offsetParent"
-        )
+        await page.until("document.querySelector('.workload') && !document.querySelector('.podpage')?.offsetParent")
 
 
 def hostile_names() -> list[str]:
@@ -286,9 +277,7 @@ async def test_only_what_is_on_the_screen_is_drawn_and_paper_gets_all(chromium: 
         await page.open(url)
         await page.until("document.querySelectorAll('.item').length < 40")
         await page.run("scrollTo(0, document.documentElement.scrollHeight)")
-        await page.until(
-            "[...document.querySelectorAll('.node h2')].some(e => e.textContent === 'gpu-node-020')"
-        )
+        await page.until("[...document.querySelectorAll('.node h2')].some(e => e.textContent === 'gpu-node-020')")
         await page.run("dispatchEvent(new Event('beforeprint'))")
         await page.expect("document.querySelectorAll('.gpu').length", 160)
         await page.run("dispatchEvent(new Event('afterprint'))")
@@ -305,9 +294,7 @@ async def test_the_keyboard_reaches_everything(chromium: Browser) -> None:
         seen: list[str] = []
         for _ in range(40):
             await page.press("Tab", code=TAB)
-            what = await page.run(
-                "(e => e.getAttribute('aria-label') || e.textContent)(document.activeElement)"
-            )
+            what = await page.run("(e => e.getAttribute('aria-label') || e.textContent)(document.activeElement)")
             await page.until("document.activeElement.matches(':focus-visible')")
             seen.append(what)
             if "pretrain-0" in what:
@@ -340,14 +327,10 @@ async def test_with_a_store_a_pod_has_charts_over_days(chromium: Browser) -> Non
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url + "?pod=research%2Fpretrain-0-0")
         await page.expect_texts(".over nav a", ["Hour", "Day", "Week"])
-        await page.run(
-            "[...document.querySelectorAll('.over nav a')].find(e => e.textContent === 'Week').click()"
-        )
+        await page.run("[...document.querySelectorAll('.over nav a')].find(e => e.textContent === 'Week').click()")
         await page.until("document.querySelectorAll('.chart path.line').length === 3")
         await page.until("location.search.includes('period=week')")
-        assert [
-            request for request in page.requests if "history?pod=research%2Fpretrain-0-0&hours=168" in request
-        ]
+        assert [request for request in page.requests if "history?pod=research%2Fpretrain-0-0&hours=168" in request]
 
 
 async def test_idle_time_has_its_price(chromium: Browser) -> None:

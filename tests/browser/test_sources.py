@@ -31,8 +31,7 @@ def test_the_whole_page_is_small() -> None:
     packed = {path: len(asset.gzipped.body) for path, asset in assets().items()}
     assert sum(packed.values()) < MOST_BYTES, packed
     assert all(
-        zlib.decompress(asset.gzipped.body, 16 + zlib.MAX_WBITS) == asset.plain.body
-        for asset in assets().values()
+        zlib.decompress(asset.gzipped.body, 16 + zlib.MAX_WBITS) == asset.plain.body for asset in assets().values()
     )
 
 

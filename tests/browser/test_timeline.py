@@ -83,9 +83,7 @@ async def served() -> AsyncIterator[tuple[str, list[Snapshot], Told]]:
 
 async def mouse(page: Page, kind: str, x: float, y: float) -> None:
     pressed = {"mouseMoved": 1, "mousePressed": 1, "mouseReleased": 0}[kind]
-    await page.send(
-        "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=pressed, clickCount=1
-    )
+    await page.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=pressed, clickCount=1)
 
 
 async def place_of(page: Page, at: float) -> tuple[float, float]:

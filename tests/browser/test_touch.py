@@ -54,9 +54,7 @@ async def test_advice_that_is_cut_is_shown_by_a_tap_and_by_a_key(chromium: Brows
         one = await page.run(height)
         await tap(page, ".alert.cut .unfold")
         await page.until(f"{height} > {one}")
-        await page.expect(
-            "document.querySelector('.alert.open .unfold').getAttribute('aria-expanded')", "true"
-        )
+        await page.expect("document.querySelector('.alert.open .unfold').getAttribute('aria-expanded')", "true")
         await page.run("document.querySelector('.alert.open .unfold').focus()")
         await page.press("Enter", text="\r", code=ENTER)
         await page.expect(height, one)

@@ -115,17 +115,13 @@ def test_an_alias_speaks_its_own_unit(alias: Alias, base: float, told: float) ->
 
 
 def test_a_native_counter_never_hides_behind_a_gauge() -> None:
-    hidden = [
-        row.name for row in CATALOG if row.dcgm and row.kind is Kind.COUNTER and row.dcgm.kind is not row.kind
-    ]
+    hidden = [row.name for row in CATALOG if row.dcgm and row.kind is Kind.COUNTER and row.dcgm.kind is not row.kind]
     assert hidden == []
 
 
 def test_no_two_rows_are_one_series_of_opentelemetry() -> None:
     """A row's own labels become attributes too, so rows that differ in these stay apart."""
-    keys = Counter(
-        (row.otel.name, frozenset(row.otel.attributes), row.own_labels) for row in CATALOG if row.otel
-    )
+    keys = Counter((row.otel.name, frozenset(row.otel.attributes), row.own_labels) for row in CATALOG if row.otel)
     assert keys and {key for key, times in keys.items() if times > 1} == set()
 
 

@@ -24,9 +24,7 @@ def counted(snapshot: Snapshot) -> dict[tuple[str, str], float]:
 def test_a_reason_is_there_before_its_first_error() -> None:
     parts = (PartStatus(name="nvml", up=True), PartStatus(name="podresources", up=True))
     before = counted(replace(SNAPSHOT, parts=parts, errors=()))
-    assert (
-        before["nvml", "hung"] == before["podresources", "deadline"] == before["sharing", "unknown_id"] == 0
-    )
+    assert before["nvml", "hung"] == before["podresources", "deadline"] == before["sharing", "unknown_id"] == 0
     assert not any(source == "apiserver" for source, _ in before)  # it does not run here
     error = ErrorCount(source="nvml", reason="hung", count=1)
     after = counted(replace(SNAPSHOT, parts=parts, errors=(error,)))

@@ -10,9 +10,7 @@ from podgpu.catalog import CATALOG, device_rows, gpu, link
 from podgpu.catalog.row import FLAG, PERCENT, PROFILED_PERCENT, Call, Field, Gpm, Metric, Way
 
 FIELD_NAMES = {
-    value: name
-    for name, value in vars(pynvml).items()
-    if name.startswith("NVML_FI_DEV_") and isinstance(value, int)
+    value: name for name, value in vars(pynvml).items() if name.startswith("NVML_FI_DEV_") and isinstance(value, int)
 }
 GPM_NAMES = {value: name for name, value in vars(pynvml).items() if name.startswith("NVML_GPM_METRIC_")}
 REAL_GPM = {*range(1, 14), 20, 21, *range(30, 38), *range(40, 48), 50, 51, *range(60, 98)}
@@ -42,9 +40,7 @@ def test_a_call_exists_and_takes_these_arguments(row: Metric) -> None:
     ],
 )
 def test_what_is_picked_is_there(function: str, structure: type) -> None:
-    rows = [
-        row.read for row in rows_read_by(Call) if isinstance(row.read, Call) and row.read.function == function
-    ]
+    rows = [row.read for row in rows_read_by(Call) if isinstance(row.read, Call) and row.read.function == function]
     assert rows
     assert {read.pick for read in rows} <= {name for name, _ in structure._fields_}  # type: ignore[attr-defined]
 

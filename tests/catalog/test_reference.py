@@ -38,9 +38,7 @@ def test_the_text_fits_a_terminal() -> None:
     lines = rows_as_text().splitlines()
     assert max(map(len, lines)) <= WIDTH
     assert {line.split()[0] for line in lines if line.startswith("podgpu_")} == FAMILIES
-    assert [line for line in lines if line.isupper() and line[0] != " "] == [
-        title.upper() for title, _ in TOPICS
-    ]
+    assert [line for line in lines if line.isupper() and line[0] != " "] == [title.upper() for title, _ in TOPICS]
 
 
 def test_every_group_can_be_read_off() -> None:

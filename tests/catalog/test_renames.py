@@ -11,9 +11,7 @@ from tests.views.quirks import SNAPSHOT
 RENAME = Rename("podgpu_gpu_draw_watts", "podgpu_gpu_power_watts", "0.2")
 
 
-@pytest.mark.parametrize(
-    ("version", "served"), [("0.2.0", True), ("0.2.9", True), ("0.3.0", False), ("1.0.0", False)]
-)
+@pytest.mark.parametrize(("version", "served"), [("0.2.0", True), ("0.2.9", True), ("0.3.0", False), ("1.0.0", False)])
 def test_the_old_name_lasts_until_the_next_minor_version(version: str, *, served: bool) -> None:
     assert bool(in_force(version, (RENAME,))) is served
     verdict = judged(version, (RENAME,))

@@ -75,9 +75,7 @@ def test_a_pod_without_the_kubelets_folder_fails(
     assert checks(capfd.readouterr().out)["kubelet.socket"]["detail"].startswith("there is no ")
 
 
-def test_a_pid_namespace_of_its_own_fails(
-    fake: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pid_namespace_of_its_own_fails(fake: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "proc" / "self"
     own.mkdir(parents=True)
     (own / "status").write_text("Name:\tpodgpu\nNSpid:\t4242\t7\n")
@@ -96,10 +94,7 @@ async def test_an_id_that_nobody_knows_is_shown(fake: list[str], capfd: pytest.C
     found = checks(capfd.readouterr().out)
     assert found["kubelet.socket"]["status"] == "PASS"
     assert found["sharing.exclusive"]["detail"] == "1 claim"
-    assert (
-        found["sharing.unknown-ids"]["detail"]
-        == "n/p: no sharing system knows the device odd-1 of nvidia.com/gpu."
-    )
+    assert found["sharing.unknown-ids"]["detail"] == "n/p: no sharing system knows the device odd-1 of nvidia.com/gpu."
     assert found["pods.source"]["status"] == "FAIL"  # no part lists pods here
 
 
@@ -119,9 +114,7 @@ async def test_a_running_agent_is_judged_by_its_snapshot(
 
 
 @pytest.mark.parametrize("arguments", [["--url", "nonsense"], ["-o", "prom"], ["--no-such-option"]])
-def test_a_mistake_is_one_line_and_exit_code_2(
-    arguments: list[str], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", *arguments]) == 2
     out, err = capfd.readouterr()
     assert out == ""

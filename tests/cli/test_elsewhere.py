@@ -58,9 +58,7 @@ async def test_top_has_the_rows_of_every_node(capfd: pytest.CaptureFixture[str])
     assert document["view"] == "nodes" and document["wrong"]
 
 
-async def test_doctor_judges_the_cluster_and_every_node(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_doctor_judges_the_cluster_and_every_node(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     bundle = tmp_path / "bundle.tar.gz"
     async with agents(*BOTH) as cluster:
         assert await run("doctor", cluster, "-o", "json", f"--bundle={bundle}", "--scrub") == 1

@@ -54,9 +54,7 @@ async def test_one_node_in_detail_or_for_a_program(inspect: Inspect) -> None:
                     {
                         "index": 0,
                         "total_bytes": 11 << 30,
-                        "pods": [
-                            {"namespace": "xmcvt", "name": "b", "uid": "uid-b", "allocated_bytes": 1 << 30}
-                        ],
+                        "pods": [{"namespace": "xmcvt", "name": "b", "uid": "uid-b", "allocated_bytes": 1 << 30}],
                     }
                 ],
             }

@@ -231,6 +231,4 @@ def test_a_variable_that_is_no_option_is_a_warning(
 ) -> None:
     monkeypatch.setenv("PODGPU_SERIES_LIMITT", "5")
     assert main.main(["metrics"]) == 0
-    assert (
-        'variable=PODGPU_SERIES_LIMITT advice="did you mean PODGPU_SERIES_LIMIT?"' in capfd.readouterr().err
-    )
+    assert 'variable=PODGPU_SERIES_LIMITT advice="did you mean PODGPU_SERIES_LIMIT?"' in capfd.readouterr().err

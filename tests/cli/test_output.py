@@ -30,9 +30,7 @@ ROWS = (Thing("one", 1024, ("a", "b")), Thing("=cmd()", None))
 def printed(capsys: pytest.CaptureFixture[str], *argv: str, rows: tuple[Thing, ...] = ROWS) -> str:
     parser = ArgumentParser()
     add_table_output(parser)
-    print_table(
-        RowTable(Thing, rows, COLUMNS, {"taken_at": 1.5}, "no thing was found"), parser.parse_args(argv)
-    )
+    print_table(RowTable(Thing, rows, COLUMNS, {"taken_at": 1.5}, "no thing was found"), parser.parse_args(argv))
     return capsys.readouterr().out
 
 
@@ -48,10 +46,7 @@ def test_a_pipe_gets_whole_names_and_a_terminal_the_ends_of_them(
     monkeypatch.setenv("COLUMNS", "40")
     assert name in printed(capsys, rows=(Thing(name, 1),))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert (
-        printed(capsys, rows=(Thing(name, 1),))
-        == f"{'NAME':34}  SIZE\nsearch/score-score-score-sc…-kd5vt     1\n"
-    )
+    assert printed(capsys, rows=(Thing(name, 1),)) == f"{'NAME':34}  SIZE\nsearch/score-score-score-sc…-kd5vt     1\n"
 
 
 def test_json_and_yaml_have_raw_values_and_leave_out_the_unknown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,14 +32,10 @@ async def record(file: Path, *options: str) -> int:
 
 
 def replay(file: Path, **more: str) -> Config:
-    return load(
-        {"source": ["replay"], "replay_file": [str(file)]}, {f"PODGPU_{k}": v for k, v in more.items()}
-    )
+    return load({"source": ["replay"], "replay_file": [str(file)]}, {f"PODGPU_{k}": v for k, v in more.items()})
 
 
-async def test_a_recording_is_looked_at_as_if_it_were_now(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_recording_is_looked_at_as_if_it_were_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "incident"
     assert await record(file) == 0
     assert "2 snapshots" in capsys.readouterr().err
@@ -73,9 +69,7 @@ async def test_a_scrubbed_recording_names_nobody(tmp_path: Path, capsys: pytest.
     assert "llama" not in out and '"pod-' in out
 
 
-async def test_the_file_ends_before_it_grows_too_large(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_the_file_ends_before_it_grows_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await record(tmp_path / "small", "--max-size=5KiB")
     assert (tmp_path / "small").stat().st_size <= 5 << 10
     assert "1 snapshot, " in (err := capsys.readouterr().err) and "as large as it may be" in err

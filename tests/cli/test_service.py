@@ -170,9 +170,7 @@ def test_passwords_without_tls_are_warned_of(start: Start, tmp_path: Path) -> No
     assert process.end(signal.SIGTERM) == 0
 
 
-def test_tokens_without_a_cluster_are_one_line_and_exit_code_2(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_without_a_cluster_are_one_line_and_exit_code_2(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     process = start("agent", "--source=simulator", ANYWHERE, "--web.kube-auth=on")
     assert process.popen.wait(PATIENCE) == 2
@@ -224,9 +222,7 @@ sys.exit(main(["agent", "--source=simulator", "--web.listen-address=127.0.0.1:0"
         ("time.sleep(999)", (READER_SECONDS, LAST_RESORT_SECONDS), 1),
     ],
 )
-def test_whatever_hangs_the_agent_is_gone_soon(
-    start: Start, hang: str, limits: tuple[float, float], code: int
-) -> None:
+def test_whatever_hangs_the_agent_is_gone_soon(start: Start, hang: str, limits: tuple[float, float], code: int) -> None:
     process = start(script=HELD_UP.format(hang=hang, limits=limits))
     process.logged("msg=listening")
     assert process.end(signal.SIGTERM) == code

@@ -45,9 +45,7 @@ class Fleet:
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            partial(_Agent, self), "0.0.0.0", 0, backlog=1024, ssl=self._tls
-        )
+        self._server = await loop.create_server(partial(_Agent, self), "0.0.0.0", 0, backlog=1024, ssl=self._tls)
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -47,9 +47,7 @@ def tenant(pod: str, share: float | None = 1.0, *, idle: bool | None = False, **
     """`pod` is `namespace/name`."""
     namespace, name = pod.split("/")
     ref = ContainerRef(namespace, name, "main", f"uid-{name}")
-    claim = Claim(
-        gpu="GPU-1", container=ref, resource="nvidia.com/gpu", device_id="GPU-1", share=share or 1.0
-    )
+    claim = Claim(gpu="GPU-1", container=ref, resource="nvidia.com/gpu", device_id="GPU-1", share=share or 1.0)
     used = (0.0, 0) if idle else (0.5, 39 * GIB)
     booking = Booking(method="exclusive", allocated_ratio=share, sm_ratio=used[0], memory_bytes=used[1])
     made = Tenant(container=ref, claims=(claim,), booking=booking, idle=idle, held_since=1_600_000_000.0)

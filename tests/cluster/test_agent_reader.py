@@ -40,9 +40,7 @@ async def test_an_unchanged_snapshot_costs_no_body_and_is_the_same_object() -> N
     ("more", "is_kept"),
     [(b"", True), (b'"new":"\xc3\xa9",', True), (b'"new":1,\n', False), (b'"new":"\xff",', False)],
 )
-async def test_a_document_is_kept_as_it_came_unless_it_could_break_the_cluster_s(
-    more: bytes, is_kept: bool
-) -> None:
+async def test_a_document_is_kept_as_it_came_unless_it_could_break_the_cluster_s(more: bytes, is_kept: bool) -> None:
     body = document(0).replace(b'"node":', more + b'"node":', 1)
     async with Fleet(1, document, {0: packed(gzip.compress(body))}) as fleet:
         client = DirectClient(timeout=PATIENCE)

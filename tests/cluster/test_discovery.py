@@ -54,9 +54,7 @@ class Listed:
 
 
 async def test_a_store_stands_in_for_agents_and_exporters_for_what_it_does_not_know() -> None:
-    pods = PodDiscovery(
-        Somewhere({"http://a1": "a"}), Somewhere({"http://b:9400": "b", "http://c:9400": "c"}, None)
-    )
+    pods = PodDiscovery(Somewhere({"http://a1": "a"}), Somewhere({"http://b:9400": "b", "http://c:9400": "c"}, None))
     stored = [NodeTarget("store", ("http://store",), node) for node in ("a", "b")]
     store = Listed(*stored, part=PartStatus(name="store", up=True))
     found = await BackedDiscovery(pods, store).find()
@@ -72,9 +70,7 @@ async def test_beside_a_store_having_no_agents_is_nothing_to_tell_but_a_failure_
     nobody = Fault(reason="no_exporter", detail="no running pod")
     forbidden = Fault(reason="forbidden", detail="cannot list pods")
     broken = PartStatus(name="store", up=False, fault=Fault(reason="store_unreachable"))
-    discovery = BackedDiscovery(
-        PodDiscovery(Somewhere({}, nobody), Somewhere({}, forbidden)), Listed(part=broken)
-    )
+    discovery = BackedDiscovery(PodDiscovery(Somewhere({}, nobody), Somewhere({}, forbidden)), Listed(part=broken))
     faults = {part.name: part.fault.reason if part.fault else "" for part in (await discovery.find()).parts}
     assert faults == {"agents": "", "exporters": "forbidden", "store": "store_unreachable"}
 

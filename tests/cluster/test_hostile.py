@@ -169,9 +169,7 @@ def hostile() -> list[bytes]:
     single = [{**plain, "node": "bad", "taken_at": value} for value in odd]
     none: tuple[Any, ...] = (1, "x", {"a": 1}, [[]], [{"gpu": 1}])
     cards = [{**plain, "node": "bad", "cards": value} for value in none]
-    tokens = [
-        document().replace(b'"taken_at":', b'"taken_at":' + each + b',"x":') for each in (b"NaN", b"1e400")
-    ]
+    tokens = [document().replace(b'"taken_at":', b'"taken_at":' + each + b',"x":') for each in (b"NaN", b"1e400")]
     return [json.dumps(each).encode() for each in (*whole, *single, *cards)] + [
         *tokens,
         b"\xff" + document(),
@@ -202,9 +200,7 @@ async def test_an_agent_that_sends_anything_and_dies_holds_up_nobody(
         for number, body in enumerate(hostile()):
             await bad.send(body)
             await viewer.text(PAGES[number % len(PAGES)])
-        await viewer.wait(
-            "bad node by name", lambda page: 'node="bad"' in page and 'reason="garbage"' in page
-        )
+        await viewer.wait("bad node by name", lambda page: 'node="bad"' in page and 'reason="garbage"' in page)
         await viewer.advances("good-1", "good-2")
         await bad.die()
         await viewer.wait("dead node", lambda page: 'reason="unreachable"' in page)
@@ -239,9 +235,7 @@ class Scraped(StubStore):
         elif query.startswith("timestamp("):
             answer = vector()
         else:
-            answer = vector(
-                *(row for node in clocks for row in _rows(node, self.value if node == "bad" else "100"))
-            )
+            answer = vector(*(row for node in clocks for row in _rows(node, self.value if node == "bad" else "100")))
         return web.json_response(answer)
 
 

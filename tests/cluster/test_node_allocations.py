@@ -55,8 +55,7 @@ def holders(node: ClusterNode) -> dict[str, list[tuple[str | int, float, int | N
     for card in cards(node):
         for tenant in card.tenants:
             seen.setdefault(tenant.container.pod, []).extend(
-                (card.gpu.uuid or card.gpu.index, claim.share, claim.memory_limit_bytes)
-                for claim in tenant.claims
+                (card.gpu.uuid or card.gpu.index, claim.share, claim.memory_limit_bytes) for claim in tenant.claims
             )
     return seen
 
@@ -67,9 +66,7 @@ def left(node: ClusterNode) -> list[tuple[str, str, int]]:
 
 
 def test_whole_cards_are_some_cards_that_nobody_names() -> None:
-    seen = found(
-        offering({"nvidia.com/gpu": 4}), pod("one", {"nvidia.com/gpu": 1}), pod("two", {"nvidia.com/gpu": 2})
-    )
+    seen = found(offering({"nvidia.com/gpu": 4}), pod("one", {"nvidia.com/gpu": 1}), pod("two", {"nvidia.com/gpu": 2}))
     assert [[tenant.container.pod for tenant in card.tenants] for card in cards(seen)] == [
         ["one"],
         ["two"],
@@ -98,9 +95,7 @@ def test_more_than_the_node_has_is_given_to_nobody() -> None:
 
 
 def test_a_note_of_hami_names_the_card_that_the_node_registered() -> None:
-    register = (
-        f'[{{"id":"{A}","index":0,"count":10,"devmem":143771,"devcore":100,"type":"NVIDIA-NVIDIA H200"}}]'
-    )
+    register = f'[{{"id":"{A}","index":0,"count":10,"devmem":143771,"devcore":100,"type":"NVIDIA-NVIDIA H200"}}]'
     shared = offering({"nvidia.com/gpu": 10}, annotations={"hami.io/node-nvidia-register": register})
     note = {"hami.io/vgpu-devices-allocated": f"{A},NVIDIA,3000,30:;"}
     limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000, "nvidia.com/gpucores": 30}
@@ -146,9 +141,7 @@ def test_gpu_manager_counts_cards_by_their_cores() -> None:
 
 def test_koordinator_notes_the_minor() -> None:
     shared = offering({"koordinator.sh/gpu-core": 200, "koordinator.sh/gpu-memory": 32 * GIB})
-    note = (
-        '{"gpu":[{"minor":1,"resources":{"koordinator.sh/gpu-core":"50","koordinator.sh/gpu-memory":"8Gi"}}]}'
-    )
+    note = '{"gpu":[{"minor":1,"resources":{"koordinator.sh/gpu-core":"50","koordinator.sh/gpu-memory":"8Gi"}}]}'
     seen = found(
         shared,
         pod(
@@ -210,9 +203,7 @@ def test_a_pod_that_has_ended_or_waits_holds_nothing() -> None:
             at=1.0,
             nodes=(offering({"nvidia.com/gpu": 1}),),
             pods=(
-                Pod(
-                    namespace="t", name="e", uid="e", phase="Succeeded", node="n", containers=ended.containers
-                ),
+                Pod(namespace="t", name="e", uid="e", phase="Succeeded", node="n", containers=ended.containers),
                 pod("later", {"nvidia.com/gpu": 1}, node="", waiting=Waiting(since=5.0, reason="no room")),
                 pod("web", {}, node=""),
             ),

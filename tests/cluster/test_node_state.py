@@ -48,10 +48,7 @@ def test_an_agent_that_answers_with_the_same_numbers_again_and_again_has_stopped
 
 def test_an_agent_with_long_intervals_of_its_own_is_not_stale_between_them() -> None:
     slow = replace(READ, interval_seconds=60.0)
-    assert (
-        node_state("a", ReadState(origin="agent", snapshot=slow, seconds=170.0), None, INTERVAL).state
-        == "fresh"
-    )
+    assert node_state("a", ReadState(origin="agent", snapshot=slow, seconds=170.0), None, INTERVAL).state == "fresh"
 
 
 def test_what_is_older_than_five_minutes_is_not_shown_and_what_kubernetes_gave_is() -> None:

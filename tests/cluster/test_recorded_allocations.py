@@ -80,9 +80,7 @@ async def test_what_is_not_known_stays_unknown() -> None:
         uuid(4): 4,  # by the scheduler's note
     }
     assert [(card.gpu.mig_enabled, len(card.tenants)) for card in nameless] == [(True, 2), (False, 0)]
-    assert not any(
-        tenant.processes or tenant.booking.busy_us for card in cards_of(found) for tenant in card.tenants
-    )
+    assert not any(tenant.processes or tenant.booking.busy_us for card in cards_of(found) for tenant in card.tenants)
 
 
 async def test_shares_and_limits_are_those_of_the_claims() -> None:

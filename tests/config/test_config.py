@@ -84,10 +84,7 @@ def test_other_programs_variables_count_if_the_option_is_not_set() -> None:
     others = {"HOST_IP": "10.0.0.1", "hostIP": "10.0.0.2"}
     assert load({}, others).of(gpu_mem_monitor.GpuMemMonitorOptions).node_ip == "10.0.0.1"
     assert load({}, {"hostIP": "10.0.0.2"}).of(gpu_mem_monitor.GpuMemMonitorOptions).node_ip == "10.0.0.2"
-    assert (
-        load({}, {**others, "PODGPU_NODE_IP": "::1"}).of(gpu_mem_monitor.GpuMemMonitorOptions).node_ip
-        == "::1"
-    )
+    assert load({}, {**others, "PODGPU_NODE_IP": "::1"}).of(gpu_mem_monitor.GpuMemMonitorOptions).node_ip == "::1"
     assert refusal({}, {"NODE_NAME": " "}).startswith("NODE_NAME: the value is empty")
 
 
@@ -180,9 +177,7 @@ def test_no_option_is_named_like_a_variable_kubernetes_sets() -> None:
         ({"web_listen_address": ["80"]}, ("--web.listen-address", "has no port")),
     ],
 )
-def test_a_malformed_value_names_the_flag_and_the_remedy(
-    flags: dict[str, list[str]], words: tuple[str, ...]
-) -> None:
+def test_a_malformed_value_names_the_flag_and_the_remedy(flags: dict[str, list[str]], words: tuple[str, ...]) -> None:
     message = refusal(flags, {})
     assert all(word in message for word in words), message
 
@@ -215,9 +210,7 @@ def test_a_malformed_value_names_the_variable_or_the_key(tmp_path: Path) -> None
         ("a: \x01", ("not valid YAML",)),
     ],
 )
-def test_a_bad_file_is_refused_by_its_name_with_advice(
-    tmp_path: Path, text: str, words: tuple[str, ...]
-) -> None:
+def test_a_bad_file_is_refused_by_its_name_with_advice(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     message = refusal({}, file(tmp_path, text))
     assert "podgpu.yaml" in message
     assert all(word in message for word in words), message

@@ -165,10 +165,7 @@ def test_the_flags_of_both_are_offered(seen: dict[str, object]) -> None:
 def test_the_docs_have_both(seen: dict[str, object]) -> None:
     docs = str(seen["docs"])
     assert "crystal (a crystal ball)" in docs
-    assert (
-        "| `--crystal.depth` NUMBER | `PODGPU_CRYSTAL_DEPTH` | `crystal.depth` | 3 | How deep to look. |"
-        in docs
-    )
+    assert "| `--crystal.depth` NUMBER | `PODGPU_CRYSTAL_DEPTH` | `crystal.depth` | 3 | How deep to look. |" in docs
     assert "| `--dialect.nobody.voice` low\\|loud |" in docs
     assert "crystal:\n  depth: 3\n" in docs
 

@@ -25,9 +25,7 @@ def read(path: Path) -> tuple[float, ...] | None:
         ("9999", (9999.0,)),
     ],
 )
-def test_numbers_stand_apart_by_blanks_commas_or_lines(
-    tmp_path: Path, text: str, ratios: tuple[float, ...]
-) -> None:
+def test_numbers_stand_apart_by_blanks_commas_or_lines(tmp_path: Path, text: str, ratios: tuple[float, ...]) -> None:
     path = tmp_path / "gpu_allocation.txt"
     path.write_text(text)
     assert read(path) == ratios

@@ -109,13 +109,9 @@ MATRIX: Mapping[str, Values] = {
         "extraEnv": [{"name": "TZ", "value": "UTC"}],
         "extraHostVolumes": [{"name": "driver", "hostPath": "/opt/driver"}],
         "extraVolumeMounts": [{"name": "driver", "mountPath": "/opt/driver", "readOnly": True}],
-        "rbac": {
-            "extraRules": [{"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": ["get"]}]
-        },
+        "rbac": {"extraRules": [{"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": ["get"]}]},
         "affinity": {"nodeAffinity": {}},
-        "extraManifests": [
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}}
-        ],
+        "extraManifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}}],
     },
 }
 
@@ -124,9 +120,7 @@ def helm(*arguments: str, values: Values | None = None) -> "subprocess.Completed
     program = manifests.helm()
     assert program is not None
     given = json.dumps(dict(values or {}))
-    return subprocess.run(
-        [program, *arguments, "--values=-"], input=given, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([program, *arguments, "--values=-"], input=given, capture_output=True, text=True, check=False)
 
 
 def text(values: Values | None = None, *, kubernetes: str = manifests.KUBERNETES) -> str:
@@ -197,9 +191,7 @@ def agent(found: list[Object]) -> Object:
 
 def files_of(found: list[Object]) -> dict[str, str]:
     """The files that are mounted into the agent."""
-    (mounted,) = [
-        each for each in found if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "podgpu"
-    ]
+    (mounted,) = [each for each in found if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "podgpu"]
     return dict(mounted["data"])
 
 

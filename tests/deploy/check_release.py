@@ -60,9 +60,7 @@ def test_the_sums_are_those_of_all_files() -> None:
     )
     assert done.returncode == 0, done.stderr
     listed = {line.split()[1] for line in read("SHA256SUMS").decode().splitlines()}
-    assert listed == {str(path.relative_to(DIST)) for path in DIST.rglob("*") if path.is_file()} - {
-        "SHA256SUMS"
-    }
+    assert listed == {str(path.relative_to(DIST)) for path in DIST.rglob("*") if path.is_file()} - {"SHA256SUMS"}
 
 
 def test_the_provenance_names_every_file_and_the_commit() -> None:
@@ -116,9 +114,7 @@ def test_the_image_for_arm64_starts_in_an_emulator(tmp_path: Path) -> None:
 def test_the_index_says_what_each_image_holds_and_how_it_was_made(index: dict[str, Any]) -> None:
     archive = image_archive()
     images = {
-        each["platform"]["architecture"]: each
-        for each in index["manifests"]
-        if each["platform"]["os"] == "linux"
+        each["platform"]["architecture"]: each for each in index["manifests"] if each["platform"]["os"] == "linux"
     }
     assert set(images) == {"amd64", "arm64"}
     about = [each for each in index["manifests"] if each["platform"]["os"] == "unknown"]
@@ -141,9 +137,7 @@ def test_the_index_says_what_each_image_holds_and_how_it_was_made(index: dict[st
 def test_the_chart_installs_the_image_by_its_digest() -> None:
     package = str(DIST / "chart" / f"podgpu-{__version__}.tgz")
     subprocess.run(["helm", "lint", package], check=True, capture_output=True)
-    text = subprocess.check_output(
-        ["helm", "template", "podgpu", package, "--kube-version=1.36.0"], text=True
-    )
+    text = subprocess.check_output(["helm", "template", "podgpu", package, "--kube-version=1.36.0"], text=True)
     found = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "DaemonSet"]
     image = found[0]["spec"]["template"]["spec"]["containers"][0]["image"]
     assert image.endswith(f"@{image_digest()}")

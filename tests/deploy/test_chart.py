@@ -50,9 +50,7 @@ def test_the_api_server_keeps_it_as_it_is_written(kind: str) -> None:
     found = chart.objects(kind)
     assert chart.pod(found).get("hostPID", True) is True
     assert not [each for each in found if "stringData" in each]
-    assert not [
-        each for each in found if each["kind"] == "NetworkPolicy" and each["spec"].get("egress") == []
-    ]
+    assert not [each for each in found if each["kind"] == "NetworkPolicy" and each["spec"].get("egress") == []]
 
 
 @pytest.mark.parametrize("version", ["1.29.0", "1.36.0"])
@@ -115,9 +113,7 @@ def test_the_configuration_page_can_be_pasted_into_config() -> None:
 def test_a_changed_configuration_restarts_the_agents() -> None:
     def checksum(interval: str) -> object:
         found = chart.parse(chart.text({"config": {"interval": interval}}))
-        return chart.only(found, "DaemonSet")["spec"]["template"]["metadata"]["annotations"][
-            "checksum/config"
-        ]
+        return chart.only(found, "DaemonSet")["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
 
     assert checksum("5s") != checksum("6s")
 
@@ -164,8 +160,7 @@ def test_the_runbooks_find_the_agents_and_not_the_clusters_pod() -> None:
     wanted = dict(term.split("=") for term in terms.split(","))
     found = chart.parse(chart.text({"cluster": {"enabled": True}}))
     labels = {
-        kind: chart.only(found, kind)["spec"]["template"]["metadata"]["labels"]
-        for kind in ("DaemonSet", "Deployment")
+        kind: chart.only(found, kind)["spec"]["template"]["metadata"]["labels"] for kind in ("DaemonSet", "Deployment")
     }
     assert wanted.items() <= labels["DaemonSet"].items()
     assert not wanted.items() <= labels["Deployment"].items()
@@ -208,9 +203,7 @@ def test_probes_ask_at_the_address_that_is_for_them_alone(address: str) -> None:
 
 def test_gpu_nodes_are_found_by_either_discovery_and_their_taint_is_tolerated() -> None:
     spec = chart.pod(chart.objects("defaults"))
-    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
-        "nodeSelectorTerms"
-    ]
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     keys = [term["matchExpressions"][0]["key"] for term in terms]
     assert keys[:2] == ["nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present"]
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]

@@ -114,9 +114,7 @@ ON = {"enabled": True}
         ),
     ],
 )
-def test_values_that_contradict_each_other_are_refused_with_the_reason(
-    values: chart.Values, reason: str
-) -> None:
+def test_values_that_contradict_each_other_are_refused_with_the_reason(values: chart.Values, reason: str) -> None:
     assert reason in chart.refusal(values)
 
 

@@ -81,9 +81,7 @@ def bundle(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @needs_tools
 @pytest.mark.parametrize("uid", [65534, 0])
-def test_it_serves_from_a_read_only_root_without_capabilities(
-    bundle: Path, archive: Archive, uid: int
-) -> None:
+def test_it_serves_from_a_read_only_root_without_capabilities(bundle: Path, archive: Archive, uid: int) -> None:
     port = quiet_port()
     demo = Run(["demo", f"--web.listen-address=127.0.0.1:{port}"], port, uid)
     with running(bundle, archive.config["config"], demo) as page:

@@ -81,9 +81,7 @@ def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
     program.chmod(0o755)
     unit = tmp_path / "podgpu.service"
     unit.write_text(text.replace("/opt/podgpu/bin/podgpu", str(program)))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -92,6 +90,4 @@ def test_the_unit_gives_no_capability_and_keeps_the_devices() -> None:
     settings = [line for line in text.splitlines() if "=" in line and not line.startswith("#")]
     assert "CapabilityBoundingSet=" in settings and "NoNewPrivileges=yes" in settings
     assert "ProtectSystem=strict" in settings
-    assert not [
-        each for each in settings if each.startswith(("PrivateDevices", "ProtectClock", "ProtectProc"))
-    ]
+    assert not [each for each in settings if each.startswith(("PrivateDevices", "ProtectClock", "ProtectProc"))]

@@ -14,9 +14,7 @@ from tests.deploy.watching.vocabulary import mistakes
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/opencost"
-RULES = [
-    rule for group in yaml.safe_load((FOLDER / "rules.yaml").read_text())["groups"] for rule in group["rules"]
-]
+RULES = [rule for group in yaml.safe_load((FOLDER / "rules.yaml").read_text())["groups"] for rule in group["rules"]]
 OWN = ("podgpu_", "podgpu:")
 
 

@@ -56,6 +56,4 @@ def test_every_bound_is_known_to_the_templates() -> None:
     bounded = {option.key for option in AGENTS if option_schema.bounded(option)}
     assert {"interval", "idle.after", "dcgm.max-bytes", "series.limit"} <= bounded <= set(ranges)
     edges = {key: ranges[key]["most"] for key in bounded}
-    assert chart.text({"config": edges}) and chart.text(
-        {"config": {key: ranges[key]["least"] for key in bounded}}
-    )
+    assert chart.text({"config": edges}) and chart.text({"config": {key: ranges[key]["least"] for key in bounded}})

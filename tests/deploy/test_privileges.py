@@ -175,9 +175,7 @@ def test_the_notes_say_when_nothing_scrapes() -> None:
 
 
 def test_the_list_of_privileges_has_the_charts_switches_and_defaults() -> None:
-    template = (
-        'apiVersion: v1\nkind: Switches\nmetadata: {}\nvalue: {{ include "podgpu.switches" . | toJson }}\n'
-    )
+    template = 'apiVersion: v1\nkind: Switches\nmetadata: {}\nvalue: {{ include "podgpu.switches" . | toJson }}\n'
     found = chart.parse(chart.text({"extraManifests": [template]}))
     switches = json.loads(chart.only(found, "Switches")["value"])
     assert {value: each["default"] for value, each in listed().items()} == switches

@@ -56,18 +56,14 @@ def test_a_false_figure_is_found() -> None:
 
 
 def test_both_readmes_quote_the_same_figures() -> None:
-    first, second = (
-        [found["name"] for found in MARK.finditer((ROOT / name).read_text())] for name in READMES
-    )
+    first, second = ([found["name"] for found in MARK.finditer((ROOT / name).read_text())] for name in READMES)
     assert first == second != []
 
 
 def test_both_readmes_show_the_same_commands_and_samples() -> None:
     def blocks(name: str) -> list[str]:
         text = (ROOT / name).read_text()
-        return [
-            re.sub(r" +# .*", "", block) for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)
-        ]
+        return [re.sub(r" +# .*", "", block) for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)]
 
     first, second = map(blocks, READMES)
     assert first == second != []

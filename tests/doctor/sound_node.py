@@ -44,9 +44,7 @@ TENANT = Tenant(
     container=LLAMA,
     claims=(Claim(gpu=CARD, container=LLAMA, system="exclusive", resource="nvidia.com/gpu"),),
     processes=(PROCESS,),
-    booking=Booking(
-        processes=1, memory_bytes=20 * GIB, allocated_ratio=1.0, busy_us=5, energy_mj=70, sm_ratio=0.5
-    ),
+    booking=Booking(processes=1, memory_bytes=20 * GIB, allocated_ratio=1.0, busy_us=5, energy_mj=70, sm_ratio=0.5),
     idle=False,
 )
 REST = Rest(reason="unknown", memory_bytes=0, busy_us=0, energy_mj=1)
@@ -126,16 +124,12 @@ def held_by(*holders: Holder) -> tuple[Card, ...]:
     return replace(WHOLE, tenants=(tenant,), rest=(replace(REST, processes=processes),)), SPLIT
 
 
-def examine(
-    snapshot: Snapshot, machine: Machine, checks: Sequence[Check[Judge]] = CHECKS
-) -> tuple[Finding, ...]:
+def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check[Judge]] = CHECKS) -> tuple[Finding, ...]:
     """What is wrong is concluded first, as an agent does."""
     return doctor.examine(conclude(snapshot, SETTINGS), machine, checks)
 
 
 def found(check: str, snapshot: Snapshot = SOUND, machine: Machine = HERE, **changes: Any) -> Finding:
     """Return the one finding of that check, on the snapshot with these fields changed."""
-    (finding,) = (
-        finding for finding in examine(replace(snapshot, **changes), machine) if finding.id == check
-    )
+    (finding,) = (finding for finding in examine(replace(snapshot, **changes), machine) if finding.id == check)
     return finding

@@ -60,6 +60,4 @@ def test_an_unknown_id_is_shown_with_its_pod_and_resource() -> None:
     )
     finding = found("sharing.unknown-ids", unclaimed=unknown)
     assert finding.status is Status.WARN
-    assert finding.detail == (
-        "ml/p-0: no sharing system knows the device X0 of example.com/gpu. And 4 more like it."
-    )
+    assert finding.detail == ("ml/p-0: no sharing system knows the device X0 of example.com/gpu. And 4 more like it.")

@@ -81,9 +81,7 @@ def test_every_check_says_what_it_means_and_what_to_do() -> None:
         ("claims.rights", "resource-claims", "unreachable"),
     ],
 )
-def test_a_part_that_is_down_fails_its_check_with_its_reason_and_advice(
-    check: str, part: str, reason: str
-) -> None:
+def test_a_part_that_is_down_fails_its_check_with_its_reason_and_advice(check: str, part: str, reason: str) -> None:
     finding = found(check, with_down(part, reason, "as told"))
     assert finding.status is Status.FAIL
     assert finding.detail == f"{reason}: as told"
@@ -116,9 +114,7 @@ def test_a_driver_that_lists_no_gpu_fails() -> None:
 def test_a_card_that_is_lost_is_named_with_its_cure() -> None:
     lost = replace(WHOLE, fault=Fault(reason="lost", call="nvmlDeviceGetPowerUsage"))
     finding = found("nvml.gpus", cards=(lost, SPLIT))
-    assert (
-        finding.detail == "GPU 0 cannot be read: lost in nvmlDeviceGetPowerUsage. It is held by ml/llama-0."
-    )
+    assert finding.detail == "GPU 0 cannot be read: lost in nvmlDeviceGetPowerUsage. It is held by ml/llama-0."
     assert "Xid 79" in finding.advice
 
 
@@ -282,9 +278,7 @@ def test_former_tenants_are_part_of_the_books() -> None:
     former = Tenant(container=LLAMA, booking=Booking(busy_us=3, energy_mj=4))
     assert WHOLE.balance
     more = replace(WHOLE.balance, busy_us=8, energy_mj=75)
-    assert (
-        found("books.balance", cards=(replace(WHOLE, ended=(former,), balance=more),)).status is Status.PASS
-    )
+    assert found("books.balance", cards=(replace(WHOLE, ended=(former,), balance=more),)).status is Status.PASS
 
 
 def test_memory_that_cannot_be_known_unbalances_nothing() -> None:
@@ -341,9 +335,7 @@ def test_names_from_pods_never_steer_the_terminal(pod: str, resource: str, reaso
         ),
     )
     for finding in examine(snapshot, HERE):
-        assert not re.search(
-            "[\x00-\x1f\x7f-\x9f\ud800-\udfff]", finding.id + finding.detail + finding.advice
-        )
+        assert not re.search("[\x00-\x1f\x7f-\x9f\ud800-\udfff]", finding.id + finding.detail + finding.advice)
 
 
 def test_an_empty_snapshot_is_judged_without_a_crash() -> None:
@@ -384,9 +376,7 @@ def test_a_page_of_metrics_is_not_asked_for_what_only_the_driver_knows() -> None
 
 def test_pages_of_all_nodes_are_judged_by_what_pages_can_tell() -> None:
     parts = (PartStatus(name="dcgm", up=True), PartStatus(name="apiserver", up=True))
-    judged = {
-        finding.id: finding.status for finding in examine(replace(SOUND, parts=parts, cards=PAGE), HERE)
-    }
+    judged = {finding.id: finding.status for finding in examine(replace(SOUND, parts=parts, cards=PAGE), HERE)}
     assert judged["kubelet.socket"] is Status.SKIP
     assert judged["mig.profiling"] is Status.SKIP
     assert Status.FAIL not in judged.values()

@@ -22,10 +22,7 @@ def test_a_check_that_breaks_fails_by_itself_and_the_others_go_on(name: str) -> 
     findings = examine(SOUND, HERE, (*before, broken, *after))
     (finding,) = (finding for finding in findings if finding.id == name)
     assert finding.status is Status.FAIL
-    assert (
-        finding.detail
-        == "this check broke, which is a bug in podgpu: ZeroDivisionError: nine\ufffd[31m lives "
-    )
+    assert finding.detail == "this check broke, which is a bug in podgpu: ZeroDivisionError: nine\ufffd[31m lives "
     assert "report" in finding.advice
     assert [finding for finding in findings if finding.id != name] == list(examine(SOUND, HERE))
 
@@ -34,9 +31,7 @@ def test_one_that_breaks_halfway_through_its_names_is_one_failure() -> None:
     nonsense: Check[Judge] = Check(
         "part.*", "It never works.", "Nothing helps.", lambda *_: {"a": passed("fine"), "b": None}
     )
-    assert [(finding.id, finding.status) for finding in examine(SOUND, HERE, [nonsense])] == [
-        ("part.*", Status.FAIL)
-    ]
+    assert [(finding.id, finding.status) for finding in examine(SOUND, HERE, [nonsense])] == [("part.*", Status.FAIL)]
 
 
 def heat(snapshot: Snapshot, _: Machine) -> CheckResult:
@@ -48,9 +43,7 @@ def test_a_new_check_is_one_function_and_one_row() -> None:
     row: Check[Judge] = Check("gpu.heat", "No card is too hot.", "Look at the fans.", heat)
     checks = (*CHECKS, row)
     hot = replace(SOUND, cards=(with_readings(WHOLE, temperature_celsius=95.0),))
-    assert examine(SOUND, HERE, checks)[-1] == Finding(
-        id="gpu.heat", status=Status.PASS, detail="all are cool"
-    )
+    assert examine(SOUND, HERE, checks)[-1] == Finding(id="gpu.heat", status=Status.PASS, detail="all are cool")
     finding = examine(hot, HERE, checks)[-1]
     assert (finding.detail, finding.advice) == ("GPU 0: too hot", "Look at the fans.")
     assert "gpu.heat" in rendering.text(hot, (finding,), 80, colour=False)

@@ -30,9 +30,7 @@ def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
     lost = replace(SPLIT, fault=Fault(reason="lost"))
     late = PartStatus(name="workloads", up=True, fault=Fault(reason="too_many"))
     unknown = Allocation(namespace="ml", pod="p", container="c", resource="example.com/gpu", device_id="X")
-    snapshot = conclude(
-        replace(SOUND, cards=(sick, lost), parts=(*SOUND.parts, late), unclaimed=(unknown,)), SETTINGS
-    )
+    snapshot = conclude(replace(SOUND, cards=(sick, lost), parts=(*SOUND.parts, late), unclaimed=(unknown,)), SETTINGS)
     assert snapshot.insight
     kinds = {problem.kind for problem in snapshot.insight.problems}
     assert kinds == {kind.name for kind in KINDS if kind.of_card or kind.of_snapshot} - {

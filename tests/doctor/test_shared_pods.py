@@ -16,9 +16,7 @@ from tests.doctor.sound_node import HERE, SOUND, TENANT, WHOLE
         (True, "PASS", "each container has rows of its own: GPU 0"),
     ],
 )
-def test_rows_of_their_own_are_suggested_where_pods_share_a_card(
-    splits: bool | None, status: str, detail: str
-) -> None:
+def test_rows_of_their_own_are_suggested_where_pods_share_a_card(splits: bool | None, status: str, detail: str) -> None:
     other = ContainerRef("team-b", "second", "main", "uid-2")
     second = Tenant(container=other, claims=(replace(TENANT.claims[0], container=other),))
     shared = replace(SOUND, cards=(replace(WHOLE, tenants=(TENANT, second)),))

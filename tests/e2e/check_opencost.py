@@ -35,9 +35,7 @@ OPENCOST = os.environ.get("PODGPU_OPENCOST") or shutil.which("opencost")
 RULES = [ROOT / "deploy/rules/price.yaml", ROOT / "deploy/opencost/rules.yaml"]
 
 pytestmark = [
-    pytest.mark.skipif(
-        not OPENCOST, reason="needs OpenCost at $PODGPU_OPENCOST; make test-opencost builds it"
-    ),
+    pytest.mark.skipif(not OPENCOST, reason="needs OpenCost at $PODGPU_OPENCOST; make test-opencost builds it"),
     pytest.mark.skipif(prometheus.PROGRAM is None, reason="prometheus is not installed"),
     pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed"),
 ]
@@ -73,9 +71,7 @@ def page_of_demo(folder: Path) -> list[PageSample]:
     page = exposition.render(families(snapshot, {}), Format.TEXT).decode()
     found = (SAMPLE.fullmatch(line) for line in page.splitlines())
     samples = (
-        PageSample(match[1], dict(LABEL.findall(match[2])), match[2], float(match[3]))
-        for match in found
-        if match
+        PageSample(match[1], dict(LABEL.findall(match[2])), match[2], float(match[3])) for match in found if match
     )
     return [sample for sample in samples if sample.metric in {*BILLED, SHARE}]
 
@@ -101,9 +97,7 @@ def history(page: list[PageSample], start: int) -> Iterator[str]:
                 yield f"kube_pod_container_status_running{{{pod}}} {int(is_there)} {stamp}"
                 # By this OpenCost learns which node the pod is on.
                 yield f'container_cpu_allocation{{{pod},node="{node}"}} 1 {stamp}'
-        labels = (
-            f'node="{node}",instance="{node}",instance_type="dgx",provider_id="{node}",region="",arch="amd64"'
-        )
+        labels = f'node="{node}",instance="{node}",instance_type="dgx",provider_id="{node}",region="",arch="amd64"'
         for name in ("node_cpu_hourly_cost", "node_ram_hourly_cost", "node_total_hourly_cost"):
             yield f"{name}{{{labels}}} 0.01 {stamp}"
         yield f'kube_node_info{{node="{node}"}} 1 {stamp}'

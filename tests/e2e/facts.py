@@ -67,9 +67,7 @@ class Facts:
     def allocated(self) -> Rows:
         """Each container and how many ten-thousandths of a card it was given."""
         found = ((one["container"], one["booking"]["allocated_ratio"]) for one in self._tenants)
-        return {
-            (who["namespace"], who["pod"], who["container"], round(ratio * 10_000)) for who, ratio in found
-        }
+        return {(who["namespace"], who["pod"], who["container"], round(ratio * 10_000)) for who, ratio in found}
 
     def processes(self) -> Rows:
         """Each process, its card, and its pod where it has one."""
@@ -104,7 +102,5 @@ def _parts(card: Any) -> Iterator[Part]:
             index=gpu["index"],
             model=gpu["model"],
             instance=str(mig.get("gpu_instance_id", "")),
-            memory_total=next(
-                each["value"] for each in one["readings"] if each["metric"] == "memory_total_bytes"
-            ),
+            memory_total=next(each["value"] for each in one["readings"] if each["metric"] == "memory_total_bytes"),
         )

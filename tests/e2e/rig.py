@@ -71,9 +71,7 @@ def running(arguments: Iterable[str], log: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as failure:
-        failure.add_note(
-            f"{program.args!r} ended with {program.poll()} and logged:\n{log.read_text()[-4000:]}"
-        )
+        failure.add_note(f"{program.args!r} ended with {program.poll()} and logged:\n{log.read_text()[-4000:]}")
         raise
     finally:
         program.terminate()

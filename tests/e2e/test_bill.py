@@ -122,9 +122,7 @@ def test_a_series_that_came_into_the_store_afterwards_is_found(
         assert main([*line, *period, "-o", "json"]) == 0
         bill = tmp_path / "bill.json"
         bill.write_text(capsys.readouterr().out)
-        labels = (
-            'node="alpha",gpu="0",uuid="GPU-alpha",namespace="ml",pod="late-bill-0",container="main",mig=""'
-        )
+        labels = 'node="alpha",gpu="0",uuid="GPU-alpha",namespace="ml",pod="late-bill-0",container="main",mig=""'
         counter = f"podgpu_container_allocated_seconds_total{{{labels}}}"
         stamps = [(past.start + at) * 1000 for at in (6 * HOUR, 6 * HOUR + 60)]
         victoria.keep(url, f"{counter} 30 {stamps[0]}\n{counter} 60 {stamps[1]}\n")
@@ -150,18 +148,14 @@ def test_the_commands_of_the_page_run_as_they_stand_there(
 ) -> None:
     """In order, with every price file of the page, but on this store and of its two days."""
     monkeypatch.chdir(tmp_path)
-    files = [
-        text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if text.startswith("currency")
-    ]
+    files = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if text.startswith("currency")]
     commands = re.findall(r"^\$ podgpu report (?!.*focus-parquet)(.*)$", PAGE, re.MULTILINE)
     assert len(files) == 2 and len(commands) >= 4
     for text in files:
         Path("prices.yaml").write_text(text)
         for command in commands:
             line, _, target = command.partition(" >")
-            words = [
-                word for word in shlex.split(line) if not re.match("--(from|to|period|prometheus.url)=", word)
-            ]
+            words = [word for word in shlex.split(line) if not re.match("--(from|to|period|prometheus.url)=", word)]
             status, out, errors = report(*words)
             assert status == 0, (command, errors)
             Path(target or "none").write_text(out)
@@ -189,10 +183,7 @@ class TestInEveryFormat:
     def test_an_unknown_label(self, report: Report, output: str) -> None:
         status, out, errors = report("--by=taem", "-o", output)
         assert (status, out) == (FAILED, "")
-        assert (
-            "--by=taem: no pod has such a label in this time; the agents show team; did you mean team?"
-            in errors
-        )
+        assert "--by=taem: no pod has such a label in this time; the agents show team; did you mean team?" in errors
 
     def test_the_address_of_an_agent(self, agent: str, report: Report, output: str) -> None:
         status, out, errors = report(f"--prometheus.url={agent}", "-o", output)

@@ -78,9 +78,7 @@ def unheld(run: Run) -> Rows:
     held = {one["mig"] for one in of.tenants(run.last)}
     parts = (part for card in run.last["cards"] for part in card["instances"])
     return {
-        (part["mig"]["uuid"],): next(
-            one["value"] for one in part["readings"] if one["metric"] == "memory_total_bytes"
-        )
+        (part["mig"]["uuid"],): next(one["value"] for one in part["readings"] if one["metric"] == "memory_total_bytes")
         for part in parts
         if part["mig"]["uuid"] not in held
     }
@@ -145,18 +143,14 @@ ANSWERS: Mapping[str, Answer] = {
             ("cost of a day, at 2.50 for a GPU-hour", "allocated_us", 1e6 * HOUR / 2.5),
         )
     },
-    "cost of a day with a price for each model, by namespace": grown(
-        "allocated_us", "namespace", 1e6 * HOUR / 2.5
-    ),
+    "cost of a day with a price for each model, by namespace": grown("allocated_us", "namespace", 1e6 * HOUR / 2.5),
     "share of the time held that was used, by namespace": Answer("namespace", used, (1 / EXTENDED, EXTENDED)),
     "GPUs in use, by namespace, now": Answer("namespace", lambda run: run.now("sm_ratio", of.namespace)),
     "watts, by pod, now": Answer("namespace pod", lambda run: run.now("power_watts", of.pod)),
     "pods near their memory limit": Answer("namespace pod", full),
     "what is left of GPUs that are held in part": Answer("uuid", left),
     "MIG instances that no container holds, and their memory": Answer("mig", unheld),
-    "GPUs held, by node": Answer(
-        "node", lambda run: run.now("allocated_ratio", lambda _: (run.last["node"],))
-    ),
+    "GPUs held, by node": Answer("node", lambda run: run.now("allocated_ratio", lambda _: (run.last["node"],))),
     "containers that hold a GPU and did not use it for half an hour": Answer("namespace pod", idle),
     "share of the last hour in which a GPU was throttled by heat, for each pod on it": Answer(
         "namespace pod", slowed("thermal"), (1.0, EXTENDED)

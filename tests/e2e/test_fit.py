@@ -50,9 +50,7 @@ def past() -> StoredPast:
 
 
 @pytest.fixture(scope="module", params=STORES)
-def store(
-    request: pytest.FixtureRequest, past: StoredPast, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def store(request: pytest.FixtureRequest, past: StoredPast, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with keeping(request.param, past.lines, tmp_path_factory.mktemp("store")) as url:
         yield url
 
@@ -83,9 +81,7 @@ def test_the_evidence_is_what_was_made_up(read: StoredUse, past: StoredPast) -> 
         assert use.seen_ratio == pytest.approx(made.seen_ratio, abs=0.01)
 
 
-def test_the_command_says_what_the_rules_say(
-    store: str, past: StoredPast, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_the_rules_say(store: str, past: StoredPast, capsys: pytest.CaptureFixture[str]) -> None:
     times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (past.start, past.end)]
     arguments = [f"--prometheus.url={store}", f"--from={times[0]}", f"--to={times[1]}", "-o", "json"]
     assert main(["fit", *arguments, "--release-after=1d"]) == 0
@@ -121,9 +117,7 @@ def test_a_plan_places_the_workloads_of_the_store_on_fewer_cards(
     arguments = [f"--prometheus.url={store}", f"--from={times[0]}", f"--to={times[1]}", "--plan=parts"]
     assert main(["fit", *arguments, "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    placed = {
-        place["workload"]["name"] for pool in found["layout"] for card in pool["cards"] for place in card
-    }
+    placed = {place["workload"]["name"] for pool in found["layout"] for card in pool["cards"] for place in card}
     assert placed == {each.use.workload.name for each in past.workloads}
     assert sum(row["cards_now"] for row in found["rows"]) == len(past.workloads)  # a card of its own for each
     for row in found["rows"]:

@@ -95,9 +95,7 @@ def test_the_documented_command_opens_every_old_port_once() -> None:
         (NATIVE, "/metrics/cadvisor", ["container_accelerator_memory_total_bytes"]),
     ],
 )
-def test_the_first_families_are_those_of_the_old_page(
-    node: Demo, dialect: str, path: str, first: list[str]
-) -> None:
+def test_the_first_families_are_those_of_the_old_page(node: Demo, dialect: str, path: str, first: list[str]) -> None:
     page = get(node.urls[dialect] + path)
     assert (page.status, page.content_type) == (200, TEXT)
     assert page.families[: len(first)] == first

@@ -85,9 +85,7 @@ def test_not_one_series_is_lost(scraper: Prometheus, jobs: list[Job], counted: s
 
 def test_nothing_is_complained_of(scraper: Prometheus) -> None:
     assert eventually(lambda: min(scraper.by_job("count_over_time(up[1h])").values()) > 2)
-    complaint = re.compile(
-        "level=(warn|error)|error on ingesting|duplicate sample|out.of.order sample", re.IGNORECASE
-    )
+    complaint = re.compile("level=(warn|error)|error on ingesting|duplicate sample|out.of.order sample", re.IGNORECASE)
     assert not [line for line in scraper.log.read_text().splitlines() if complaint.search(line)]
 
 
@@ -135,8 +133,7 @@ QUESTIONS = [
         "group by (UUID, GPU_I_ID, modelName, Hostname, namespace, pod, container) (DCGM_FI_DEV_GPU_TEMP)",
         "UUID GPU_I_ID modelName Hostname namespace pod container",
         lambda facts: {
-            (one.card, one.instance, one.model, facts.node, *facts.sole_holder(one), 1.0)
-            for one in facts.undivided
+            (one.card, one.instance, one.model, facts.node, *facts.sole_holder(one), 1.0) for one in facts.undivided
         },
     ),
     Question(
@@ -176,9 +173,7 @@ QUESTIONS = [
         "cadvisor",
         "container_accelerator_memory_total_bytes",
         "acc_id model namespace pod container",
-        lambda facts: {
-            (one.part.uuid, one.part.model, *one.who, one.part.memory_total) for one in facts.given
-        },
+        lambda facts: {(one.part.uuid, one.part.model, *one.who, one.part.memory_total) for one in facts.given},
     ),
     Question(
         "hami",

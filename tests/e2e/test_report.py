@@ -36,9 +36,7 @@ def past() -> Past:
 
 
 @pytest.fixture(scope="module", params=STORES)
-def store(
-    request: pytest.FixtureRequest, past: Past, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def store(request: pytest.FixtureRequest, past: Past, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with keeping(request.param, past.lines, tmp_path_factory.mktemp("store")) as url:
         yield url
 
@@ -49,9 +47,7 @@ def made() -> dict[tuple[str, ...], Any]:
 
 
 @pytest.fixture
-def report(
-    store: str, past: Past, made: dict[tuple[str, ...], Any], capsys: pytest.CaptureFixture[str]
-) -> Any:
+def report(store: str, past: Past, made: dict[tuple[str, ...], Any], capsys: pytest.CaptureFixture[str]) -> Any:
     def make(period: tuple[int, int], *more: str) -> Any:
         times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(past.start + at)) for at in period]
         arguments = [
@@ -95,9 +91,7 @@ def test_the_rows_add_up_to_what_the_gpus_counted(report: Any, past: Past, perio
     assert found["total"]["gpu_seconds"] == pytest.approx(_present(period), abs=2 * MINUTE)
 
 
-def test_many_restless_nodes_are_read_part_by_part(
-    report: Any, past: Past, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_restless_nodes_are_read_part_by_part(report: Any, past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "FEW_NODES", 0)
     period = (9 * HOUR, 13 * HOUR)
     rows = report(period, "--by=pod", "--no-headers")["rows"]
@@ -114,8 +108,7 @@ def test_what_no_agent_booked_is_a_row_of_its_own(report: Any) -> None:
 
 def test_two_periods_side_by_side_add_up_to_both(report: Any) -> None:
     first, second, both = (
-        report(period)["total"]["energy_joules"]
-        for period in ((5000, 40_000), (40_000, 90_000), (5000, 90_000))
+        report(period)["total"]["energy_joules"] for period in ((5000, 40_000), (40_000, 90_000), (5000, 90_000))
     )
     assert first + second == pytest.approx(both, abs=0.001)
 
@@ -127,9 +120,7 @@ def test_a_name_that_changed_teams_is_booked_to_each_in_its_time(report: Any, pa
     expected: dict[str, float] = {}
     for one in TENANTS:
         first, last = one.begins, min(one.ends, LENGTH)
-        expected[one.team] = (
-            expected.get(one.team, 0.0) + past.total((one.pod, "held", one.node), first, last) / 1e6
-        )
+        expected[one.team] = expected.get(one.team, 0.0) + past.total((one.pod, "held", one.node), first, last) / 1e6
     assert held == pytest.approx(expected)
 
 
@@ -141,9 +132,7 @@ def test_costs_are_of_the_model_that_was_held(report: Any, past: Past, tmp_path:
     hours = {node: _on_node(past, node) / 3.6e9 for node in NODES}
     assert costs == pytest.approx({"alpha": hours["alpha"] * 3.50, "beta": hours["beta"]}, abs=0.01)
     assert found["total"]["cost"] == 48 * 3.50 + 20
-    assert sum(round(100 * row.get("cost", 0)) for row in found["rows"]) == round(
-        100 * found["total"]["cost"]
-    )
+    assert sum(round(100 * row.get("cost", 0)) for row in found["rows"]) == round(100 * found["total"]["cost"])
 
 
 def _pods() -> set[str]:

@@ -92,10 +92,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
             return dict(zip(programs, pool.map(stack.enter_context, programs.values()), strict=True))
 
         agents = side_by_side(
-            {
-                node: demo(["native", "dcgm"], folder / node, f"--node-name={node}", "--interval=1s")
-                for node in NODES
-            }
+            {node: demo(["native", "dcgm"], folder / node, f"--node-name={node}", "--interval=1s") for node in NODES}
         )
         addresses = {node: agent.urls["native"] for node, agent in agents.items()}
         urls = side_by_side(_stores(addresses, folder))
@@ -236,15 +233,9 @@ def test_why_says_what_a_store_does_not_keep_and_denies_no_process(
 
 
 @pytest.mark.parametrize(("origin", "state"), [("dcgm", "fresh"), ("api", "allocation")])
-def test_without_agents_and_stores_it_is_known_who_has_a_whole_card(
-    rig: Rig, origin: str, state: str
-) -> None:
-    found = eventually(
-        lambda: _nodes(rig, origin), lambda nodes: {one["state"] for one in nodes.values()} == {state}
-    )
-    assert {name: (one["state"], one["origin"]) for name, one in found.items()} == dict.fromkeys(
-        NODES, (state, origin)
-    )
+def test_without_agents_and_stores_it_is_known_who_has_a_whole_card(rig: Rig, origin: str, state: str) -> None:
+    found = eventually(lambda: _nodes(rig, origin), lambda nodes: {one["state"] for one in nodes.values()} == {state})
+    assert {name: (one["state"], one["origin"]) for name, one in found.items()} == dict.fromkeys(NODES, (state, origin))
     for name, agent in rig.agents.items():
         expected = {_holder(card, one) for card, one in whole_cards(agent.snapshot())}
         held = {
@@ -305,16 +296,12 @@ def test_commands_print_the_same_from_a_store_as_from_the_agents(
         found = _printed(capsys, *command, f"--url={rig.clusters[name]}")["rows"]
         return sorted(tuple(str(row.get(each)) for each in names) for row in found)
 
-    stored, present = eventually(
-        lambda: (rows(origin), rows("agents")), lambda found: found[0] == found[1] != []
-    )
+    stored, present = eventually(lambda: (rows(origin), rows("agents")), lambda found: found[0] == found[1] != [])
     assert stored == present
 
 
 @pytest.mark.parametrize("origin", STORES)
-def test_a_report_is_the_difference_of_the_samples(
-    rig: Rig, origin: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_is_the_difference_of_the_samples(rig: Rig, origin: str, capsys: pytest.CaptureFixture[str]) -> None:
     end = int(time.time()) - 2
     start = end - SECONDS
     url = rig.urls[origin]

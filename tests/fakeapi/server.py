@@ -48,9 +48,7 @@ class FakeApi:
     pods: list[dict[str, Any]] = field(default_factory=list)
     version: int = 1
     objects: dict[str, Any] = field(default_factory=dict)
-    lists_of: dict[str, list[dict[str, Any]]] = field(
-        default_factory=dict
-    )  # other kinds, by path; watches say nothing
+    lists_of: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # other kinds, by path; watches say nothing
     reviews: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # what a POST there is answered
     token: str = ""
     tls: ssl.SSLContext | None = None
@@ -61,9 +59,7 @@ class FakeApi:
     gone_in_stream: bool = True
     on_refused_token: Callable[[], object] | None = None
     selects: bool = False  # whether lists are cut to what a label selector asks for
-    pods_at: dict[str, str] = field(
-        default_factory=dict
-    )  # addresses behind the proxy, by the name of the pod
+    pods_at: dict[str, str] = field(default_factory=dict)  # addresses behind the proxy, by the name of the pod
 
     def __post_init__(self) -> None:
         self.history: list[tuple[int, bytes]] = []
@@ -178,9 +174,7 @@ class FakeApi:
     def _review(self, seen: Seen) -> web.Response:
         if seen.path not in self.reviews:
             return _status(404, f"{seen.path} not found")
-        return web.json_response(
-            {**seen.body, "status": self.reviews[seen.path](seen.body["spec"])}, status=201
-        )
+        return web.json_response({**seen.body, "status": self.reviews[seen.path](seen.body["spec"])}, status=201)
 
     def _list(self, seen: Seen, found: list[dict[str, Any]]) -> web.Response:
         begin = int(seen.query.get("continue", "0"))
@@ -204,9 +198,7 @@ class FakeApi:
             aiohttp.ClientSession(auto_decompress=False) as session,
             session.get(url + path, params=seen.query, headers=headers) as answer,
         ):
-            kept = {
-                name: answer.headers[name] for name in ("ETag", "Content-Encoding") if name in answer.headers
-            }
+            kept = {name: answer.headers[name] for name in ("ETag", "Content-Encoding") if name in answer.headers}
             return web.Response(status=answer.status, body=await answer.read(), headers=kept)
 
     async def _watch(self, request: web.Request, seen: Seen) -> web.StreamResponse:

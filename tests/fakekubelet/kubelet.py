@@ -42,9 +42,7 @@ class PlainCodec(CodecBase):
 class Reply:
     """Messages in order, then a status. One that `hangs` never comes to its status; `push` adds messages to it."""
 
-    def __init__(
-        self, *messages: bytes, status: Status = Status.OK, delay: float = 0.0, hangs: bool = False
-    ) -> None:
+    def __init__(self, *messages: bytes, status: Status = Status.OK, delay: float = 0.0, hangs: bool = False) -> None:
         self.messages = messages
         self.status = status
         self.delay = delay
@@ -117,10 +115,7 @@ class FakeKubelet:
             transport.abort()
 
     def __mapping__(self) -> dict[str, Handler]:
-        return {
-            name: Handler(partial(self._serve, name), Cardinality.UNARY_STREAM, bytes, bytes)
-            for name in METHODS
-        }
+        return {name: Handler(partial(self._serve, name), Cardinality.UNARY_STREAM, bytes, bytes) for name in METHODS}
 
     async def _serve(self, name: str, stream: Stream[bytes, bytes]) -> None:
         self.calls.append(name)

@@ -52,9 +52,7 @@ def given(
     """Return a pod-resources answer: one pod that holds the devices."""
     devices = [DeviceEntry(resource=resource, ids=[each]) for each in ids]
     holder = ContainerEntry(name=container, devices=devices)
-    return ListResponse(
-        pods=[PodEntry(name=pod, namespace=namespace, containers=[holder])]
-    ).SerializeToString()
+    return ListResponse(pods=[PodEntry(name=pod, namespace=namespace, containers=[holder])]).SerializeToString()
 
 
 def given_dynamically(
@@ -64,9 +62,7 @@ def given_dynamically(
     entries = [ClaimDevice(driver=driver, pool=pool, device=device) for driver, pool, device in devices]
     entry = ClaimEntry(name=claim, namespace=namespace, devices=entries)
     holder = ContainerEntry(name=container, claims=[entry])
-    return ListResponse(
-        pods=[PodEntry(name=pod, namespace=namespace, containers=[holder])]
-    ).SerializeToString()
+    return ListResponse(pods=[PodEntry(name=pod, namespace=namespace, containers=[holder])]).SerializeToString()
 
 
 def ids(allocated: PodResourceLists) -> list[str]:

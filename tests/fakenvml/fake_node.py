@@ -38,9 +38,7 @@ __all__ = [
 ]
 
 
-def make_processes(
-    count: int, first_pid: int = 10_000, memory: int = 1 << 28, sm: Value = 1
-) -> list[FakeProcess]:
+def make_processes(count: int, first_pid: int = 10_000, memory: int = 1 << 28, sm: Value = 1) -> list[FakeProcess]:
     return [FakeProcess(first_pid + i, memory, sm=sm) for i in range(count)]
 
 
@@ -78,9 +76,7 @@ def h200_delays() -> dict[str, float]:
     The bindings call process lists and process utilization twice, so each call has half of what was measured.
     """
     return dict(_H200_CALL_DELAYS) | {
-        f"nvmlDeviceGetFieldValues[{id_}]": micros
-        for ids, micros in _H200_FIELD_DELAYS.items()
-        for id_ in ids
+        f"nvmlDeviceGetFieldValues[{id_}]": micros for ids, micros in _H200_FIELD_DELAYS.items() for id_ in ids
     }
 
 

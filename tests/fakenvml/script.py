@@ -192,9 +192,7 @@ class FakeNode:
             (directory / name).touch()
 
 
-def environment(
-    library: Path, script: Path, *, devices: Path | None = None, log: Path | None = None
-) -> dict[str, str]:
+def environment(library: Path, script: Path, *, devices: Path | None = None, log: Path | None = None) -> dict[str, str]:
     """Environment variables under which a new process finds the fake as its NVML."""
     variables = {"LD_LIBRARY_PATH": str(library.parent), "FAKENVML_SCRIPT": str(script)}
     if devices is not None:

@@ -179,9 +179,7 @@ def test_a_handle_outlives_its_card(stage: Stage) -> None:
     assert pynvml.nvmlDeviceGetIndex(handle) == 0
 
 
-def test_a_wrong_script_is_named_and_the_old_one_stays(
-    stage: Stage, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_script_is_named_and_the_old_one_stays(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     handle = stage.play(gpu(values={"power": 5}))
     stage.node.gpus[0].values = {"powr": 6}
     stage.rewrite()

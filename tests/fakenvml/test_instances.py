@@ -138,9 +138,7 @@ def test_two_equal_xids_are_two_events(stage: Stage) -> None:
     stage.node.events += [FakeEvent(0, 79, 1), FakeEvent(1, 31, 2), FakeEvent(1, 31, 3)]
     stage.rewrite()
     seen = [pynvml.nvmlEventSetWait(events, 1000) for _ in range(2)]
-    assert [(event.eventType, event.eventData, event.gpuInstanceId) for event in seen] == [
-        (8, 31, 0xFFFFFFFF)
-    ] * 2
+    assert [(event.eventType, event.eventData, event.gpuInstanceId) for event in seen] == [(8, 31, 0xFFFFFFFF)] * 2
     assert pynvml.nvmlDeviceGetIndex(seen[0].device) == 1
     assert code_of(lambda: pynvml.nvmlEventSetWait(events, 20)) == pynvml.NVML_ERROR_TIMEOUT
     later = pynvml.nvmlEventSetCreate()

@@ -57,9 +57,7 @@ class Judge:
     stays so for as long as the fault lasts.
     """
 
-    def __init__(
-        self, agent: RunningAgent, node: Node, patience: float = 0.0 if IS_WHOLE else PATIENCE
-    ) -> None:
+    def __init__(self, agent: RunningAgent, node: Node, patience: float = 0.0 if IS_WHOLE else PATIENCE) -> None:
         self._agent = agent
         self._node = node
         self._patience = patience
@@ -122,9 +120,7 @@ class Judge:
         """
         text = self._agent.request("/metrics")[1]
         if PROMTOOL:
-            found = subprocess.run(
-                [PROMTOOL, "check", "metrics"], input=text, capture_output=True, check=False
-            )
+            found = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, check=False)
             assert found.returncode == 0, f"U4: {found.stdout.decode()}{found.stderr.decode()}"
         parsed(self._open_metrics(), strictly=True)
         assert len(parsed(text.decode()).samples) < MOST_SERIES, "U7"
@@ -209,11 +205,7 @@ class Judge:
 
 def is_well(now: Page) -> bool:
     cards = now.values("podgpu_gpu_up")
-    return (
-        now.value("podgpu_up") == 1
-        and cards == [1.0, 1.0]
-        and len(now.values("podgpu_gpu_memory_used_bytes")) == 2
-    )
+    return now.value("podgpu_up") == 1 and cards == [1.0, 1.0] and len(now.values("podgpu_gpu_memory_used_bytes")) == 2
 
 
 def _wellness(play: Play) -> Sign:
@@ -230,9 +222,7 @@ def summary(page: Page) -> str:
 def pieces(agent: RunningAgent) -> int:
     """Count the agent's descriptors and threads, its children, and theirs."""
     children = agent.children()
-    folders = [
-        Path(f"/proc/{pid}/{each}") for pid in (agent.process.pid, *children) for each in ("fd", "task")
-    ]
+    folders = [Path(f"/proc/{pid}/{each}") for pid in (agent.process.pid, *children) for each in ("fd", "task")]
     return sum(map(_entries, folders)) + len(children)
 
 

@@ -28,9 +28,7 @@ def result(test: str, properties: Iterable[tuple[str, object]], *, is_green: boo
     if found is None:
         return None
     seconds = dict(properties).get(RECOVERED)
-    return Result(
-        found[1], Phase(found[2]), is_green, float(seconds) if isinstance(seconds, int | float) else None
-    )
+    return Result(found[1], Phase(found[2]), is_green, float(seconds) if isinstance(seconds, int | float) else None)
 
 
 def table(results: Iterable[Result]) -> Iterator[str]:

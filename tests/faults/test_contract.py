@@ -55,9 +55,7 @@ def judge(agent: Doctored, tmp_path: Path) -> Judge:
     """The numbers of a page are as many seconds old as there are hundreds of bytes in use."""
     log = tmp_path / "log"
     log.touch()
-    node: Any = SimpleNamespace(
-        age=lambda used: used / 100 - 1, holders={"GPU-1": {"p"}}, log=log, clock_ahead=0.0
-    )
+    node: Any = SimpleNamespace(age=lambda used: used / 100 - 1, holders={"GPU-1": {"p"}}, log=log, clock_ahead=0.0)
     return Judge(agent, node, patience=0.0)
 
 
@@ -77,9 +75,7 @@ def test_a_sound_page_breaks_nothing(judge: Judge) -> None:
         pytest.param("U6", 'pod="p"', 'pod="q"', id="wrong pod"),
     ],
 )
-def test_a_page_that_breaks_a_rule_is_found(
-    judge: Judge, agent: Doctored, rule: str, old: str, new: str
-) -> None:
+def test_a_page_that_breaks_a_rule_is_found(judge: Judge, agent: Doctored, rule: str, old: str, new: str) -> None:
     agent.text = SOUND.replace(old, new)
     assert agent.text != SOUND
     with pytest.raises(AssertionError, match=rule):

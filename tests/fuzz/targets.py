@@ -93,9 +93,7 @@ async def whole_clusters(random: Random) -> None:
 @cache
 def _series() -> list[tuple[dict[str, str], float]]:
     """The native page of the snapshot, as a store has it."""
-    page = exposition.render(
-        NATIVE_ALONE.pages["/metrics/native"](decode(document()), {}), Format.TEXT
-    ).decode()
+    page = exposition.render(NATIVE_ALONE.pages["/metrics/native"](decode(document()), {}), Format.TEXT).decode()
     return [
         ({"__name__": name, "job": "podgpu", **labels}, value)
         for name, found in parsed(page).by_name.items()
@@ -156,9 +154,7 @@ async def store_answers(random: Random) -> None:
         nodes = [node_of(one.snapshot) for one in reading.nodes.values()]
         await show_cluster(cluster_of(GOOD, *nodes))
     with suppress(StoreFault):
-        await statement(
-            _FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"), StatementTerms(), NOW + 3600.0
-        )
+        await statement(_FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"), StatementTerms(), NOW + 3600.0)
     with suppress(StoreFault):
         fit = judged(await stored_evidence(_FakeStore(random, 0.1), FitRequest(start=NOW - 7200.0, end=NOW)))
         json_text(fit_table(fit))
@@ -281,6 +277,5 @@ def _scrambled(text: bytes, random: Random) -> bytes:
 
 Target = Callable[[Random], Awaitable[None]]
 TARGETS: dict[str, Target] = {
-    target.__name__: target
-    for target in (cluster_documents, whole_clusters, store_answers, recordings, configuration)
+    target.__name__: target for target in (cluster_documents, whole_clusters, store_answers, recordings, configuration)
 }

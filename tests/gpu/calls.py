@@ -56,13 +56,9 @@ def main() -> None:
         time.sleep(max(0.0, due - time.monotonic()))
     elapsed, busy = time.monotonic() - began, time.thread_time() - before
     for title, spent in sorted(tracker.seconds.items(), key=itemgetter(1), reverse=True)[:COSTLIEST]:
-        print(
-            f"  {title:<44} {spent * 1e3 / elapsed:6.2f} ms/s {tracker.calls[title] / elapsed:6.2f} calls/s"
-        )
+        print(f"  {title:<44} {spent * 1e3 / elapsed:6.2f} ms/s {tracker.calls[title] / elapsed:6.2f} calls/s")
     inside = sum(tracker.seconds.values())
-    print(
-        f"  all calls {inside * 1e3 / elapsed:.2f} ms/s, our own code {(busy - inside) * 1e3 / elapsed:.2f} ms/s"
-    )
+    print(f"  all calls {inside * 1e3 / elapsed:.2f} ms/s, our own code {(busy - inside) * 1e3 / elapsed:.2f} ms/s")
 
 
 if __name__ == "__main__":

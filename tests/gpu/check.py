@@ -231,9 +231,7 @@ def unprivileged() -> list[Check]:
 
 
 def _python_paths() -> list[Path]:
-    return [
-        Path(entry) for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry and Path(entry).is_dir()
-    ]
+    return [Path(entry) for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry and Path(entry).is_dir()]
 
 
 def releases() -> list[Check]:

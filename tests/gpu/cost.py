@@ -89,9 +89,7 @@ class Cost:
     series: int = 0
 
     def __str__(self) -> str:
-        figures = (
-            f"{self.first_page:6.2f} s {self.cpu:7.2f} {self.cpu_scraped:7.2f} ms/s {self.memory:6.1f} MiB"
-        )
+        figures = f"{self.first_page:6.2f} s {self.cpu:7.2f} {self.cpu_scraped:7.2f} ms/s {self.memory:6.1f} MiB"
         scrapes = f"{self.scrape_median:6.2f} {self.scrape_p99:6.2f} ms {self.series:5}"
         return f"{figures}  {scrapes}" if self.series else figures
 
@@ -156,9 +154,7 @@ def main() -> int:
 def verdicts(costs: dict[str, Cost]) -> list[tuple[str, str, bool]]:
     """Judge what was measured. What a program that failed would be judged by is missed."""
     unknown = Cost(inf, inf, inf, inf, inf, inf)
-    own, logged, other = (
-        costs.get(name, unknown) for name in ("podgpu", "podgpu with the log", "nvitop-exporter")
-    )
+    own, logged, other = (costs.get(name, unknown) for name in ("podgpu", "podgpu with the log", "nvitop-exporter"))
     more_cpu, more_memory = logged.cpu - own.cpu, logged.memory - own.memory
     return [
         ("first page, <= 0.5 s", f"{own.first_page:.2f} s", own.first_page <= 0.5),
@@ -192,9 +188,7 @@ def measured() -> tuple[dict[str, Cost], dict[str, str]]:
             stack.enter_context(_tenant(duty, folder))
         kubelet = folder / "kubelet"
         kubelet.mkdir()
-        stack.enter_context(
-            _started([sys.executable, str(KUBELET), str(kubelet), _uuid(), *map(_name, DUTIES)])
-        )
+        stack.enter_context(_started([sys.executable, str(KUBELET), str(kubelet), _uuid(), *map(_name, DUTIES)]))
         time.sleep(10)
         print("calls of the sampler", flush=True)
         subprocess.run([sys.executable, str(CALLS), str(SECONDS)], check=False)
@@ -270,15 +264,11 @@ def _watched(program: Program, process: subprocess.Popen[bytes], began: float) -
     latencies = sorted(_latency(program.port) for _ in range(SCRAPES))
     series = sum(not line.startswith(b"#") for line in _page(program.port).splitlines())
     middle, late = latencies[SCRAPES // 2], latencies[SCRAPES * 99 // 100]
-    cost = Cost(
-        first_page, sum(alone.values()), sum(scraped.values()), _pss(process.pid), middle, late, series
-    )
+    cost = Cost(first_page, sum(alone.values()), sum(scraped.values()), _pss(process.pid), middle, late, series)
     if len(alone) > 1:
         print()
         for member, cpu in alone.items():
-            print(
-                f"  {_title(member):<28} {cpu:7.2f} {scraped.get(member, 0.0):7.2f} ms/s {_own_pss(member):6.1f} MiB"
-            )
+            print(f"  {_title(member):<28} {cpu:7.2f} {scraped.get(member, 0.0):7.2f} ms/s {_own_pss(member):6.1f} MiB")
     return cost
 
 
@@ -326,9 +316,7 @@ def _family(pid: int) -> list[int]:
 
 def _cpu_seconds(pid: int) -> dict[int, float]:
     """Seconds of CPU time so far, by the scheduler's own count: the clock ticks of stat are too coarse."""
-    return {
-        member: sum(map(_task_seconds, Path(f"/proc/{member}/task").iterdir())) for member in _family(pid)
-    }
+    return {member: sum(map(_task_seconds, Path(f"/proc/{member}/task").iterdir())) for member in _family(pid)}
 
 
 def _task_seconds(task: Path) -> float:

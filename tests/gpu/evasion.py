@@ -114,8 +114,7 @@ def shown(booking: Booking) -> str:
     if sampling:
         named, there = 100 * sampling.named_ratio, 100 * sampling.resident_ratio
         parts.append(
-            f"named {named:.1f} % of {sampling.samples}, on the card {there:.1f} %"
-            + " EVADES" * sampling.evades
+            f"named {named:.1f} % of {sampling.samples}, on the card {there:.1f} %" + " EVADES" * sampling.evades
         )
     return ", ".join(parts)
 
@@ -164,9 +163,7 @@ class Books:
 
 def books(card: Card, loads: list[Load]) -> Books:
     of = [booked(card, load) for load in loads]
-    return Books(
-        time.monotonic(), [booking.busy_us for booking in of], [booking.resident_us or 0 for booking in of]
-    )
+    return Books(time.monotonic(), [booking.busy_us for booking in of], [booking.resident_us or 0 for booking in of])
 
 
 def checked_check() -> Iterator[Check]:
@@ -182,9 +179,7 @@ def checked_check() -> Iterator[Check]:
             )
             first = books(snapshot.cards[0], loads)
             measured = first.at + MEASURED_SECONDS
-            snapshot = await until(
-                running_agent.agent, lambda _: time.monotonic() >= measured, MEASURED_SECONDS + 20
-            )
+            snapshot = await until(running_agent.agent, lambda _: time.monotonic() >= measured, MEASURED_SECONDS + 20)
             card = snapshot.cards[0]
             return (found if evades(card, loads[1]) else None), first, books(card, loads), card
 
@@ -203,9 +198,7 @@ def checked_check() -> Iterator[Check]:
 
 
 def evades(card: Card, load: Load) -> bool:
-    found = next(
-        (tenant.booking.sampling for tenant in card.tenants if tenant.container.pod_uid == load.uid), None
-    )
+    found = next((tenant.booking.sampling for tenant in card.tenants if tenant.container.pod_uid == load.uid), None)
     return found is not None and found.evades
 
 
@@ -242,9 +235,7 @@ def checked_honest() -> Iterator[Check]:
                 COST_SECONDS + 20,
             )
             seconds = time.monotonic() - began
-            cost = [
-                (late - early) / seconds for early, late in zip(before, running_agent.cpu_ms(), strict=True)
-            ]
+            cost = [(late - early) / seconds for early, late in zip(before, running_agent.cpu_ms(), strict=True)]
             return Honest(snapshot.cards[0], cost[0], cost[1], len(checks) - 1, accused)
 
     with at_work(BUSY, RESTS) as (loads, folder):

@@ -33,9 +33,7 @@ def pod(name: str) -> bytes:
 
 async def serve(root: Path, uuid: str, names: list[str]) -> None:
     listed = [
-        given(
-            f"{uuid}::{number}".encode(), pod=name.encode(), namespace=NAMESPACE.encode(), container=b"main"
-        )
+        given(f"{uuid}::{number}".encode(), pod=name.encode(), namespace=NAMESPACE.encode(), container=b"main")
         for number, name in enumerate(names)
     ]
     pods = [pod(name) for name in names]

@@ -120,12 +120,8 @@ def main() -> int:
         share = 100 * (now.busy_us - was.busy_us) / 1e6 / elapsed
         joules = (now.energy_mj - was.energy_mj) / 1e3
         equal = "equal" if (now.memory_bytes or 0) >> 20 == memory[load.process.pid] else "DIFFERS"
-        print(
-            f"booked: {load.tenant.name}  {now.method:<10} busy {share:5.1f} %  {joules:7.0f} J  memory {equal}"
-        )
-    systems = ", ".join(
-        sorted({claim.system for tenant in after.cards[0].tenants for claim in tenant.claims})
-    )
+        print(f"booked: {load.tenant.name}  {now.method:<10} busy {share:5.1f} %  {joules:7.0f} J  memory {equal}")
+    systems = ", ".join(sorted({claim.system for tenant in after.cards[0].tenants for claim in tenant.claims}))
     print(f"system: {systems}; sums {'exact' if balances(after.cards[0]) else 'OFF'}")
     return 0 if balances(after.cards[0]) else 1
 

@@ -89,9 +89,7 @@ def processes_page(pids: list[int]) -> list[Check]:
     theirs = {int(pid): int(memory) for pid, memory in smi("compute-apps", "pid", "used_memory")}
     lines = [line for line in fetched("/metrics/gpu-mem-monitor").splitlines() if not line.startswith("#")]
     ours = {
-        int(line.partition('app_pid="')[2].partition('"')[0]): mebibytes(
-            float(line.rpartition(" ")[2]) * 2**20
-        )
+        int(line.partition('app_pid="')[2].partition('"')[0]): mebibytes(float(line.rpartition(" ")[2]) * 2**20)
         for line in lines
     }
     return [("gpu-mem-monitor, pid: MiB", f"{ours} / {theirs}", ours == theirs and set(pids) <= set(ours))]
@@ -103,9 +101,7 @@ def read_back() -> list[Check]:
     done = subprocess.run([*command, f"--dcgm.url={URL}/metrics/dcgm"], capture_output=True, check=False)
     ours, direct = json.loads(done.stdout), json.loads(fetched("/api/v1/snapshot"))
     (there,), (here,) = ours["cards"], direct["cards"]
-    metrics = {reading["metric"] for reading in there["readings"]} & {
-        reading["metric"] for reading in here["readings"]
-    }
+    metrics = {reading["metric"] for reading in there["readings"]} & {reading["metric"] for reading in here["readings"]}
     return [
         ("read back: the card", there["gpu"]["uuid"], there["gpu"]["uuid"] == here["gpu"]["uuid"]),
         ("read back: values that both have", str(len(metrics)), len(metrics) >= 20),

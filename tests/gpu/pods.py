@@ -28,9 +28,7 @@ class MadeUpPod:
         self.uid = pod_uid(name)
         (logs / "pods" / f"{NAMESPACE}_{name}_{self.uid}" / "main").mkdir(parents=True)
         pod = f"kubepods-besteffort-pod{self.uid.replace('-', '_')}.slice"
-        self._cgroup = (
-            CGROUPS / "kubepods-besteffort.slice" / pod / f"cri-containerd-{container_id(name)}.scope"
-        )
+        self._cgroup = CGROUPS / "kubepods-besteffort.slice" / pod / f"cri-containerd-{container_id(name)}.scope"
 
     def start(self, command: list[str]) -> subprocess.Popen[bytes]:
         """Start a process in the pod."""

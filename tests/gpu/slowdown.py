@@ -96,9 +96,7 @@ class Worker:
     def rate(self, begin: float, end: float) -> float:
         """Kernels a second."""
         lines = self._log.read_text().rpartition("\n")[0].splitlines()
-        rounds: list[Burst] = [
-            (float(first), float(last), float(done)) for first, last, done in map(str.split, lines)
-        ]
+        rounds: list[Burst] = [(float(first), float(last), float(done)) for first, last, done in map(str.split, lines)]
         return sum(done for _, _, done in within(rounds, begin, end)) / (end - begin)
 
 
@@ -120,9 +118,7 @@ def stopped_workers() -> Iterator[tuple[dict[str, Worker], Path]]:
 
 @asynccontextmanager
 async def running_agent(folder: Path) -> AsyncIterator[Agent]:
-    attribution = Attribution(
-        interval=INTERVAL, pod_sources=[LogDirs(folder)], processes=Procfs(Path("/proc"))
-    )
+    attribution = Attribution(interval=INTERVAL, pod_sources=[LogDirs(folder)], processes=Procfs(Path("/proc")))
     source = NvmlSource(interval=INTERVAL, library=None)
     agent = Agent(source, node="bench", interval=INTERVAL, settings=SETTINGS, attribution=attribution)
     running = asyncio.create_task(agent.run())
@@ -197,9 +193,7 @@ async def recorded() -> dict[str, Any]:
 def printed(loss: Loss) -> None:
     verdict = "within" if loss.is_within else "OUTSIDE"
     ranges = f"{loss.predicted.least:5.2f}–{loss.predicted.most:5.2f}"
-    print(
-        f"{loss.tenant:<14} beside {loss.beside:<14} {loss.real:5.2f} times as slow, predicted {ranges}  {verdict}"
-    )
+    print(f"{loss.tenant:<14} beside {loss.beside:<14} {loss.real:5.2f} times as slow, predicted {ranges}  {verdict}")
 
 
 def main() -> int:

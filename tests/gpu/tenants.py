@@ -81,9 +81,7 @@ class Minute:
 
 async def watched(folder: Path) -> tuple[list[Minute], dict[int, int]]:
     """Return the minutes, and the mebibytes of each process by nvidia-smi right after the last."""
-    attribution = Attribution(
-        interval=INTERVAL, pod_sources=[LogDirs(folder)], processes=Procfs(Path("/proc"))
-    )
+    attribution = Attribution(interval=INTERVAL, pod_sources=[LogDirs(folder)], processes=Procfs(Path("/proc")))
     agent = Agent(
         NvmlSource(interval=INTERVAL, library=None),
         node="bench",
@@ -127,8 +125,7 @@ def truth(loads: list[Load], begin: float, end: float) -> dict[str, Any]:
     cut = [within(load.bursts(), begin, end) for load in loads]
     return {
         "tenants": [
-            [tenant.kind, tenant.burst, tenant.pause, tenant.jitter]
-            for tenant in (load.tenant for load in loads)
+            [tenant.kind, tenant.burst, tenant.pause, tenant.jitter] for tenant in (load.tenant for load in loads)
         ],
         "logs": [{"bursts": own, "steps": sum(done for _, _, done in own)} for own in cut],
     }
@@ -151,9 +148,7 @@ def judged_by_residency(
     minute: Minute, number: int, loads: list[Load], heard: Heard, windows: list[BusyWindow]
 ) -> Iterator[Verdict]:
     inside = [
-        window
-        for window in windows
-        if minute.begin <= window.begin_ns / 1e9 and window.end_ns / 1e9 <= minute.end
+        window for window in windows if minute.begin <= window.begin_ns / 1e9 and window.end_ns / 1e9 <= minute.end
     ]
     evidence = Evidence(windows=tuple(inside), slices=tuple(heard.slices))
     found = residency(evidence, {load.process.pid: load.uid for load in loads})
@@ -198,9 +193,7 @@ def observed(tenants: list[Tenant]) -> Outcome:
             )
         ]
         last = minutes[-1].card
-        equal = all(
-            (booked(last, load).memory_bytes or 0) >> 20 == memory[load.process.pid] for load in loads
-        )
+        equal = all((booked(last, load).memory_bytes or 0) >> 20 == memory[load.process.pid] for load in loads)
         began, ended = looks.answers[0][0], looks.answers[-1][0]
         recorded = truth(loads, began, ended) | {
             "pids": [load.process.pid for load in loads],
@@ -211,9 +204,7 @@ def observed(tenants: list[Tenant]) -> Outcome:
 
 
 def printed(verdict: Verdict) -> None:
-    true, read, least, most = (
-        100 * part for part in (verdict.true, verdict.booked, verdict.least, verdict.most)
-    )
+    true, read, least, most = (100 * part for part in (verdict.true, verdict.booked, verdict.least, verdict.most))
     by_log = "({:.1f}-{:.1f})".format(*(100 * part for part in verdict.true_range or (verdict.true,) * 2))
     figures = f"true {true:5.1f} {by_log:<13} booked {read:5.1f}  band {least:5.1f}-{most:5.1f}"
     print(f"  {verdict.name:<36} {figures}  {'inside' if verdict.is_inside else 'OUTSIDE'}", flush=True)
@@ -251,9 +242,7 @@ def main() -> int:
     watched_minutes = MINUTES * len(SETS.split(";"))
     sums = "exact sums" if exact else "sums or memory OFF"
     share = 100 * inside / max(1, len(verdicts))
-    print(
-        f"inside {inside} of {len(verdicts)} tenant-minutes ({share:.1f} %), {sums} over {watched_minutes} minutes"
-    )
+    print(f"inside {inside} of {len(verdicts)} tenant-minutes ({share:.1f} %), {sums} over {watched_minutes} minutes")
     return 0 if exact and inside >= ENOUGH * len(verdicts) else 1
 
 

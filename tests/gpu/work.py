@@ -43,9 +43,7 @@ class Load:
         self._pod.__enter__()
         numbers = (tenant.burst, tenant.pause, tenant.jitter, seed)
         script = HIDER if tenant.kind == "hider" else WORK
-        self.process = self._pod.start(
-            [sys.executable, str(script), str(self._log), tenant.kind, *map(str, numbers)]
-        )
+        self.process = self._pod.start([sys.executable, str(script), str(self._log), tenant.kind, *map(str, numbers)])
 
     @property
     def uid(self) -> str:
@@ -107,6 +105,4 @@ def memory_of_nvidia_smi() -> dict[int, int]:
         text=True,
         check=True,
     )
-    return {
-        int(pid): int(mebibytes) for pid, mebibytes in (line.split(",") for line in done.stdout.splitlines())
-    }
+    return {int(pid): int(mebibytes) for pid, mebibytes in (line.split(",") for line in done.stdout.splitlines())}

@@ -57,9 +57,7 @@ async def crowded_snapshots(number: int, interval: float = 5.0, seed: int = 1) -
         clock.now += interval * chance.uniform(0.99, 1.01)
         report = _crowded(await simulator.read(), chance, interval)
         found = await attribution.attribute(report.devices, clock.wall())
-        status = PartStatus(
-            name="nvml", up=True, duration_seconds=chance.uniform(0.01, 0.02), age_seconds=0.0
-        )
+        status = PartStatus(name="nvml", up=True, duration_seconds=chance.uniform(0.01, 0.02), age_seconds=0.0)
         snapshot = Snapshot(
             node="crowded",
             taken_at=clock.wall(),

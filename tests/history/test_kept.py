@@ -23,9 +23,7 @@ MINUTE = 60.0
 def node_history(
     most_bytes: int = 4 << 20, whole_every: int = 20, longest_step: float = 5.0
 ) -> Kept[Snapshot, CardOrPods]:
-    return Kept(
-        CardsOfNode(), step=5.0, whole_every=whole_every, most_bytes=most_bytes, longest_step=longest_step
-    )
+    return Kept(CardsOfNode(), step=5.0, whole_every=whole_every, most_bytes=most_bytes, longest_step=longest_step)
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +48,7 @@ def _broken(snapshot: Snapshot, number: int) -> Snapshot:
     return judged(replace(snapshot, cards=(*snapshot.cards[:3], lost, *snapshot.cards[5:])))
 
 
-async def kept(
-    snapshots: Iterable[Snapshot], history: Kept[Snapshot, CardOrPods]
-) -> Kept[Snapshot, CardOrPods]:
+async def kept(snapshots: Iterable[Snapshot], history: Kept[Snapshot, CardOrPods]) -> Kept[Snapshot, CardOrPods]:
     for snapshot in snapshots:
         await history.keep(snapshot)
     return history
@@ -146,17 +142,13 @@ async def test_the_numbers_of_a_card_over_time_are_those_of_its_snapshots(
         if card.gpu.uuid == hour[0].cards[3].gpu.uuid and card.use
     }
     busy = [pair for pair in series["busy_ratio"] if pair[0] >= hour[15].taken_at]
-    assert busy == [
-        (at, ratio) for at, ratio in seen.items() if at >= hour[15].taken_at and ratio is not None
-    ]
+    assert busy == [(at, ratio) for at, ratio in seen.items() if at >= hour[15].taken_at and ratio is not None]
     assert len(busy) == 45  # ten are missing: it was lost
     assert await history.series("GPU-0") is None
 
 
 def cluster(at: float, nodes: Iterable[ClusterNode]) -> Cluster:
-    return conclude_cluster(
-        Cluster(taken_at=at, version="1", interval_seconds=15.0, nodes=tuple(nodes)), SETTINGS
-    )
+    return conclude_cluster(Cluster(taken_at=at, version="1", interval_seconds=15.0, nodes=tuple(nodes)), SETTINGS)
 
 
 def node(name: str, snapshot: Snapshot) -> ClusterNode:

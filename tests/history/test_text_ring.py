@@ -14,9 +14,7 @@ TEXTS = st.one_of(
 
 
 @given(st.lists(TEXTS, max_size=12), st.integers(1, 4), st.integers(0, 12))
-def test_every_text_comes_out_as_it_went_in(
-    texts: list[bytes | None], whole_every: int, forgotten: int
-) -> None:
+def test_every_text_comes_out_as_it_went_in(texts: list[bytes | None], whole_every: int, forgotten: int) -> None:
     ring = TextRing(whole_every)
     for at, text in enumerate(texts):
         ring.put(float(at), text)
@@ -29,9 +27,7 @@ def test_every_text_comes_out_as_it_went_in(
 def test_a_change_takes_little_room() -> None:
     ring, whole = TextRing(100), TextRing(1)
     for at in range(50):
-        text = b",".join(
-            b'"reading %d":%d' % (number, number * at if number == at else 7) for number in range(500)
-        )
+        text = b",".join(b'"reading %d":%d' % (number, number * at if number == at else 7) for number in range(500))
         ring.put(float(at), text)
         whole.put(float(at), text)
     assert ring.size - len(text) < (whole.size - len(text)) / 8

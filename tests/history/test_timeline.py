@@ -18,9 +18,7 @@ def moment(at: float, **namespaces: float) -> Moment:
 
 
 def test_a_step_has_the_mean_of_its_moments() -> None:
-    found = timeline(
-        [moment(100.0, a=1.0), moment(105.0, a=2.0, b=1.0), moment(110.0, b=4.0)], 100.0, 119.0, 10.0
-    )
+    found = timeline([moment(100.0, a=1.0), moment(105.0, a=2.0, b=1.0), moment(110.0, b=4.0)], 100.0, 119.0, 10.0)
     assert (found["from"], found["to"], found["namespaces"]) == (100.0, 120.0, ["a", "b"])
     first, second = found["steps"]
     assert first == {
@@ -56,7 +54,5 @@ def test_many_namespaces_are_added_up() -> None:
 
 
 def test_throttling_is_the_most_of_a_step() -> None:
-    moments = [
-        Moment(at=100.0 + number, gpus=8, seen_gpus=8, throttled_gpus=number % 3) for number in range(4)
-    ]
+    moments = [Moment(at=100.0 + number, gpus=8, seen_gpus=8, throttled_gpus=number % 3) for number in range(4)]
     assert timeline(moments, 100.0, 103.0, 10.0)["steps"][0]["throttled_gpus"] == 2

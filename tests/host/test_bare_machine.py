@@ -42,9 +42,7 @@ def test_a_real_process_is_booked_to_its_user(library: Path, tmp_path: Path) -> 
     title = f"user/{pwd.getpwuid(os.geteuid()).pw_name}"
     with running_agent(FakeNode([card]), tmp_path, library) as agent:
         owner = {"namespace": "", "pod": "", "container": title}
-        agent.wait_for(
-            "memory", lambda: agent.value("podgpu_container_memory_used_bytes", **owner) == 1 << 30
-        )
+        agent.wait_for("memory", lambda: agent.value("podgpu_container_memory_used_bytes", **owner) == 1 << 30)
         agent.wait_for("time", lambda: (agent.value("podgpu_container_busy_seconds_total", **owner) or 0) > 0)
         (process,) = agent.processes(gpu=0)
         holder = process["holder"]

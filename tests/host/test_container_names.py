@@ -6,9 +6,7 @@ from podgpu.host import owner_names
 from podgpu.host.owner_names import BELIEVED_SECONDS, ContainerCache, plausible_name
 
 
-@pytest.mark.parametrize(
-    "name", ["web", "a", "stack-web-1", "k8s_x.Y-1", "0" * 128, "473a28bd49f", "473a28bd49fg"]
-)
+@pytest.mark.parametrize("name", ["web", "a", "stack-web-1", "k8s_x.Y-1", "0" * 128, "473a28bd49f", "473a28bd49fg"])
 def test_a_name_that_docker_could_give_is_believed(name: str) -> None:
     assert plausible_name(name) == name
 

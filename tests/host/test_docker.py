@@ -56,10 +56,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.binary()
-    | st.sampled_from([b"[" * 100_000, b'{"Name": "\xff"}', b'{"Name": null}', b'{"Name": "/a b"}'])
-)
+@given(st.binary() | st.sampled_from([b"[" * 100_000, b'{"Name": "\xff"}', b'{"Name": null}', b'{"Name": "/a b"}']))
 def test_any_file_is_survived(tmp_path: Path, text: bytes) -> None:
     write(tmp_path, f"/var/lib/docker/containers/{ID}/config.v2.json", text)
     write(tmp_path, "/etc/docker/daemon.json", text)

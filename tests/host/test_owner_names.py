@@ -105,15 +105,11 @@ def test_a_user_cannot_pass_for_another_by_naming_cgroups_in_his_session(
         f"/alice/docker/{WEB}",
     ],
 )
-def test_a_service_cannot_pass_for_a_container_by_naming_cgroups_below_its_own(
-    machine: Path, place: str
-) -> None:
+def test_a_service_cannot_pass_for_a_container_by_naming_cgroups_below_its_own(machine: Path, place: str) -> None:
     assert OwnerNames(machine).title(holder(machine, f"0::{place}", 1000)) == "user/alice"
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"{", b"[]", b'{"linux": null}', b'{"linux": {"cgroupsPath": "a:b:c"}}']
-)
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"linux": null}', b'{"linux": {"cgroupsPath": "a:b:c"}}'])
 def test_a_runtime_that_says_nothing_useful_vouches_for_nobody(machine: Path, text: bytes) -> None:
     for file in (
         place_podman(machine, NOTEBOOK, ""),
@@ -126,9 +122,7 @@ def test_a_runtime_that_says_nothing_useful_vouches_for_nobody(machine: Path, te
 
 
 def test_a_container_of_a_pod_stays_the_pods(machine: Path) -> None:
-    found = holder(
-        machine, f"0::/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/docker-{WEB}.scope"
-    )
+    found = holder(machine, f"0::/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/docker-{WEB}.scope")
     assert (found.kind, found.owner) == (
         "pod",
         Owner(pod_uid=UID, container_id=WEB, runtime="docker", qos="guaranteed"),
@@ -148,6 +142,4 @@ def test_a_process_nobody_can_tell_the_user_of_has_no_title(tmp_path: Path) -> N
 def test_any_holder_is_survived(container_id: str, cgroup: str, runtime: str | None, kind: str) -> None:
     owner = Owner(container_id=container_id, runtime=runtime)
     holder = Holder(pid=7, kind=kind, owner=owner, cgroup=cgroup, user=0)
-    assert (
-        OwnerNames(Path("/nowhere")).title(holder).startswith(("docker/", "podman/", "container/", "user/0"))
-    )
+    assert OwnerNames(Path("/nowhere")).title(holder).startswith(("docker/", "podman/", "container/", "user/0"))

@@ -39,9 +39,7 @@ class Tree:
         if cgroup is not None:
             self.file(f"{pid}/cgroup", cgroup)
 
-    def reader(
-        self, cgroup: str, *, pid: int = 4026532000, cgroups: int = 4026531835, nspid: str = "77"
-    ) -> None:
+    def reader(self, cgroup: str, *, pid: int = 4026532000, cgroups: int = 4026531835, nspid: str = "77") -> None:
         """Describe the process that reads: its namespaces and its PID in each of them."""
         self.file("self/cgroup", cgroup)
         self.file("self/status", f"Name:\tpodgpu\nNSpid:\t{nspid}\n")
@@ -197,9 +195,7 @@ def test_a_dying_process_keeps_its_last_owner(
     assert procfs.holders([7]) == alive
 
 
-def test_a_dying_process_seen_for_the_first_time_is_not_taken_for_the_hosts(
-    tree: Tree, procfs: Procfs
-) -> None:
+def test_a_dying_process_seen_for_the_first_time_is_not_taken_for_the_hosts(tree: Tree, procfs: Procfs) -> None:
     tree.process(7, "4:memory:/\n", state="D", flags=0x40000C)
     tree.process(8, IN_POD, state="D", flags=0x40000C)
     holders = procfs.holders([7, 8])
@@ -298,9 +294,7 @@ def test_with_the_nodes_pids_nothing_is_wrong(tree: Tree, procfs: Procfs) -> Non
     ],
     ids=["private cgroups", "one container", "shared by the pod", "shared, private cgroups", "docker"],
 )
-def test_in_a_pods_own_pid_namespace_attribution_is_off(
-    tree: Tree, procfs: Procfs, first: str, ours: str
-) -> None:
+def test_in_a_pods_own_pid_namespace_attribution_is_off(tree: Tree, procfs: Procfs, first: str, ours: str) -> None:
     tree.process(1, first)
     tree.reader(ours)
     tree.process(7, IN_OTHER_POD)
@@ -323,9 +317,7 @@ def test_in_a_pods_own_pid_namespace_attribution_is_off(
         ),
     ],
 )
-def test_a_node_that_is_a_container_is_a_node(
-    tree: Tree, procfs: Procfs, first: str, above: str, ours: str
-) -> None:
+def test_a_node_that_is_a_container_is_a_node(tree: Tree, procfs: Procfs, first: str, above: str, ours: str) -> None:
     tree.process(1, first)
     tree.reader(ours)
     tree.process(7, f"0::{above}/pod{OTHER_POD}/{OTHER_ID}\n")

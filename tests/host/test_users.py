@@ -42,9 +42,7 @@ def test_a_number_set_aside_for_the_containers_of_a_user_is_that_user(tmp_path: 
     users = Users(tmp_path)
     assert users.name(100_000) == "100000"
     write_users(tmp_path, root=0, alice=1000, bob=1001, carol=165_600)
-    write_subordinates(
-        tmp_path, "alice:100000:65536", "1001:165536:65536", "dave:300000:10", "4711:400000:10"
-    )
+    write_subordinates(tmp_path, "alice:100000:65536", "1001:165536:65536", "dave:300000:10", "4711:400000:10")
     wanted = {
         99_999: "99999",
         100_000: "alice",

@@ -67,9 +67,7 @@ def cluster(
         Card(
             gpu=Gpu(uuid=f"GPU-{number}", index=number, model=model),
             instances=(
-                Instance(
-                    mig=MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0, profile="1g.18gb")
-                ),
+                Instance(mig=MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0, profile="1g.18gb")),
             ),
             tenants=tuple(tenants),
         )

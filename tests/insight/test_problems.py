@@ -57,7 +57,5 @@ def test_an_mps_server_works_for_others() -> None:
 
 
 def test_the_kubelet_does_not_list_what_an_init_container_is_given() -> None:
-    pod = Pod(
-        namespace="ml", name="sly-0", uid="uid-1", containers=(PodContainer(name="main", is_init=True),)
-    )
+    pod = Pod(namespace="ml", name="sly-0", uid="uid-1", containers=(PodContainer(name="main", is_init=True),))
     assert kinds(user(), pods=(pod,)) == []

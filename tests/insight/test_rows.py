@@ -109,9 +109,7 @@ def test_another_selector_is_refused_with_an_example(selector: str) -> None:
 
 
 def test_a_thousand_silent_nodes_are_one_problem() -> None:
-    silent = tuple(
-        ClusterNode(name=f"n{number}", state="failed", reason="deadline") for number in range(1000)
-    )
+    silent = tuple(ClusterNode(name=f"n{number}", state="failed", reason="deadline") for number in range(1000))
     found = reconclude(replace(ONE, nodes=silent), SETTINGS)
     assert found.insight
     (problem,) = found.insight.problems

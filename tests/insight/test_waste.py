@@ -19,8 +19,7 @@ def of_teams(found: Cluster, teams: dict[str, str]) -> Cluster:
     (node,) = found.nodes
     assert node.snapshot is not None
     pods = tuple(
-        Pod(namespace="ml", name=name, uid=f"uid-{name}", labels={"team": team})
-        for name, team in teams.items()
+        Pod(namespace="ml", name=name, uid=f"uid-{name}", labels={"team": team}) for name, team in teams.items()
     )
     snapshot = replace(node.snapshot, pods=pods)
     return reconclude(replace(found, nodes=(replace(node, snapshot=snapshot),)), PRICED)
@@ -38,15 +37,10 @@ def test_a_namespace_is_named_with_what_it_holds_costs_and_since_when() -> None:
 
 def test_several_pods_of_a_team_are_added_up_and_the_first_to_idle_is_named() -> None:
     tenants = [tenant("a-0", share=0.5, held=2 * DAY), tenant("b-0", share=0.25, held=2 * HOUR)]
-    found = of_teams(
-        cluster(("0", tenants), ("1", [tenant("c-0", held=3 * HOUR)])), {"a-0": "vision", "b-0": "vision"}
-    )
+    found = of_teams(cluster(("0", tenants), ("1", [tenant("c-0", held=3 * HOUR)])), {"a-0": "vision", "b-0": "vision"})
     team, rest = sorted(idle_pods(found).waste, key=lambda row: row.by, reverse=True)
     began = numbers.since(NOW - 2 * DAY, NOW)
-    assert (
-        team.text
-        == f"Team vision holds 0.75 GPU without using it, 3.00 EUR an hour, the first since {began}."
-    )
+    assert team.text == f"Team vision holds 0.75 GPU without using it, 3.00 EUR an hour, the first since {began}."
     assert rest.text.startswith("ml holds 1 GPU without using it, 4.00 EUR an hour, since ")
     assert team.gpus + rest.gpus == sum(row.held_gpus or 0 for row in idle_pods(found).rows)
 
@@ -70,7 +64,6 @@ def test_without_prices_no_money_is_named_and_who_works_wastes_nothing() -> None
 )
 def test_when_it_began_is_written_as_it_is_said(at: str, words: str) -> None:
     began, now = (
-        datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp()
-        for text in (at, "2026-11-16 10:00")
+        datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp() for text in (at, "2026-11-16 10:00")
     )
     assert numbers.since(began, now) == words

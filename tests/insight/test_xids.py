@@ -38,9 +38,7 @@ def test_the_problem_names_who_was_on_the_card(present: tuple[ContainerRef, ...]
 def test_a_pod_is_shown_the_xids_of_its_time_alone() -> None:
     said = why(snapshot((TRAIN, NOTEBOOK)), "ml", "train-0", 200)
     assert said is not None
-    assert (
-        "XID 31 (GPU memory page fault) at 2025-10-09 08:53:20 UTC, while ml/train-0, ml/notebook-1" in said
-    )
+    assert "XID 31 (GPU memory page fault) at 2025-10-09 08:53:20 UTC, while ml/train-0, ml/notebook-1" in said
     other = why(snapshot((NOTEBOOK,)), "ml", "train-0", 200)
     assert other is not None
     assert "XID" not in other

@@ -157,9 +157,7 @@ async def test_while_the_api_server_is_away_the_last_list_holds() -> None:
         await finding.close()
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"), [(403, "forbidden"), (500, "unreachable"), (401, "unauthorized")]
-)
+@pytest.mark.parametrize(("status", "reason"), [(403, "forbidden"), (500, "unreachable"), (401, "unauthorized")])
 async def test_an_api_server_that_refuses_is_the_reason(status: int, reason: str) -> None:
     async with FakeApi() as fake:
         fake.refuse(status, times=9)

@@ -133,9 +133,7 @@ async def watching(fake: FakeApi) -> AsyncIterator[PodWatch]:
 
 def message(uid: str, junk: int = 0) -> bytes:
     notes = {"note/cards": "0"} | ({"junk": "x" * junk} if junk else {})
-    return PodMessage(
-        metadata=Metadata(namespace="n", name=uid, uid=uid, annotations=notes)
-    ).SerializeToString()
+    return PodMessage(metadata=Metadata(namespace="n", name=uid, uid=uid, annotations=notes)).SerializeToString()
 
 
 def event(kind: int, data: bytes = b"") -> bytes:
@@ -189,9 +187,7 @@ async def test_what_nobody_reads_of_many_pods_is_not_kept() -> None:
     assert kept < 4 * MIB
 
 
-async def test_sixteen_mib_of_empty_pods_are_not_taken_for_pods(
-    counted_events: Turns, numbers_read: list[int]
-) -> None:
+async def test_sixteen_mib_of_empty_pods_are_not_taken_for_pods(counted_events: Turns, numbers_read: list[int]) -> None:
     empty = b"\x0a\x00" * (8 * MIB - 1)
     async with kubelet(PODS_API) as fake, pods_of(fake.root) as part, running(counted_events):
         fake.replies[LIST] = Reply(empty)
@@ -262,9 +258,7 @@ async def test_an_endless_list_of_devices_is_given_up(read_in_threads: list[bool
         await part.close()
 
 
-async def test_more_ids_than_a_node_has_are_named(
-    monkeypatch: pytest.MonkeyPatch, read_in_threads: list[bool]
-) -> None:
+async def test_more_ids_than_a_node_has_are_named(monkeypatch: pytest.MonkeyPatch, read_in_threads: list[bool]) -> None:
     monkeypatch.setattr(podresources, "MOST_IDS", MOST_IDS)
     devices = [DeviceEntry(resource=b"nvidia.com/gpu", ids=[b"GPU-1::%d" % n]) for n in range(MOST_IDS + 9)]
     holder = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", devices=devices)])

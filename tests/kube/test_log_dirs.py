@@ -128,9 +128,7 @@ async def test_a_name_that_makes_no_sense_is_counted_once_for_as_long_as_it_lies
     assert logs.errors["name"] == 4
 
 
-async def test_a_flood_is_counted_once_for_as_long_as_it_lasts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_flood_is_counted_once_for_as_long_as_it_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for at in range(30):
         log_folder(tmp_path, f"ns_p{at}_{UID}", "c")
     logs = LogDirs(tmp_path)

@@ -10,15 +10,11 @@ APPS, BATCH = "/apis/apps/v1/namespaces/ns", "/apis/batch/v1/namespaces/ns"
 ARGO = "/apis/argoproj.io/v1alpha1"
 SERVING = ("serving.kserve.io/v1beta1", "InferenceService", "llama", "u-isvc")
 OBJECTS = {
-    f"{APPS}/replicasets/llama-predictor-abc": made(
-        "u-rs", ("apps/v1", "Deployment", "llama-predictor", "u-d")
-    ),
+    f"{APPS}/replicasets/llama-predictor-abc": made("u-rs", ("apps/v1", "Deployment", "llama-predictor", "u-d")),
     f"{APPS}/deployments/llama-predictor": made("u-d", SERVING),
     f"{BATCH}/jobs/ranks-worker-0": made("u-j", ("jobset.x-k8s.io/v1alpha2", "JobSet", "ranks", "u-js")),
     f"{BATCH}/jobs/nightly-1": made("u-n", ("batch/v1", "CronJob", "nightly", "u-cj")),
-    f"{APPS}/statefulsets/vllm-0": made(
-        "u-sts", ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "vllm", "u-l")
-    ),
+    f"{APPS}/statefulsets/vllm-0": made("u-sts", ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "vllm", "u-l")),
     f"{APPS}/replicasets/alone": made("u-alone"),
     f"{APPS}/replicasets/web-xyz": made("u-r", ("argoproj.io/v1alpha1", "Rollout", "web", "u-ro")),
     ARGO: {"resources": [{"name": "rollouts", "kind": "Rollout", "namespaced": True}]},

@@ -154,9 +154,7 @@ def test_a_broken_event_never_raises_and_never_invents_a_pod(
     read = [p for p in places if "managedFields" not in p and p[:2] != ("object", "spec")]
     cache = recorded_cache()
     cache.apply(
-        _mutate(
-            line, data.draw(st.sampled_from(data.draw(st.sampled_from([places, read])))), junk, remove=remove
-        )
+        _mutate(line, data.draw(st.sampled_from(data.draw(st.sampled_from([places, read])))), junk, remove=remove)
     )
     assert set(uids(cache)) <= RECORDED_UIDS
     assert {(p.namespace, p.name) for p in cache.items()} <= {

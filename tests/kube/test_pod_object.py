@@ -234,9 +234,7 @@ def test_containers_come_as_the_spec_lists_them_not_as_the_status_sorts_them() -
     )
     assert pod.resource_claims == {"gpu": "p-gpu-x7", "old": "o"}
     assert pod.extended_claim == "p-extended"
-    assert pod.extended == (
-        ExtendedUse(container="web", resource="nvidia.com/gpu", request="container-0-request-0"),
-    )
+    assert pod.extended == (ExtendedUse(container="web", resource="nvidia.com/gpu", request="container-0-request-0"),)
 
 
 def test_who_submitted_a_pod_is_said_by_its_first_container() -> None:

@@ -295,9 +295,7 @@ def test_a_right_that_stays_away_is_asked_for_ever_more_seldom() -> None:
     assert 150.0 <= pauses[-1] <= 300.0
 
 
-@pytest.mark.parametrize(
-    "body", [b"<html>no</html>", b"{}", b'{"metadata": {}, "items": []}', b'{"metadata": 1}']
-)
+@pytest.mark.parametrize("body", [b"<html>no</html>", b"{}", b'{"metadata": {}, "items": []}', b'{"metadata": 1}'])
 async def test_a_list_that_makes_no_sense_is_garbage(body: bytes) -> None:
     async with FakeApi(pods=[pod("p", A)]) as fake:
         fake.refuse(200, body=body)

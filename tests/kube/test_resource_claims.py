@@ -337,9 +337,7 @@ async def test_the_same_tuples_are_given_until_something_changes() -> None:
         assert claims.devices() is devices_before
         objects[SHARED]["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-0"
         await until(lambda: claims.claims() is not listed_before)
-        assert {claim.devices[0].device for claim in claims.claims() if claim.name == "shared-gpu"} == {
-            "gpu-0"
-        }
+        assert {claim.devices[0].device for claim in claims.claims() if claim.name == "shared-gpu"} == {"gpu-0"}
         assert claims.devices() is devices_before
         del objects[SLICES]["items"][0]
         await until(lambda: claims.devices() is not devices_before)

@@ -128,11 +128,7 @@ async def test_without_an_api_the_template_hash_leads_to_the_deployment() -> Non
 
 
 async def test_a_static_pod_and_a_bare_one_are_their_own_workload() -> None:
-    pods = [
-        pod
-        for pod in recorded_pods("kubernetes-1.36.4-dra")
-        if pod.name in ("static-probe-gpu-node-1", "dra-own")
-    ]
+    pods = [pod for pod in recorded_pods("kubernetes-1.36.4-dra") if pod.name in ("static-probe-gpu-node-1", "dra-own")]
     async with FakeApi() as fake, resolving(fake) as workloads:
         assert await shown(workloads, *pods) == ["Pod/static-probe-gpu-node-1", "Pod/dra-own"]
         assert fake.requests == []
@@ -214,9 +210,7 @@ async def test_a_circle_of_owners_is_cut() -> None:
 
 async def test_the_way_up_has_an_end() -> None:
     path = "/apis/apps/v1/namespaces/ns/statefulsets/s"
-    objects = {
-        f"{path}{n}": made(f"u{n}", ("apps/v1", "StatefulSet", f"s{n + 1}", f"u{n + 1}")) for n in range(20)
-    }
+    objects = {f"{path}{n}": made(f"u{n}", ("apps/v1", "StatefulSet", f"s{n + 1}", f"u{n + 1}")) for n in range(20)}
     async with FakeApi(objects=objects) as fake, resolving(fake) as workloads:
         assert await shown(workloads, owned("p", "StatefulSet", "s0", "u0")) == ["StatefulSet/s5"]
 
@@ -312,9 +306,7 @@ async def test_agents_do_not_come_back_together_after_a_failure(still: StillCloc
         while len(asked) < size or min(map(len, asked.values())) < 2:
             still.now += SPREAD / STEPS
             known = len(fake.requests)
-            await asyncio.gather(
-                *(workloads.resolve([pod]) for workloads, pod in zip(fleet, pods, strict=True))
-            )
+            await asyncio.gather(*(workloads.resolve([pod]) for workloads, pod in zip(fleet, pods, strict=True)))
             for seen in fake.requests[known:]:
                 asked[seen.path].append(still.now)
     pauses = [times[1] - times[0] for times in asked.values()]

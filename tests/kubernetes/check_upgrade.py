@@ -49,9 +49,7 @@ def names() -> set[str]:
 
 def certificate() -> str:
     (secret,) = [
-        each
-        for each in kubectl.get("secrets", f"--namespace={NAMESPACE}")
-        if each["metadata"]["name"] == "podgpu-tls"
+        each for each in kubectl.get("secrets", f"--namespace={NAMESPACE}") if each["metadata"]["name"] == "podgpu-tls"
     ]
     return str(secret["data"]["tls.crt"])
 

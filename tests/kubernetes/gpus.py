@@ -114,9 +114,7 @@ def put_to_work(node: FakeNode) -> dict[str, int]:
 def _pid(pod: Object) -> int:
     """The container's first process, as containerd knows it."""
     container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
-    listed = subprocess.run(
-        ["ctr", "--namespace=k8s.io", "tasks", "ls"], capture_output=True, text=True, check=True
-    )
+    listed = subprocess.run(["ctr", "--namespace=k8s.io", "tasks", "ls"], capture_output=True, text=True, check=True)
     (pid,) = [int(line.split()[1]) for line in listed.stdout.splitlines() if line.startswith(container)]
     return pid
 

@@ -19,7 +19,4 @@ class Samples:
 
     def by(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
         """The values of a metric, by some of its labels."""
-        return {
-            tuple(given.get(each, "") for each in labels): value
-            for given, value in self.by_name.get(name, ())
-        }
+        return {tuple(given.get(each, "") for each in labels): value for given, value in self.by_name.get(name, ())}

@@ -41,9 +41,7 @@ def instance(gpu: int, compute: int = 0, activity: float | None = None, *, size:
 
 
 def on(pid: int, gpu: int, compute: int = 0) -> Process:
-    return Process(
-        pid=pid, kinds=("compute",), memory_bytes=1, gpu_instance_id=gpu, compute_instance_id=compute
-    )
+    return Process(pid=pid, kinds=("compute",), memory_bytes=1, gpu_instance_id=gpu, compute_instance_id=compute)
 
 
 def split_card(*instances: Instance, processes: tuple[Process, ...] = ()) -> Device:
@@ -65,9 +63,7 @@ CYCLE = Interval(elapsed_us=1000, energy_mj=1000)
 
 def test_compute_instances_of_one_gpu_instance_share_what_it_did() -> None:
     """The counters are the GPU instance's: that the first compute instance tells them does not make them its own."""
-    card = split_card(
-        instance(1, 0, 0.6, size=20), instance(1, 1, size=40), processes=(on(1, 1, 0), on(2, 1, 1))
-    )
+    card = split_card(instance(1, 0, 0.6, size=20), instance(1, 1, size=40), processes=(on(1, 1, 0), on(2, 1, 1)))
     claims = [claim(A, "MIG-1-0"), claim(B, "MIG-1-1")]
     sheet = book(card, CYCLE, claims, HOLDERS)
     assert sheet.busy_us == 360
@@ -176,9 +172,7 @@ def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None
 
 def look(*named: tuple[int, int]) -> Device:
     """A whole card and its processes, each with the busy time of the samples that named it."""
-    processes = tuple(
-        Process(pid=pid, kinds=("compute",), memory_bytes=1, sm_busy_us=us) for pid, us in named
-    )
+    processes = tuple(Process(pid=pid, kinds=("compute",), memory_bytes=1, sm_busy_us=us) for pid, us in named)
     return Device(gpu=Gpu(uuid=GPU, index=0), ability=WATCHED, processes=processes)
 
 

@@ -15,16 +15,12 @@ A, B, C = (TenantKey("GPU-1", "", ContainerRef("ns", name, "main", name)) for na
 RUNNING = [Process(pid=1, kinds=("compute",))]
 
 
-def cycle(
-    shares: dict[Party, float], busy: float, *, seconds: int = 5, method: str = "measured"
-) -> CycleBooks:
+def cycle(shares: dict[Party, float], busy: float, *, seconds: int = 5, method: str = "measured") -> CycleBooks:
     """A cycle in which samples named the parties so often, on a card that was busy for so much of the time."""
     elapsed, total = seconds * SECOND, round(busy * seconds * SECOND)
     parts = {party: int(share * total) for party, share in shares.items()}
     entries: dict[Party, CycleBooking] = {
-        party: CycleBooking(
-            processes=RUNNING, method=method, named_us=part, busy_us=part, energy_mj=part // 1000
-        )
+        party: CycleBooking(processes=RUNNING, method=method, named_us=part, busy_us=part, energy_mj=part // 1000)
         for party, part in parts.items()
     }
     entries["unknown"] = CycleBooking(busy_us=total - sum(parts.values()))
@@ -97,9 +93,7 @@ def test_not_to_be_named_leaves_room_for_chance() -> None:
 
 SHARES = st.floats(0, 1).flatmap(lambda a: st.floats(0, 1 - a).map(lambda b: {A: a, B: b, C: 1 - a - b}))
 METHODS = st.sampled_from(["measured", "exclusive", "instance", "weighted", "reserved", "equal"])
-SHEETS = st.lists(
-    st.builds(lambda s, y, m: cycle(s, y, method=m), SHARES, st.floats(0, 1), METHODS), max_size=20
-)
+SHEETS = st.lists(st.builds(lambda s, y, m: cycle(s, y, method=m), SHARES, st.floats(0, 1), METHODS), max_size=20)
 
 
 @given(SHEETS)
@@ -109,9 +103,7 @@ def test_a_band_holds_what_is_booked_and_all_add_up(sheets: Sequence[CycleBooks]
         assert 0 <= band.least_us <= band.booked_us <= band.most_us
         assert 0 <= band.least_mj <= band.booked_mj <= band.most_mj
     busy = sum(sheet.busy_us for sheet in sheets)
-    assert (
-        sum(band.least_us for band in found.values()) <= busy <= sum(band.most_us for band in found.values())
-    )
+    assert sum(band.least_us for band in found.values()) <= busy <= sum(band.most_us for band in found.values())
 
 
 @given(st.lists(st.tuples(SHARES, st.floats(0.01, 1)), min_size=1, max_size=20))

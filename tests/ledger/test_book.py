@@ -77,12 +77,9 @@ def mig_device(draw: st.DrawFn) -> Device:
     plain = draw(plain_device())
     instances = [
         Instance(
-            mig=MigInstance(
-                uuid=f"MIG-{n}", gpu_instance_id=n // 2, compute_instance_id=n % 2, multiprocessors=16
-            ),
+            mig=MigInstance(uuid=f"MIG-{n}", gpu_instance_id=n // 2, compute_instance_id=n % 2, multiprocessors=16),
             readings=tuple(
-                Reading("graphics_engine_active_ratio", one)
-                for one in draw(st.lists(st.floats(0, 1), max_size=1))
+                Reading("graphics_engine_active_ratio", one) for one in draw(st.lists(st.floats(0, 1), max_size=1))
             ),
         )
         for n in range(draw(st.integers(1, 7)))
@@ -238,11 +235,7 @@ def test_two_pods_of_one_name_never_merge(
     device, interval, some_claims, found = case
     sheet = book(device, interval, some_claims, found)
     for uid in ("uid-0", "another-uid"):
-        mine = {
-            pid
-            for pid, holder in found.items()
-            if holder.container == ContainerRef("ns", "pod-0", "main", uid)
-        }
+        mine = {pid for pid, holder in found.items() if holder.container == ContainerRef("ns", "pod-0", "main", uid)}
         listed = sum(process.pid in mine and bool(process.kinds) for process in device.processes)
         booked = sum(entry.running for entry in of(sheet, ContainerRef("ns", "pod-0", "main", uid)))
         assert booked == listed

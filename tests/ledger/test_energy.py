@@ -27,12 +27,10 @@ def cycle(
     """A second in which these pods, and no others, were busy for so long. The counter moved after so many cycles."""
     named = list(busy)
     processes = tuple(
-        Process(pid=1 + number, kinds=("compute",), sm_busy_us=busy[name])
-        for number, name in enumerate(named)
+        Process(pid=1 + number, kinds=("compute",), sm_busy_us=busy[name]) for number, name in enumerate(named)
     )
     holders = {
-        1 + number: Holder(pid=1 + number, kind="pod", container=container(name))
-        for number, name in enumerate(named)
+        1 + number: Holder(pid=1 + number, kind="pod", container=container(name)) for number, name in enumerate(named)
     }
     interval = Interval(
         elapsed_us=SECOND,
@@ -73,9 +71,7 @@ def test_a_pod_pays_for_the_seconds_in_which_it_ran() -> None:
 
 def test_what_the_power_meter_missed_is_divided_as_what_it_saw() -> None:
     books = cycle(NO_ENERGY, {"a": SECOND // 4, "b": SECOND // 4}, drawn_mj=100_000)
-    books = cycle(
-        books.estimates, {"a": SECOND // 4, "b": SECOND // 4}, drawn_mj=100_000, counted_mj=400_001, cycles=2
-    )
+    books = cycle(books.estimates, {"a": SECOND // 4, "b": SECOND // 4}, drawn_mj=100_000, counted_mj=400_001, cycles=2)
     found = sums(books)
     assert sum(found.values()) == 400_001
     assert found["a"] - found["b"] in (-1, 0, 1)

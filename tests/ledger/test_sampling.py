@@ -17,9 +17,7 @@ SHARES = st.floats(0.01, 0.97)
 
 def windows(*busy: int) -> tuple[BusyWindow, ...]:
     """Each of 200 ms, with so many milliseconds of work."""
-    return tuple(
-        BusyWindow(200 * MS * number, 200 * MS * (number + 1), part * MS) for number, part in enumerate(busy)
-    )
+    return tuple(BusyWindow(200 * MS * number, 200 * MS * (number + 1), part * MS) for number, part in enumerate(busy))
 
 
 def shares(evidence: Evidence, elapsed_us: int = 400_000, **named: int) -> dict[str, tuple[float, float]]:
@@ -38,9 +36,7 @@ def test_time_on_the_card_counts_as_much_as_the_card_was_busy() -> None:
     # The second one stays on the card after its work is done, which samples see as well.
     uneven = Evidence(windows=windows(180, 20), slices=slices)
     assert shares(uneven, one=180, two=20) == {"one": (0.9, 0.9), "two": (0.1, 0.1)}
-    assert compared(uneven, PARTIES, {"one": 1}, 400_000)["one"].samples == pytest.approx(
-        200**2 / (180**2 + 20**2)
-    )
+    assert compared(uneven, PARTIES, {"one": 1}, 400_000)["one"].samples == pytest.approx(200**2 / (180**2 + 20**2))
 
 
 def test_samples_from_outside_the_logs_time_never_make_an_evader() -> None:

@@ -11,9 +11,7 @@ A = ContainerRef("ns", "pod-a", "main", "uid-a")
 WHOLE = Device(gpu=Gpu(uuid=GPU, index=0))
 QUARTER = Device(
     gpu=Gpu(uuid=GPU, index=0, multiprocessors=4),
-    instances=(
-        Instance(mig=MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0, multiprocessors=1)),
-    ),
+    instances=(Instance(mig=MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0, multiprocessors=1)),),
 )
 
 

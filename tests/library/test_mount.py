@@ -49,21 +49,15 @@ async def served(node: library.Node) -> AsyncIterator[NodeServer]:
         await server.stop()
 
 
-async def ask(
-    client: Client, path: str, method: str = "GET", headers: Mapping[str, str] | None = None
-) -> Answer:
-    async with client.request(
-        method, path, headers={"Accept-Encoding": "identity", **(headers or {})}
-    ) as answer:
+async def ask(client: Client, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Answer:
+    async with client.request(method, path, headers={"Accept-Encoding": "identity", **(headers or {})}) as answer:
         fields = {name.lower(): value for name, value in answer.headers.items()}
         return Answer(answer.status, fields, await answer.read())
 
 
 def same(answer: Answer, other: Answer) -> bool:
     """But for the time of day."""
-    fields = [
-        {name: value for name, value in each.headers.items() if name != "date"} for each in (answer, other)
-    ]
+    fields = [{name: value for name, value in each.headers.items() if name != "date"} for each in (answer, other)]
     return (answer.status, answer.body, fields[0]) == (other.status, other.body, fields[1])
 
 

@@ -33,9 +33,7 @@ async def test_the_first_snapshot_is_there_on_entering() -> None:
     assert (snapshot.node, snapshot.demo, len(snapshot.cards)) == ("worker-1", True, 8)
 
 
-async def test_the_driver_has_answered_on_entering(
-    nvml: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_driver_has_answered_on_entering(nvml: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FakeNode([h200(0)]).write(tmp_path / "script")
     for name, value in environment(nvml, tmp_path / "script").items():
         monkeypatch.setenv(name, value)

@@ -82,9 +82,7 @@ async def test_a_page_is_fetched_whole() -> None:
         (200, 0.0, 100, "page_too_large"),
     ],
 )
-async def test_a_page_that_does_not_come_has_a_reason(
-    status: int, delay: float, max_bytes: int, reason: str
-) -> None:
+async def test_a_page_that_does_not_come_has_a_reason(status: int, delay: float, max_bytes: int, reason: str) -> None:
     async with FakeExporter(T4, status=status, delay=delay) as exporter:
         seconds = 0.5 if delay else PATIENCE
         with pytest.raises(library.PageFault) as fault:

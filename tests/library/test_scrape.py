@@ -43,9 +43,7 @@ async def test_the_rows_of_a_page_have_the_workloads_that_a_resolver_finds() -> 
     assert {row.workload_name for row in library.gpu_metrics(snapshot)} == {""}
     async with FakeApi(objects=owners() | pods()) as api, library.WorkloadResolver(api.url) as resolver:
         named = await resolver.with_workloads(snapshot)
-    assert {(row.workload_kind, row.workload_name) for row in library.gpu_metrics(named)} == {
-        ("Deployment", "chat")
-    }
+    assert {(row.workload_kind, row.workload_name) for row in library.gpu_metrics(named)} == {("Deployment", "chat")}
 
 
 async def test_rows_stay_when_nobody_can_name_their_workloads() -> None:

@@ -19,9 +19,7 @@ async def test_a_pod_leads_to_its_topmost_owner_with_the_token_of_the_file(tmp_p
         FakeApi(objects=owners() | pods(), token=TOKEN) as api,
         library.WorkloadResolver(api.url, token_file=tmp_path / "token") as resolver,
     ):
-        assert await resolver.find("team-b", "nightly-manual-22spb") == Workload(
-            kind="CronJob", name="nightly"
-        )
+        assert await resolver.find("team-b", "nightly-manual-22spb") == Workload(kind="CronJob", name="nightly")
         assert await resolver.find("team-b", "share-1") == Workload(kind="Pod", name="share-1")
 
 

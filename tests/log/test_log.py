@@ -123,10 +123,7 @@ def test_a_value_that_cannot_be_shown_costs_only_itself(lines: Lines) -> None:
 
 
 def test_a_message_that_does_not_fit_its_values_is_written_as_it_is() -> None:
-    assert (
-        event_of(logging.LogRecord("x", logging.INFO, "", 0, "%d apples", ("three",), None)).message
-        == "%d apples"
-    )
+    assert event_of(logging.LogRecord("x", logging.INFO, "", 0, "%d apples", ("three",), None)).message == "%d apples"
 
 
 def test_an_exception_is_shown_in_the_same_line(lines: Lines) -> None:
@@ -234,7 +231,5 @@ def test_a_broken_pipe_is_ignored(pipe: tuple[int, int]) -> None:
 
 
 def test_levels_between_ours_are_rounded_up() -> None:
-    levels = [
-        event_of(logging.LogRecord("x", level, "", 0, "m", None, None)).level for level in (5, 20, 25, 50)
-    ]
+    levels = [event_of(logging.LogRecord("x", level, "", 0, "m", None, None)).level for level in (5, 20, 25, 50)]
     assert levels == ["debug", "info", "warn", "error"]

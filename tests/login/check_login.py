@@ -49,9 +49,7 @@ class Site:
         host = urlsplit(self.agent).netloc
         connection = HTTPConnection(host, timeout=PATIENCE, source_address=(STRANGER, 0))
         try:
-            connection.request(
-                "GET", path, headers={name.replace("_", "-"): text for name, text in headers.items()}
-            )
+            connection.request("GET", path, headers={name.replace("_", "-"): text for name, text in headers.items()})
             return connection.getresponse().status
         finally:
             connection.close()

@@ -96,9 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         token = self.provider.token(form["code"][0].removeprefix("code-"))
-        self._answer(
-            {"access_token": "opaque", "token_type": "Bearer", "expires_in": HOUR, "id_token": token}
-        )
+        self._answer({"access_token": "opaque", "token_type": "Bearer", "expires_in": HOUR, "id_token": token})
 
     def _answer(self, document: Mapping[str, object]) -> None:
         body = json.dumps(document).encode()

@@ -154,8 +154,7 @@ async def test_the_next_address_of_a_name_is_tried_if_one_is_silent(monkeypatch:
         async with serving(OK) as server, client() as made:
             port = int(server.url.rpartition(":")[2])
             found = [
-                (socket.AF_INET, socket.SOCK_STREAM, 0, "", at)
-                for at in (silent.getsockname(), ("127.0.0.1", port))
+                (socket.AF_INET, socket.SOCK_STREAM, 0, "", at) for at in (silent.getsockname(), ("127.0.0.1", port))
             ]
 
             async def addresses(*_: object, **__: object) -> list[Any]:

@@ -33,9 +33,7 @@ async def test_a_token_or_a_password_is_read_again_when_its_file_changes(tmp_pat
         assert caught.value.reason == "credential"
     assert ["Bearer first" in server.heads[0], "Bearer second" in server.heads[1]] == [True, True]
     file.write_text("ada:lovelace\n")
-    assert Login(password_file=file).headers() == {
-        "Authorization": f"Basic {b64encode(b'ada:lovelace').decode()}"
-    }
+    assert Login(password_file=file).headers() == {"Authorization": f"Basic {b64encode(b'ada:lovelace').decode()}"}
 
 
 @pytest.mark.parametrize("content", [b"", b" \n", b"a\nb", b"\xff\xfe", b"a\x00b"])

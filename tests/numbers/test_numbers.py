@@ -114,9 +114,7 @@ def test_every_quantity_has_examples() -> None:
 
 def _values() -> st.SearchStrategy[float]:
     """Numbers of every size, those on the edges of steps, and halves that binary cannot hold."""
-    edges = sorted(
-        {step.below * step.factor for how in QUANTITIES.values() for step in how.steps if step.below}
-    )
+    edges = sorted({step.below * step.factor for how in QUANTITIES.values() for step in how.steps if step.below})
     return st.one_of(
         st.floats(allow_nan=False, allow_infinity=False),
         st.floats(min_value=-1e6, max_value=1e16),
@@ -175,9 +173,7 @@ MACHINES = (
     "views/otlp.py",
     "views/json.py",
 )
-SCRIPT = re.compile(
-    r"toFixed\(|toPrecision\(|toExponential\(|toLocale\w*\(|Intl\.|\* 100\)|\} ?%|=== 1 \? \""
-)
+SCRIPT = re.compile(r"toFixed\(|toPrecision\(|toExponential\(|toLocale\w*\(|Intl\.|\* 100\)|\} ?%|=== 1 \? \"")
 
 
 def _formats(path: Path) -> Iterator[str]:
@@ -187,10 +183,7 @@ def _formats(path: Path) -> Iterator[str]:
             case ast.FormattedValue(format_spec=ast.JoinedStr() as spec):
                 if re.search(r"[fFgGeE%,]'?$", ast.unparse(spec)):
                     yield ast.unparse(node)
-            case (
-                ast.BinOp(left=ast.Constant(value="s"), op=ast.Mult())
-                | ast.IfExp(orelse=ast.Constant(value="s"))
-            ):
+            case ast.BinOp(left=ast.Constant(value="s"), op=ast.Mult()) | ast.IfExp(orelse=ast.Constant(value="s")):
                 yield ast.unparse(node)
 
 
@@ -212,9 +205,7 @@ def test_numbers_are_written_nowhere_else() -> None:
 def test_a_number_that_is_written_elsewhere_is_found(tmp_path: Path) -> None:
     for folder in ("views/dialects", "web"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "views" / "one.py").write_text(
-        'a = f"{b * 100:.0f}%"\nc = f"{d:>7}"\ne = "pod" + "s" * (f != 1)\n'
-    )
+    (tmp_path / "views" / "one.py").write_text('a = f"{b * 100:.0f}%"\nc = f"{d:>7}"\ne = "pod" + "s" * (f != 1)\n')
     (tmp_path / "views" / "dialects" / "two.py").write_text('a = f"{b:g}"\n')
     (tmp_path / "web" / "three.js").write_text("const a = (b) => `${b.toFixed(1)} kW`;\n")
     assert len(list(strays(tmp_path))) == 3

@@ -25,12 +25,8 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
-@pytest.mark.parametrize(
-    "text", [BOMB, "a: &a [1]\nb: *a\n", "a: &a\n  b: *a\n", "a: &a {c: 1}\n? *a\n: 1\n"]
-)
-def test_an_alias_is_refused_and_the_line_is_named(
-    tmp_path: Path, reader: Callable[[Path], object], text: str
-) -> None:
+@pytest.mark.parametrize("text", [BOMB, "a: &a [1]\nb: *a\n", "a: &a\n  b: *a\n", "a: &a {c: 1}\n? *a\n: 1\n"])
+def test_an_alias_is_refused_and_the_line_is_named(tmp_path: Path, reader: Callable[[Path], object], text: str) -> None:
     path = tmp_path / "some.yaml"
     path.write_text(text)
     with pytest.raises(UserError, match=r"line 2: .*alias.*; write out what it stands for"):

@@ -56,9 +56,7 @@ class DraNode:
         self._pods[name] = {
             "metadata": {"name": name, "namespace": NAMESPACE, "uid": f"{name}-uid"},
             "spec": {
-                "containers": [
-                    {"name": container, "resources": {"claims": use}} for container, use in uses.items()
-                ],
+                "containers": [{"name": container, "resources": {"claims": use}} for container, use in uses.items()],
                 "resourceClaims": [{"name": "own", "resourceClaimName": claim}],
             },
             "status": {"phase": "Running"},
@@ -151,9 +149,7 @@ def _consumed(case: Case, whole: list[str], chance: random.Random) -> Case:
         total = _capacity(devices, name) or memory[place[0]]
         for number in range(chance.randint(1, 4)):
             pod, parts = f"pod-{card}-{number}", [chance.randint(1, 9) * 1024 * MIB for _ in range(2)]
-            results = [
-                _share(pod, f"r-{index}", name, {"memory": f"{part}"}) for index, part in enumerate(parts)
-            ]
+            results = [_share(pod, f"r-{index}", name, {"memory": f"{part}"}) for index, part in enumerate(parts)]
             node.claim(f"claim-{pod}", results, pod)
             node.pod(pod, f"claim-{pod}", [name], {"c-0": "r-0", "c-1": "r-1"})
             for index, part in enumerate(parts):

@@ -116,9 +116,7 @@ def _replies(case: Case) -> dict[str, Reply]:
 
 def _entries(case: Case) -> Iterator[PodEntry]:
     for allocation in case.given or ():
-        devices = [
-            DeviceEntry(resource=allocation.resource.encode(), ids=[id_.encode() for id_ in allocation.ids])
-        ]
+        devices = [DeviceEntry(resource=allocation.resource.encode(), ids=[id_.encode() for id_ in allocation.ids])]
         yield _entry(
             allocation.namespace,
             allocation.pod,

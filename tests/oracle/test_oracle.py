@@ -28,9 +28,7 @@ FILES = sorted(CASES.glob("*.jsonl.xz"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.partition(".jsonl")[0])
 async def test_no_case_is_read_wrongly(path: Path) -> None:
     found = await played(path)
-    wrong = [
-        str(difference) for case in found for difference in case.differences if difference.verdict == WRONG
-    ]
+    wrong = [str(difference) for case in found for difference in case.differences if difference.verdict == WRONG]
     assert wrong == []
     unknown = {case.case.kind for case in found if case.verdict == NOT_UNDERSTOOD}
     assert unknown == UNKNOWN.get(path.name.partition(".jsonl")[0], set())
@@ -51,9 +49,7 @@ def left_open(found: Iterable[Played]) -> list[str]:
 async def test_processes_settle_what_the_notes_leave_open() -> None:
     """Some cases claim nothing by the notes alone."""
     found = await played(CASES / "gpushare.jsonl.xz")
-    assert [
-        difference for case in found for difference in case.differences if difference.text == "claims nothing"
-    ]
+    assert [difference for case in found for difference in case.differences if difference.text == "claims nothing"]
     assert left_open(found) == []
 
 

@@ -9,9 +9,7 @@ ROOT = Path(__file__).parents[2]
 # The runbooks in alerts.md are about a cluster in trouble: NODE, UUID and so on stand for its names.
 RUNBOOKS = ROOT / "docs/alerts.md"
 PAGES = [
-    page
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")))
-    if page != RUNBOOKS
+    page for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))) if page != RUNBOOKS
 ]
 
 # By another test, which plays the page or the command.

@@ -69,9 +69,7 @@ def start(clean: Clean, line: str) -> Served:
     moved = re.sub(r"--web\.listen-address=[^:\s]*:\d+", elsewhere, line)
     command = ["bash", "-c", f"exec {moved}"]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        command, cwd=clean.site, env=clean.environ, stdout=pipe, stderr=pipe, text=True
-    )
+    process = subprocess.Popen(command, cwd=clean.site, env=clean.environ, stdout=pipe, stderr=pipe, text=True)
     return Served(process, ports)
 
 

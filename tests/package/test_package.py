@@ -48,9 +48,7 @@ def test_the_source_package_makes_the_same_wheel(dist: Path, wheel: Path, tmp_pa
         archive.extractall(tmp_path, filter="data")
     tree = tmp_path / f"podgpu-{__version__}"
     assert not any(re.search("(^|/)(tests|bench|tools)(/|$)", name) for name in names)
-    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= {
-        path.name for path in tree.iterdir()
-    }
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= {path.name for path in tree.iterdir()}
     build(tree, tmp_path / "again", "wheel")
     assert contents(tmp_path / "again" / wheel.name) == contents(wheel)
 

@@ -48,9 +48,7 @@ def _stamp(stamps: Sequence[int]) -> int:
     return stamps[0] + off[len(off) // 2] - TENTH // 2
 
 
-def _fit(
-    glimpses: Sequence[BusySample], phase: int, work: Callable[[float], float], scale: float
-) -> tuple[float, int]:
+def _fit(glimpses: Sequence[BusySample], phase: int, work: Callable[[float], float], scale: float) -> tuple[float, int]:
     return min((_error(glimpses, delay, phase, work, scale), delay) for delay in DELAYS)
 
 
@@ -65,15 +63,10 @@ def _error(
     return _mean(found)
 
 
-def _constant(
-    glimpses: Sequence[BusySample], lag: int, work: Callable[[float], float], scale: float
-) -> float:
+def _constant(glimpses: Sequence[BusySample], lag: int, work: Callable[[float], float], scale: float) -> float:
     return _mean(
         [
-            abs(
-                scale * (work(one.end_ns - lag) - work(one.begin_ns - lag)) / (one.end_ns - one.begin_ns)
-                - one.busy
-            )
+            abs(scale * (work(one.end_ns - lag) - work(one.begin_ns - lag)) / (one.end_ns - one.begin_ns) - one.busy)
             for one in glimpses
         ]
     )

@@ -67,9 +67,7 @@ def verdicts(
     """`seconds` are what a kernel of each kind takes alone, as far as other recordings know it better."""
     looks = list(_looks(recorded))
     period = _period(recorded, looks, cycle)
-    bands = {
-        party.container.pod: band for party, band in period.bands().items() if not isinstance(party, str)
-    }
+    bands = {party.container.pod: band for party, band in period.bands().items() if not isinstance(party, str)}
     busy = sum(look.busy for look in looks) / len(looks)
     for number, share in enumerate(true_shares(recorded, seconds)):
         kind = recorded["tenants"][number][0]
@@ -107,9 +105,7 @@ def _cycle(looks: Sequence[Look], pids: Sequence[int]) -> tuple[Device, Interval
         Process(pid=pid, kinds=("compute",), sm_busy_us=round(ratio * elapsed_us), sm_ratio=ratio)
         for pid, ratio in _means(looks, pids)
     )
-    device = Device(
-        gpu=CARD, ability=ABLE, readings=(Reading("utilization_ratio", busy),), processes=processes
-    )
+    device = Device(gpu=CARD, ability=ABLE, readings=(Reading("utilization_ratio", busy),), processes=processes)
     return device, Interval(elapsed_us=elapsed_us, busy_us=round(busy * elapsed_us))
 
 
@@ -119,9 +115,7 @@ def _means(looks: Sequence[Look], pids: Sequence[int]) -> Iterator[tuple[int, fl
 
 
 def _holder(pid: int, number: int) -> Holder:
-    return Holder(
-        pid=pid, kind="pod", container=ContainerRef("looks", f"tenant-{number}", "main", f"{number}")
-    )
+    return Holder(pid=pid, kind="pod", container=ContainerRef("looks", f"tenant-{number}", "main", f"{number}"))
 
 
 def judge(recorded: dict[str, Any]) -> str:
@@ -148,9 +142,7 @@ def kernel_seconds(sets: Iterable[dict[str, Any]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for recorded in sets:
         for (kind, *_), log in zip(recorded["tenants"], recorded["logs"], strict=True):
-            each = sorted(
-                (end - begin) / done for begin, end, done in log["bursts"] if done >= ENOUGH_KERNELS
-            )
+            each = sorted((end - begin) / done for begin, end, done in log["bursts"] if done >= ENOUGH_KERNELS)
             if each:
                 found[kind] = min(each[len(each) // 100], found.get(kind, inf))
     # A kind with no such burst counts as the slowest: it did next to nothing.

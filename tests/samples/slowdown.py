@@ -6,9 +6,7 @@ from typing import Any
 
 from podgpu.insight.plan.replay import BusyNeed, Slowdown, slowdowns
 
-CLOCKS = (
-    0.03  # a card's clocks differ by so much from one run to the next, and so does what is done in a time
-)
+CLOCKS = 0.03  # a card's clocks differ by so much from one run to the next, and so does what is done in a time
 ENOUGH_SECONDS = 1.0
 
 
@@ -50,8 +48,7 @@ def losses_in_bursts(recorded: dict[str, Any], solo: dict[str, Any]) -> Iterator
         for number, log in enumerate(logs)
     ]
     alone = [
-        seconds - sum(end - begin for begin, end, _ in log["bursts"]) + own
-        for log, own in zip(logs, work, strict=True)
+        seconds - sum(end - begin for begin, end, _ in log["bursts"]) + own for log, own in zip(logs, work, strict=True)
     ]
     needs = [BusyNeed(own / time, own / time) for own, time in zip(work, alone, strict=True)]
     for number, predicted in enumerate(slowdowns(needs)):

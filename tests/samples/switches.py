@@ -52,10 +52,7 @@ def slices(recorded: dict[str, Any]) -> tuple[Slice, ...]:
 
 
 def glimpsed(recorded: dict[str, Any]) -> list[BusySample]:
-    return [
-        BusySample(round(begin * 1e9), round(end * 1e9), busy / 100)
-        for begin, end, busy in recorded["gpm"][1:]
-    ]
+    return [BusySample(round(begin * 1e9), round(end * 1e9), busy / 100) for begin, end, busy in recorded["gpm"][1:]]
 
 
 def by_tenths(recorded: dict[str, Any], cycle_ns: int = CYCLE_NS) -> list[BusyWindow]:
@@ -135,9 +132,7 @@ def _booked(
 
 
 def _holder(pid: int, number: int) -> Holder:
-    return Holder(
-        pid=pid, kind="pod", container=ContainerRef("looks", f"tenant-{number}", "main", f"{number}")
-    )
+    return Holder(pid=pid, kind="pod", container=ContainerRef("looks", f"tenant-{number}", "main", f"{number}"))
 
 
 def findings(recorded: dict[str, Any], log: Sequence[Slice], windows: Sequence[BusyWindow]) -> list[Finding]:

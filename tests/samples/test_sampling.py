@@ -24,9 +24,7 @@ def comparisons(recorded: dict[str, Any], cycle: int) -> list[dict[Party, Compar
         for pid, stamp, busy, _ in samples:
             if begin < stamp * 1000 <= begin + cycle:
                 named[parties[pid]] = named.get(parties[pid], 0) + 2000 * busy
-        inside = tuple(
-            one for one in windows if begin <= one.begin_ns and one.end_ns <= begin + cycle - DELAY
-        )
+        inside = tuple(one for one in windows if begin <= one.begin_ns and one.end_ns <= begin + cycle - DELAY)
         found.append(compared(Evidence(windows=inside, slices=log), parties, named, cycle // 1000))
     return found
 

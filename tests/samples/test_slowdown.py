@@ -24,9 +24,7 @@ def test_what_pairs_of_tenants_lost_is_within_the_prediction() -> None:
     found = list(losses(PAIRS))
     assert len(found) == 2 * len(PAIRS["together"]) == 18
     assert [loss for loss in found if not loss.is_within] == []
-    assert (
-        max(loss.real for loss in found) > 10
-    )  # a tenant that waits for each kernel, beside one that queues many
+    assert max(loss.real for loss in found) > 10  # a tenant that waits for each kernel, beside one that queues many
     paced = [loss for loss in found if loss.beside.endswith("paced")]
     assert max(loss.predicted.most for loss in paced) < 2.5, "a range that says nothing"
 

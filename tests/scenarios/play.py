@@ -151,10 +151,7 @@ def _bytes(script: BinaryScript) -> bytes:
 
 def mountinfo(*folders: str) -> str:
     """As the kernel writes it, for folders of the host's only filesystem."""
-    lines = [
-        f"{number} 1 8:1 {folder} {folder} rw - ext4 /dev/sda1 rw\n"
-        for number, folder in enumerate(folders, 20)
-    ]
+    lines = [f"{number} 1 8:1 {folder} {folder} rw - ext4 /dev/sda1 rw\n" for number, folder in enumerate(folders, 20)]
     return "".join(lines)
 
 

@@ -72,9 +72,7 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening(
-    server: HttpServer, kind: type[Listener] = Listener, **headers: str
-) -> AsyncIterator[Listener]:
+async def listening(server: HttpServer, kind: type[Listener] = Listener, **headers: str) -> AsyncIterator[Listener]:
     async with connected(server, limit=1 << 22) as client:
         client.ask(PATH, **headers)
         head = await client.reader.readuntil(b"\r\n\r\n")
@@ -291,9 +289,7 @@ class Texts:
     ("count", "excess", "sent"),
     [(1, 500, ["change"]), (2, 0, ["change", "change"]), (2, 1, ["full"]), (3, 0, ["change"] * 3)],
 )
-async def test_missed_changes_are_sent_unless_the_document_is_shorter(
-    count: int, excess: int, sent: list[str]
-) -> None:
+async def test_missed_changes_are_sent_unless_the_document_is_shorter(count: int, excess: int, sent: list[str]) -> None:
     """A client misses `count` changes, which are longer than the document by `excess` bytes."""
     texts = Texts()
     events = EventBroadcaster(texts, 10)

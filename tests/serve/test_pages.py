@@ -44,9 +44,7 @@ def test_dropped_series_are_summed_over_snapshots_and_told_on_the_next() -> None
 
 
 def test_the_native_page_tells_what_other_pages_dropped() -> None:
-    pages = NodePages(
-        100, PageRegistry({"/metrics/native": native.families, "big": CountingDialect(series=101)})
-    )
+    pages = NodePages(100, PageRegistry({"/metrics/native": native.families, "big": CountingDialect(series=101)}))
     for number in (1, 2):
         snapshot = make_snapshot()
         assert pages.metrics(snapshot, "big", TEXT, gzipped=False).body == b""

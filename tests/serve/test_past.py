@@ -52,9 +52,7 @@ async def test_the_rows_of_a_moment_are_those_of_its_snapshot(server: NodeServer
 
 
 async def test_rows_without_a_time_are_those_of_the_present(server: NodeServer) -> None:
-    assert (await fetch(server, "/api/v1/rows?by=gpus")).body == json.rows_document(
-        of_one(make_snapshot()), "gpus"
-    )
+    assert (await fetch(server, "/api/v1/rows?by=gpus")).body == json.rows_document(of_one(make_snapshot()), "gpus")
 
 
 @pytest.mark.parametrize("at", [f"{START - 1}", f"{START + 600}", "2020-01-01"])
@@ -79,9 +77,7 @@ async def test_what_is_not_kept_is_not_found_and_what_is_kept_is_said(server: No
         *("timeline?step=x", "timeline?from=now&to=1h", "timeline?from=1h&to=now&step=1"),
     ],
 )
-async def test_a_question_without_sense_is_answered_with_what_to_write(
-    server: NodeServer, query: str
-) -> None:
+async def test_a_question_without_sense_is_answered_with_what_to_write(server: NodeServer, query: str) -> None:
     answer = await fetch(server, f"/api/v1/{query}")
     assert answer.status == 400
     assert answer.text.strip()
@@ -91,9 +87,7 @@ async def test_a_gpu_has_its_numbers_with_their_times(server: NodeServer) -> Non
     answer = await fetch(server, "/api/v1/history?gpu=GPU-1")
     found = plain_json.loads(answer.body)
     assert (found["schema"], found["gpu"]) == (1, "GPU-1")
-    assert found["series"]["temperature_celsius"] == [
-        [START + 5 * number, 50.0 + number] for number in range(20)
-    ]
+    assert found["series"]["temperature_celsius"] == [[START + 5 * number, 50.0 + number] for number in range(20)]
     assert "busy_ratio" not in found["series"]  # not known, so absent
     assert (await fetch(server, "/api/v1/history?gpu=GPU-2")).status == 404
 
@@ -102,9 +96,7 @@ async def test_the_timeline_is_of_the_last_hour_unless_others_are_asked_for(serv
     found = plain_json.loads((await fetch(server, "/api/v1/timeline")).body)
     assert found["kept"] == {"from": START, "to": START + 95}
     assert (found["step"], len(found["steps"])) == (15.0, 241)
-    some = plain_json.loads(
-        (await fetch(server, f"/api/v1/timeline?from={START}&to={START + 50}&step=25")).body
-    )
+    some = plain_json.loads((await fetch(server, f"/api/v1/timeline?from={START}&to={START + 50}&step=25")).body)
     assert [step["at"] for step in some["steps"]] == [START, START + 25, START + 50]
 
 
@@ -149,9 +141,7 @@ async def test_a_longer_timeline_comes_from_the_store_and_says_what_is_kept_here
     await history.keep(taken(0))
     routes = PastRoutes(history, json.encode, lambda was, by: b"", stored=stored).over({})
     answers = {
-        hours: await routes["/api/v1/timeline"].run(
-            Request("GET", "/api/v1/timeline", {"hours": str(hours)}, {}, None)
-        )
+        hours: await routes["/api/v1/timeline"].run(Request("GET", "/api/v1/timeline", {"hours": str(hours)}, {}, None))
         for hours in (24, 168)
     }
     assert plain_json.loads(answers[24].body) == {

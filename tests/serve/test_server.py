@@ -59,9 +59,7 @@ async def test_a_port_in_use_is_named() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(
-            UserError, match=f"cannot listen on 127.0.0.1:{port}: the port is in use; .*"
-        ) as caught:
+        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port}: the port is in use; .*") as caught:
             async with serving(StubNode(), ANY, Address("127.0.0.1", port)):
                 pass
     assert "\n" not in str(caught.value)

@@ -17,8 +17,7 @@ OFFERED = [f"{card}-{part}" for card in (ONE, TWO) for part in range(10)]
 
 def held(*ids: str, pod: str = "p", resource: str = aws_vgpu.RESOURCE) -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
-        for device_id in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id) for device_id in ids
     ]
 
 
@@ -43,9 +42,7 @@ def test_while_nothing_is_offered_a_share_is_not_known() -> None:
     assert (claim.gpu, claim.share) == (ONE, 0.0)
 
 
-@pytest.mark.parametrize(
-    "device_id", [ONE, f"{ONE}-", f"{ONE}-x", f"{ONE}-٣", f"{ONE}-1-1", "GPU-9-1", "-1", ""]
-)
+@pytest.mark.parametrize("device_id", [ONE, f"{ONE}-", f"{ONE}-x", f"{ONE}-٣", f"{ONE}-1-1", "GPU-9-1", "-1", ""])
 def test_what_is_no_part_of_a_card_here_stays_visible(device_id: str) -> None:
     (allocation,) = held(device_id)
     assert found([allocation]) == []

@@ -28,16 +28,11 @@ def files(spec: str, holders: str, folders: str, phase: str = "Running") -> dict
         ),
     )
     given = [
-        Allocation(
-            namespace="ns", pod="p", container=name, resource="nvidia.com/gpu", device_id=f"{CARD}-{number}"
-        )
+        Allocation(namespace="ns", pod="p", container=name, resource="nvidia.com/gpu", device_id=f"{CARD}-{number}")
         for number, name in enumerate(holders)
     ]
     network = Allocation(namespace="ns", pod="p", container="n", resource="x.com/nic", device_id="nic-0")
-    written = [
-        VirtualGpu(pod_uid="uid", container=name, gpu=CARD, index=number)
-        for number, name in enumerate(folders)
-    ]
+    written = [VirtualGpu(pod_uid="uid", container=name, gpu=CARD, index=number) for number, name in enumerate(folders)]
     node = Inventory([Device(gpu=Gpu(uuid=CARD, index=0))], [*given, network], (), [pod], vgpus=written)
     return {folders[vgpu.index]: vgpu.container for vgpu in node.vgpus}
 

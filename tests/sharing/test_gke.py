@@ -26,8 +26,7 @@ DEVICES = (
 
 def held(*ids: str, pod: str = "p", resource: str = gke.RESOURCE) -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
-        for device_id in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id) for device_id in ids
     ]
 
 
@@ -129,9 +128,7 @@ def test_no_id_brings_more_than_there_is(ids: list[str], offered: list[str]) -> 
     for claim in claims:
         assert claim.gpu in (PLAIN, CUT)
         shared = [
-            other
-            for other in claims
-            if "vgpu" in other.device_id and (other.gpu, other.mig) == (claim.gpu, claim.mig)
+            other for other in claims if "vgpu" in other.device_id and (other.gpu, other.mig) == (claim.gpu, claim.mig)
         ]
         assert sum(other.share for other in shared) < 1 + 1e-9
 

@@ -74,9 +74,7 @@ def test_a_part_of_a_card_is_found_by_the_minor_in_the_note() -> None:
 @pytest.mark.parametrize(
     ("note", "limit"), [(None, 0.3), ("50", 0.5), ("20", 0.2), ("400", 1.0), ("half", None), ("", 0.3)]
 )
-def test_a_part_is_limited_to_its_cores_or_to_what_the_pod_says(
-    note: str | None, limit: float | None
-) -> None:
+def test_a_part_is_limited_to_its_cores_or_to_what_the_pod_says(note: str | None, limit: float | None) -> None:
     pod = noted("2")
     if note is not None:
         pod = msgspec.structs.replace(pod, annotations={**pod.annotations, gpu_manager.CORE_LIMIT: note})
@@ -209,12 +207,8 @@ def test_an_order_that_the_kubelet_does_not_bear_out_is_not_believed() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("phase", "spec"), [("", ["a", "b"]), ("Running", ["a"]), ("Running", ["b", "c", "a"])]
-)
-def test_without_the_order_containers_that_cannot_be_told_apart_are_not_guessed(
-    phase: str, spec: list[str]
-) -> None:
+@pytest.mark.parametrize(("phase", "spec"), [("", ["a", "b"]), ("Running", ["a"]), ("Running", ["b", "c", "a"])])
+def test_without_the_order_containers_that_cannot_be_told_apart_are_not_guessed(phase: str, spec: list[str]) -> None:
     """A pod that is known by its name alone has no phase."""
     allocations = held(30, 16, "a") + held(50, 8, "b")
     assert found(allocations, noted("0", "1", phase=phase, spec=spec)) == []

@@ -37,9 +37,7 @@ def given(count: int, container: str = "c", card: str = ONE, start: int = 0) -> 
 
 def noted(annotations: dict[str, str], *spec: str, phase: str = "Running") -> Pod:
     containers = tuple(PodContainer(name=name, is_init=name == "init") for name in spec or ("c",))
-    return Pod(
-        namespace="ns", name="p", uid="uid", phase=phase, annotations=annotations, containers=containers
-    )
+    return Pod(namespace="ns", name="p", uid="uid", phase=phase, annotations=annotations, containers=containers)
 
 
 def spread(note: object, *spec: str, phase: str = "Running") -> Pod:
@@ -68,9 +66,7 @@ def found(
 
 def units(claims: Sequence[Claim]) -> dict[tuple[str, str], int]:
     """Container and card -> whole GiB."""
-    return {
-        (claim.container.container, claim.gpu): (claim.memory_limit_bytes or 0) // GIB for claim in claims
-    }
+    return {(claim.container.container, claim.gpu): (claim.memory_limit_bytes or 0) // GIB for claim in claims}
 
 
 def offers(of_card: int) -> list[tuple[str, str]]:
@@ -274,6 +270,4 @@ def test_no_note_claims_more_than_the_kubelet_gave(
     assert all(claim.gpu in (ONE, TWO) for claim in claims)
     placed = {claim.container.container for claim in claims}
     placed |= {claim.container.container for claim in gpushare.ambiguous_claims(seen)}
-    assert {
-        allocation.container for allocation in allocations if gpushare.explains(allocation, seen)
-    } == placed
+    assert {allocation.container for allocation in allocations if gpushare.explains(allocation, seen)} == placed

@@ -173,9 +173,7 @@ def test_of_several_containers_the_one_that_the_kubelet_lists_has_it(resource: s
         ({"work": {"nvidia.com/gpu": "lots"}}, ""),
     ],
 )
-def test_of_several_containers_the_one_that_asks_has_it(
-    limits: dict[str, dict[str, str]], container: str
-) -> None:
+def test_of_several_containers_the_one_that_asks_has_it(limits: dict[str, dict[str, str]], container: str) -> None:
     pod = noted(note({"minor": 1, "resources": HALF}), "log", "work", init=["fetch"], limits=limits)
     (claim,) = found(pod)
     assert claim.container.container == container
@@ -203,9 +201,7 @@ def test_two_pods_of_one_name_have_each_their_own() -> None:
     first = noted(note({"minor": 1, "resources": HALF}), "log", "work", uid="a")
     second = noted(note({"minor": 0, "resources": HALF}), "only", uid="b")
     node = Inventory(DEVICES, [listed("1", "nvidia.com/gpu", "work")], (), [first, second])
-    claims = [
-        (claim.gpu, claim.container.pod_uid, claim.container.container) for claim in koordinator.claims(node)
-    ]
+    claims = [(claim.gpu, claim.container.pod_uid, claim.container.container) for claim in koordinator.claims(node)]
     assert claims == [(ONE, "a", ""), (ZERO, "b", "only")]
 
 
@@ -246,9 +242,7 @@ ENTRIES = st.fixed_dictionaries(
         "id": st.sampled_from([ZERO, ONE, "GPU-9", ""]) | JSON,
         "resources": st.dictionaries(
             st.sampled_from([koordinator.CORE, koordinator.MEMORY, koordinator.MEMORY_RATIO]),
-            st.from_regex(r"-?[0-9]{0,20}(\.[0-9]{0,3})?[a-zA-Z]{0,2}", fullmatch=True)
-            | st.integers()
-            | JSON,
+            st.from_regex(r"-?[0-9]{0,20}(\.[0-9]{0,3})?[a-zA-Z]{0,2}", fullmatch=True) | st.integers() | JSON,
         )
         | JSON,
     },

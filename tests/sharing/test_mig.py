@@ -18,8 +18,7 @@ def card(uuid: str, index: int, *places: tuple[str, int, int]) -> Device:
     return Device(
         gpu=Gpu(uuid=uuid, index=index, mig_enabled=True),
         instances=tuple(
-            Instance(mig=MigInstance(uuid=name, gpu_instance_id=gi, compute_instance_id=ci))
-            for name, gi, ci in places
+            Instance(mig=MigInstance(uuid=name, gpu_instance_id=gi, compute_instance_id=ci)) for name, gi, ci in places
         ),
     )
 
@@ -29,8 +28,7 @@ DEVICES = (card(ONE, 0, (SMALL, 7, 0), (LEFT, 1, 0), (RIGHT, 1, 1)), card(TWO, 1
 
 def held(*ids: str, resource: str = "nvidia.com/gpu", pod: str = "p") -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
-        for device_id in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id) for device_id in ids
     ]
 
 
@@ -38,9 +36,7 @@ def found(*allocations: Allocation) -> list[Claim]:
     return list(claims(Inventory(DEVICES, allocations), SYSTEMS))
 
 
-@pytest.mark.parametrize(
-    "resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.18gb", "nvidia.com/mig-1g.18gb.me"]
-)
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.18gb", "nvidia.com/mig-1g.18gb.me"])
 def test_the_resource_goes_by_the_strategy_and_the_id_names_the_instance(resource: str) -> None:
     (claim,) = found(*held(SMALL, resource=resource))
     assert (claim.gpu, claim.mig, claim.share, claim.system) == (ONE, SMALL, 1.0, "mig")

@@ -25,16 +25,13 @@ def cards(*uuids: str) -> list[Device]:
 
 def given(resource: str, *ids: str) -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod="p", container="c", resource=resource, device_id=device_id)
-        for device_id in ids
+        Allocation(namespace="ns", pod="p", container="c", resource=resource, device_id=device_id) for device_id in ids
     ]
 
 
 def pod(notes: Mapping[str, str], limits: Mapping[str, str], phase: str = "Running") -> Pod:
     container = PodContainer(name="c", limits=dict(limits))
-    return Pod(
-        namespace="ns", name="p", uid="u", phase=phase, annotations=dict(notes), containers=(container,)
-    )
+    return Pod(namespace="ns", name="p", uid="u", phase=phase, annotations=dict(notes), containers=(container,))
 
 
 def found(
@@ -56,9 +53,7 @@ def found(
     ],
 )
 @pytest.mark.parametrize("note", [f"{ONE},NVIDIA,1,1:;", f"{ONE},NVIDIA,1,0:;"])
-def test_memory_and_cores_are_at_least_what_the_spec_asks_for(
-    limits: dict[str, str], share: float, note: str
-) -> None:
+def test_memory_and_cores_are_at_least_what_the_spec_asks_for(limits: dict[str, str], share: float, note: str) -> None:
     offered = [("nvidia.com/gpu", f"{uuid}-{n}") for uuid in (ONE, TWO) for n in range(10)]
     (claim,) = found(pod({HAMI: note}, limits), given("nvidia.com/gpu", f"{TWO}-3"), offered)
     assert claim.gpu == ONE
@@ -75,9 +70,7 @@ def test_a_limit_is_not_shown_lower_than_it_was_asked_for() -> None:
 @pytest.mark.parametrize(("noted", "mib"), [(2048, 2048), (1, 2048)])
 def test_the_entry_of_another_container_is_at_least_what_that_one_asked_for(noted: int, mib: int) -> None:
     """Up to 2.6 HAMi gives an init container that keeps running the entry of the first container of its size."""
-    init = PodContainer(
-        name="c", limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "30"}, is_init=True
-    )
+    init = PodContainer(name="c", limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "30"}, is_init=True)
     main = PodContainer(name="main", limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2048"})
     both = replace(pod({HAMI: f"{ONE},NVIDIA,{noted},0:;"}, {}), containers=(init, main))
     (claim,) = found(both, given("nvidia.com/gpu", f"{TWO}-3"))
@@ -90,9 +83,7 @@ def test_a_spec_that_is_not_known_bounds_nothing() -> None:
     assert claim.share == 0.05
 
 
-@pytest.mark.parametrize(
-    ("kind", "share"), [("core", 0.4), ("memory", 0.5)], ids=["by its cores", "by its memory"]
-)
+@pytest.mark.parametrize(("kind", "share"), [("core", 0.4), ("memory", 0.5)], ids=["by its cores", "by its memory"])
 def test_ids_of_memory_and_cores_are_what_a_note_cannot_lower(kind: str, share: float) -> None:
     ids = [f"{TWO}-{kind}-{n}" for n in range(40)]
     resource = {"core": "volcano.sh/vgpu-cores", "memory": "volcano.sh/vgpu-memory"}[kind]
@@ -168,9 +159,7 @@ def test_without_a_note_that_makes_sense_the_only_card_is_meant(
     one = pod(notes, limits)
     assert [(claim.gpu, claim.share) for claim in found(one, held, uuids=[ONE])] == [(ONE, share)]
     among_two = found(one, held)
-    assert all(
-        claim.system == "gpushare" and not notes for claim in among_two
-    )  # its ids count without a note
+    assert all(claim.system == "gpushare" and not notes for claim in among_two)  # its ids count without a note
 
 
 @pytest.mark.parametrize(

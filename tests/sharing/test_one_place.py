@@ -85,9 +85,7 @@ def test_a_name_would_be_found(line: str) -> None:
     assert pattern().search(line)
 
 
-@pytest.mark.parametrize(
-    "line", ['CLIENT = "mps"', 'method = "exclusive"', "mig_enabled", "utilization_ratio"]
-)
+@pytest.mark.parametrize("line", ['CLIENT = "mps"', 'method = "exclusive"', "mig_enabled", "utilization_ratio"])
 def test_a_word_that_is_not_only_a_systems_may_be_said(line: str) -> None:
     assert not pattern().search(line)
 

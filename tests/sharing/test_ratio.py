@@ -20,8 +20,7 @@ SYSTEMS = systems()
 
 def given(*ids: str, pod: str = "p", resource: str = "nvidia.com/gpu") -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
-        for device_id in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id) for device_id in ids
     ]
 
 

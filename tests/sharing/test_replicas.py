@@ -34,8 +34,7 @@ INSTANCE = Device(
 
 def held(*ids: str, pod: str = "p", resource: str = SHARED) -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
-        for device_id in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id) for device_id in ids
     ]
 
 
@@ -123,9 +122,7 @@ def test_what_is_no_replica_of_a_device_here_stays_visible(device_id: str) -> No
     assert not replicas.explains(allocation, Inventory([SLICED, INSTANCE], [allocation]))
 
 
-IDS = st.text() | st.builds(
-    "{}::{}".format, st.sampled_from([ONE, SLICE, "GPU-9"]), st.text("0123x", max_size=3)
-)
+IDS = st.text() | st.builds("{}::{}".format, st.sampled_from([ONE, SLICE, "GPU-9"]), st.text("0123x", max_size=3))
 
 
 @given(st.lists(IDS), st.lists(IDS))

@@ -23,20 +23,15 @@ SYSTEMS = systems()
 
 def given(*ids: str, resource: str = "nvidia.com/gpu", pod: str = "p") -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id)
-        for device_id in ids
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=device_id) for device_id in ids
     ]
 
 
-def inventory(
-    allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()
-) -> Inventory:
+def inventory(allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()) -> Inventory:
     return Inventory(DEVICES, allocations, offered, pods)
 
 
-def found(
-    allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()
-) -> list[Claim]:
+def found(allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()) -> list[Claim]:
     return list(claims(inventory(allocations, *pods, offered=offered), SYSTEMS))
 
 
@@ -83,9 +78,7 @@ def test_of_two_pods_with_one_id_the_one_that_is_known_to_live_has_it() -> None:
     node = inventory(given(ONE, pod="gone") + given(ONE, pod="runs"), pod("runs", "2"))
     (claim,) = claims(node, SYSTEMS)
     assert claim.container.pod == "runs"
-    assert [(allocation.pod, allocation.disputed) for allocation in unclaimed(node, SYSTEMS)] == [
-        ("gone", True)
-    ]
+    assert [(allocation.pod, allocation.disputed) for allocation in unclaimed(node, SYSTEMS)] == [("gone", True)]
 
 
 def test_if_nobody_knows_which_of_them_lives_neither_has_it() -> None:

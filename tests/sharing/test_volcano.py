@@ -39,9 +39,7 @@ def inventory(
 ) -> Inventory:
     names = spec or sorted({allocation.container for allocation in allocations})
     containers = tuple(PodContainer(name=name, is_init=name == "init") for name in names)
-    pod = Pod(
-        namespace="ns", name="p", uid="uid", phase=phase, annotations=annotations, containers=containers
-    )
+    pod = Pod(namespace="ns", name="p", uid="uid", phase=phase, annotations=annotations, containers=containers)
     units = [
         (resource, device_id)
         for resource in (volcano.VGPU_MEMORY, volcano.MEMORY)
@@ -62,9 +60,7 @@ def vgpus(
     held = [
         one
         for container, count in ({"c": 1} if given is None else given).items()
-        for one in allocated(
-            *(f"{ONE}-{n}" for n in range(count)), resource=volcano.VGPU, container=container
-        )
+        for one in allocated(*(f"{ONE}-{n}" for n in range(count)), resource=volcano.VGPU, container=container)
     ]
     return list(volcano.claims(inventory(held, {volcano.VGPU_IDS: note}, offered, phase, spec)))
 
@@ -146,9 +142,7 @@ def test_a_file_of_the_library_settles_a_limit() -> None:
     held = allocated(f"{ONE}-0", resource=volcano.VGPU)
     seen = inventory(held, {volcano.VGPU_IDS: f"{ONE},NVIDIA,50,0:"}, units(32_767))
     file = VirtualGpu(pod_uid="uid", container="c", gpu=ONE, memory_limit_bytes=512 * MIB)
-    (claim,) = volcano.claims(
-        Inventory(seen.devices, seen.allocations, seen.allocatable, seen.pods, vgpus=[file])
-    )
+    (claim,) = volcano.claims(Inventory(seen.devices, seen.allocations, seen.allocatable, seen.pods, vgpus=[file]))
     assert claim.memory_limit_bytes == 512 * MIB
 
 
@@ -324,12 +318,10 @@ def test_an_id_without_a_note_or_of_another_form_stays_unexplained(resource: str
     assert unclaimed(inventory(ids, {}), [volcano.SYSTEM]) == tuple(ids)
 
 
-PIECES = st.sampled_from(
-    [ONE, TWO, FOREIGN, "NVIDIA", ",", ":", ";", "[a-1]", "0", "100", "101", "4096", "\n"]
+PIECES = st.sampled_from([ONE, TWO, FOREIGN, "NVIDIA", ",", ":", ";", "[a-1]", "0", "100", "101", "4096", "\n"])
+DEVICES_OF_A_NOTE = st.tuples(st.sampled_from([ONE, TWO, FOREIGN]), st.integers(0, 10**9), st.integers(0, 1000)).map(
+    lambda one: f"{one[0]},NVIDIA,{one[1]},{one[2]}:"
 )
-DEVICES_OF_A_NOTE = st.tuples(
-    st.sampled_from([ONE, TWO, FOREIGN]), st.integers(0, 10**9), st.integers(0, 1000)
-).map(lambda one: f"{one[0]},NVIDIA,{one[1]},{one[2]}:")
 NOTES = st.one_of(
     st.text(),
     st.lists(PIECES, max_size=40).map("".join),

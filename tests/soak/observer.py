@@ -92,9 +92,7 @@ class Observer:
 
     def run(self, stop: Connection) -> None:
         """Send how much was seen whenever that is asked for. Read until `stop` comes, then send the findings."""
-        threads = [
-            Thread(target=one, daemon=True) for one in (self._follow, self._probe, self._scrape, self._weigh)
-        ]
+        threads = [Thread(target=one, daemon=True) for one in (self._follow, self._probe, self._scrape, self._weigh)]
         for thread in threads:
             thread.start()
         while stop.recv() != STOP:
@@ -177,9 +175,7 @@ def weighed(pid: int) -> Sample:
 
 def kept_open(before: Sample, after: Sample) -> list[str]:
     """Say what an agent at rest has more than it had at rest before."""
-    counts = [
-        (name, getattr(before, name), getattr(after, name)) for name in ("descriptors", "threads", "children")
-    ]
+    counts = [(name, getattr(before, name), getattr(after, name)) for name in ("descriptors", "threads", "children")]
     return [f"{name} at rest: {was} before, {now} after" for name, was, now in counts if now > was + AT_REST]
 
 

@@ -36,9 +36,7 @@ def _tenths(samples: Sequence[Sample]) -> str:
 
 
 def _at_rest(one: Sample) -> str:
-    return (
-        f"{one.agent_mib:.1f} MiB, {one.descriptors} descriptors, {one.threads} threads, {one.children} child"
-    )
+    return f"{one.agent_mib:.1f} MiB, {one.descriptors} descriptors, {one.threads} threads, {one.children} child"
 
 
 def _row(name: str, samples: Sequence[Sample], pick: Pick, unit: str = "") -> str:

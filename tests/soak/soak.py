@@ -43,9 +43,7 @@ class Outcome:
     log: str
 
 
-async def soak(
-    seconds: float, seed: int, folder: Path, cgroups: Path, library: Path, least: Seen = NOTHING
-) -> Outcome:
+async def soak(seconds: float, seed: int, folder: Path, cgroups: Path, library: Path, least: Seen = NOTHING) -> Outcome:
     """It takes longer if not so much was seen by then."""
     with kubelet_root() as root:
         cluster, machine = Cluster.at(root), Machine(cgroups, folder / OWNERS)
@@ -60,9 +58,7 @@ async def soak(
             await cluster.stop()
 
 
-async def _watched(
-    agent: RunningAgent, port: int, churn: Churn, seconds: float, folder: Path, least: Seen
-) -> Outcome:
+async def _watched(agent: RunningAgent, port: int, churn: Churn, seconds: float, folder: Path, least: Seen) -> Outcome:
     await asyncio.sleep(min(REST_SECONDS, seconds / 4))
     before = weighed(agent.process.pid)
     with _observing(port, agent.process.pid, folder / OWNERS) as observer:

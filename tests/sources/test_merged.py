@@ -48,9 +48,7 @@ class ScriptedSource:
         self.closed = True
 
 
-def nvml(
-    *readings: Reading, instances: tuple[Instance, ...] = (), fault: Fault | None = None
-) -> ScriptedSource:
+def nvml(*readings: Reading, instances: tuple[Instance, ...] = (), fault: Fault | None = None) -> ScriptedSource:
     device = Device(gpu=Gpu(uuid=UUID, index=0), readings=readings, instances=instances, fault=fault)
     return ScriptedSource("nvml", Report(devices=(device,), driver_version="580"))
 

@@ -13,9 +13,7 @@ def test_writing_makes_the_page_and_its_folder(tmp_path: Path) -> None:
     assert main(["--check"], tmp_path, PAGE) == 0
 
 
-def test_a_stale_page_is_named_with_its_cure_and_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stale_page_is_named_with_its_cure_and_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([], tmp_path, PAGE)
     (tmp_path / "docs/page.md").write_text("old\n")
     assert main(["--check"], tmp_path, PAGE) == 1

@@ -214,6 +214,4 @@ def test_the_change_does_what_the_table_says(name: str, copy: Path) -> None:
 def test_the_table_has_these_changes_and_counts_their_files() -> None:
     page = (REPOSITORY / "docs/architecture.md").read_text().partition("## Where a change goes\n")[2]
     rows = re.findall(r"^\| ((?:a|an) [^|]+) \|[^|]+\| (\d)(?: folder)? \|", page, re.MULTILINE)
-    assert {name: int(count) for name, count in rows} == {
-        name: len(change.files) for name, change in CHANGES.items()
-    }
+    assert {name: int(count) for name, count in rows} == {name: len(change.files) for name, change in CHANGES.items()}

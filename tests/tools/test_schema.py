@@ -34,10 +34,7 @@ def test_every_struct_of_the_tree_has_a_table() -> None:
 def test_a_field_that_may_be_absent_says_so() -> None:
     idle = next(field for field in TABLES["Tenant"].fields if field.name == "idle")
     assert idle.kind == "boolean, may be absent"
-    assert (
-        next(field for field in TABLES["Card"].fields if field.name == "tenants").kind
-        == "list of [Tenant](#tenant)"
-    )
+    assert next(field for field in TABLES["Card"].fields if field.name == "tenants").kind == "list of [Tenant](#tenant)"
 
 
 def test_the_document_has_the_fields_of_the_page() -> None:

@@ -80,9 +80,7 @@ def seen(package: Path) -> tuple[int, list[str]]:
 def module(package: Path, room: str) -> tuple[str, Path]:
     """A module of the room, to put a breach into."""
     file = package / f"{room}.py"
-    return (
-        (f"podgpu.{room}", file) if file.exists() else (f"podgpu.{room}.breach", package / room / "breach.py")
-    )
+    return (f"podgpu.{room}", file) if file.exists() else (f"podgpu.{room}.breach", package / room / "breach.py")
 
 
 def called(call: str) -> str:

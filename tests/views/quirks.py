@@ -29,9 +29,7 @@ GIB = hardware.GIB
 MIG_A, MIG_B = (instance.mig.uuid for instance in hardware.SPLIT.instances)
 
 LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")
-NOTEBOOK = ContainerRef(
-    "team-b", "notebook-7c9d8f6b5f-x2x7k", "jupyter", "22222222-aaaa-4000-8000-000000000002"
-)
+NOTEBOOK = ContainerRef("team-b", "notebook-7c9d8f6b5f-x2x7k", "jupyter", "22222222-aaaa-4000-8000-000000000002")
 FORMER = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000000")
 SLICE = ContainerRef("ml", "embed-5d8c7b9f4-qqqqq", "main", "33333333-aaaa-4000-8000-000000000003")
 IDLER = ContainerRef("team-c", "dev-0", "shell", "44444444-aaaa-4000-8000-000000000004")
@@ -62,9 +60,7 @@ def _cgroup(container: ContainerRef, number: int) -> str:
 
 
 def _holder(pid: int, container: ContainerRef) -> Holder:
-    owner = Owner(
-        pod_uid=container.pod_uid, container_id=f"{pid:064x}", runtime="containerd", qos="burstable"
-    )
+    owner = Owner(pod_uid=container.pod_uid, container_id=f"{pid:064x}", runtime="containerd", qos="burstable")
     return Holder(
         pid=pid,
         kind="pod",
@@ -362,9 +358,7 @@ SNAPSHOT = conclude(
             PartStatus(
                 name="pods-api",
                 up=False,
-                fault=Fault(
-                    reason="unavailable", call="ListPods", detail="connection refused", seconds=4000.0
-                ),
+                fault=Fault(reason="unavailable", call="ListPods", detail="connection refused", seconds=4000.0),
                 age_seconds=4000.0,
             ),
         ),

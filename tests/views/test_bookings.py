@@ -26,14 +26,10 @@ SUMS = (
 )
 
 
-def series(
-    snapshot: Snapshot, *, processes: bool = False
-) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
+def series(snapshot: Snapshot, *, processes: bool = False) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
     """Family → labels → value, as another program reads the page."""
     page = render(
-        families(
-            snapshot, {}, choice=SeriesFilter(level="process" if processes else "container", detail=True)
-        ),
+        families(snapshot, {}, choice=SeriesFilter(level="process" if processes else "container", detail=True)),
         Format.TEXT,
     ).decode()
     found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
@@ -52,9 +48,7 @@ def node(*cards: Card) -> Snapshot:
     return replace(SNAPSHOT, cards=cards)
 
 
-def alone(
-    *tenants: Tenant, ended: Sequence[Tenant] = (), rest: Sequence[Rest] = (), card: Card = BUSY
-) -> Card:
+def alone(*tenants: Tenant, ended: Sequence[Tenant] = (), rest: Sequence[Rest] = (), card: Card = BUSY) -> Card:
     """The card with these on it and nobody else, its books balanced."""
     balance = balanced([tenant.booking for tenant in (*tenants, *ended)], rest)
     return replace(card, tenants=tenants, ended=tuple(ended), rest=tuple(rest), balance=balance)
@@ -62,8 +56,7 @@ def alone(
 
 def decimals(page: str, family: str, uuid: str) -> list[Decimal]:
     return [
-        Decimal(number)
-        for number in re.findall(rf'^podgpu_{family}{{.*?uuid="{uuid}".*}} (\S+)$', page, re.MULTILINE)
+        Decimal(number) for number in re.findall(rf'^podgpu_{family}{{.*?uuid="{uuid}".*}} (\S+)$', page, re.MULTILINE)
     ]
 
 
@@ -87,9 +80,7 @@ TENANTS = st.builds(
     Tenant,
     container=st.builds(ContainerRef, FEW, FEW, FEW, FEW),
     mig=st.sampled_from(["", "MIG-1"]),
-    booking=st.builds(
-        Booking, processes=st.integers(0, 3), busy_us=AMOUNTS, energy_mj=AMOUNTS, allocated_us=AMOUNTS
-    ),
+    booking=st.builds(Booking, processes=st.integers(0, 3), busy_us=AMOUNTS, energy_mj=AMOUNTS, allocated_us=AMOUNTS),
 )
 
 
@@ -98,9 +89,7 @@ TENANTS = st.builds(
     st.integers(0, 12),
     st.lists(st.tuples(AMOUNTS, AMOUNTS, AMOUNTS), min_size=len(UNATTRIBUTED), max_size=len(UNATTRIBUTED)),
 )
-def test_decimals_add_up_exactly(
-    tenants: list[Tenant], live: int, amounts: list[tuple[int, int, int]]
-) -> None:
+def test_decimals_add_up_exactly(tenants: list[Tenant], live: int, amounts: list[tuple[int, int, int]]) -> None:
     rest = [
         Rest(reason=reason, memory_bytes=size, busy_us=busy, energy_mj=energy)
         for reason, (size, busy, energy) in zip(UNATTRIBUTED, amounts, strict=True)
@@ -130,9 +119,7 @@ def test_every_container_series_carries_the_same_labels() -> None:
 
 
 def test_an_instance_is_named_and_a_whole_card_has_an_empty_one() -> None:
-    migs = {
-        dict(labels)["pod"]: dict(labels)["mig"] for labels in series(SNAPSHOT)["podgpu_container_processes"]
-    }
+    migs = {dict(labels)["pod"]: dict(labels)["mig"] for labels in series(SNAPSHOT)["podgpu_container_processes"]}
     assert migs[LLAMA.pod] == ""
     assert migs[SLICE.pod] == SPLIT.instances[0].mig.uuid
 
@@ -225,9 +212,7 @@ def test_a_card_that_tells_no_activity_has_no_busy_time_to_book() -> None:
 
 
 def test_processes_that_cannot_be_seen_are_not_counted() -> None:
-    unseen = [
-        replace(tenant, booking=replace(tenant.booking, processes=None), idle=None) for tenant in BUSY.tenants
-    ]
+    unseen = [replace(tenant, booking=replace(tenant.booking, processes=None), idle=None) for tenant in BUSY.tenants]
     ability = replace(BUSY.ability, knows_owners=False)
     blind = node(replace(BUSY, tenants=tuple(unseen), ability=ability))
     assert of(SNAPSHOT, "container_processes") != []

@@ -29,9 +29,7 @@ def tables(snapshot: Snapshot, uuid: str) -> dict[str, list[list[str]]]:
     found = {}
     for caption, body in re.findall(r"<caption>(.*?)</caption>.*?<tbody>(.*?)</tbody>", text, re.DOTALL):
         rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
-        found[unescape(caption)] = [
-            [unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", row)] for row in rows
-        ]
+        found[unescape(caption)] = [[unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", row)] for row in rows]
     return found
 
 

@@ -21,9 +21,7 @@ PARSERS: dict[Format, Callable[[str], Iterable[Metric]]] = {
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def family(
-    name: str, kind: Kind, samples: Sequence[tuple[dict[str, str], float]], help_text: str = "Help."
-) -> Family:
+def family(name: str, kind: Kind, samples: Sequence[tuple[dict[str, str], float]], help_text: str = "Help.") -> Family:
     made = Family(name, kind, help_text, Worth.USEFUL)
     for pairs, value in samples:
         made.put(value, Labels.of(pairs))
@@ -129,6 +127,4 @@ def test_prometheus_reads_back_what_was_rendered(page: tuple[list[Family], Serie
         series = {(sample.name, tuple(sample.labels.items())): sample.value for sample in samples}
         assert series == meant
         assert len(samples) == len(series)
-        assert {family.documentation for family in found} == {
-            family.help for family in families if family.samples
-        }
+        assert {family.documentation for family in found} == {family.help for family in families if family.samples}

@@ -64,9 +64,7 @@ def test_a_document_of_another_schema_names_both(schema: int) -> None:
 
 
 def test_what_is_unknown_is_absent() -> None:
-    (split,) = [
-        shown for shown in msgspec.json.decode(json.encode(SNAPSHOT))["cards"] if shown["gpu"]["index"] == 1
-    ]
+    (split,) = [shown for shown in msgspec.json.decode(json.encode(SNAPSHOT))["cards"] if shown["gpu"]["index"] == 1]
     assert "idle" not in split["tenants"][1] and "processes" not in split["tenants"][1]["booking"]
     assert split["tenants"][0]["idle"] is False
 

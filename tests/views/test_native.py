@@ -76,9 +76,7 @@ def test_the_series_are_counted_with_the_count_itself() -> None:
 def test_a_card_that_is_down_says_why_and_nothing_else() -> None:
     page = by_name(replace(SNAPSHOT, cards=(STUCK,)))
     about_it = [
-        name
-        for name, family in page.items()
-        if any(pairs(key).get("uuid") == STUCK.gpu.uuid for key in family.samples)
+        name for name, family in page.items() if any(pairs(key).get("uuid") == STUCK.gpu.uuid for key in family.samples)
     ]
     assert about_it == ["podgpu_gpu_up", "podgpu_gpu_info", "podgpu_gpu_problem"]
     assert list(page["podgpu_gpu_up"].samples.values()) == [0.0]
@@ -100,9 +98,7 @@ def test_a_reading_that_the_catalog_does_not_know_is_left_out() -> None:
 
 def test_an_instance_has_only_the_families_the_catalog_grants() -> None:
     readings = (Reading("sm_active_ratio", 0.5), Reading("power_watts", 100.0))
-    instance = Instance(
-        mig=MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0), readings=readings
-    )
+    instance = Instance(mig=MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0), readings=readings)
     page = by_name(replace(SNAPSHOT, cards=(replace(BUSY, readings=(), instances=(instance,)),)))
     assert [name for name in page if name.startswith("podgpu_mig_")] == ["podgpu_mig_sm_active_ratio"]
 
@@ -114,9 +110,7 @@ def test_names_stay_apart_in_openmetrics_too() -> None:
 
 
 # A few words and a few tricks: a tree of freely invented ones takes too long to grow.
-NAMES = st.sampled_from(
-    ["", "a", "b", "GPU-1", "a/b", "<b>", '"\\\n', "\x00\x1b[31m\x9b", "\ud800ü💥", "x" * 300]
-)
+NAMES = st.sampled_from(["", "a", "b", "GPU-1", "a/b", "<b>", '"\\\n', "\x00\x1b[31m\x9b", "\ud800ü💥", "x" * 300])
 # No document takes a larger one; what makes no sense is no number.
 VALUES = st.floats(-1e24, 1e24) | st.sampled_from([float("nan"), float("inf"), -float("inf")])
 # Strategies are made once: one that is made anew for each example costs more than the example itself.
@@ -228,9 +222,9 @@ SNAPSHOTS = st.builds(
         st.builds(Allocation, namespace=NAMES, pod=NAMES, container=NAMES, resource=NAMES, device_id=NAMES)
     ),
     parts=st.lists(st.builds(PartStatus, name=NAMES, up=st.booleans()), max_size=2).map(tuple),
-    errors=st.lists(
-        st.builds(ErrorCount, source=NAMES, reason=NAMES, count=st.integers(0, 2**63 - 1)), max_size=2
-    ).map(tuple),
+    errors=st.lists(st.builds(ErrorCount, source=NAMES, reason=NAMES, count=st.integers(0, 2**63 - 1)), max_size=2).map(
+        tuple
+    ),
 )
 
 
@@ -238,7 +232,5 @@ SNAPSHOTS = st.builds(
 def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
     page = families(snapshot, {}, choice=ALL)
     parsed = PARSERS[Format.TEXT](render(page, Format.TEXT).decode())
-    series = [
-        (sample.name, frozenset(sample.labels.items())) for family in parsed for sample in family.samples
-    ]
+    series = [(sample.name, frozenset(sample.labels.items())) for family in parsed for sample in family.samples]
     assert len(series) == len(set(series)) == count(page)

@@ -97,9 +97,7 @@ def test_a_workload_of_another_kind_is_named_with_its_kind() -> None:
 def test_two_pods_of_one_name_are_told_apart_by_their_uid() -> None:
     again = Tenant(container=ContainerRef("team-a", "llama-0", "server", "uid-2"), booking=Booking(busy_us=7))
     found = points(replace(CARD, tenants=(), ended=(*CARD.tenants, again)))
-    busy = {
-        dict(pairs)["k8s.pod.uid"]: value for (name, pairs), value in found.items() if name.endswith("r.busy")
-    }
+    busy = {dict(pairs)["k8s.pod.uid"]: value for (name, pairs), value in found.items() if name.endswith("r.busy")}
     assert busy == {"uid-1": 1.5, "uid-2": 7e-6}
     assert not any(name == "podgpu.container.memory_used" for name, _ in found)
 

@@ -49,18 +49,12 @@ class Outline(HTMLParser):
 def test_nothing_is_loaded_but_its_own_files_and_nothing_is_inline_but_the_one_script_of_the_policy() -> None:
     outline = Outline(html(SNAPSHOT, 1.0))
     assert not {tag for tag, _ in outline.tags} & {"style", "img", "iframe", "form"}
-    loaded = [
-        attrs.get("src") or attrs["href"]
-        for tag, attrs in outline.tags
-        if tag in ("script", "link") and attrs
-    ]
+    loaded = [attrs.get("src") or attrs["href"] for tag, attrs in outline.tags if tag in ("script", "link") and attrs]
     assert loaded == ["page/icon.svg", "page/table.css", "page/app.css", "page/app.js"]
     (inline,) = re.findall(r"<script>(.*?)</script>", html(SNAPSHOT, 1.0).decode())
     digest = b64encode(sha256(inline.encode()).digest()).decode()
     assert f"script-src 'self' 'sha256-{digest}';" in POLICY and "unsafe" not in POLICY
-    assert not [
-        attrs for _, attrs in outline.tags if any(name.startswith("on") or name == "style" for name in attrs)
-    ]
+    assert not [attrs for _, attrs in outline.tags if any(name.startswith("on") or name == "style" for name in attrs)]
 
 
 def test_without_a_script_the_page_reloads_itself() -> None:
@@ -94,10 +88,7 @@ def with_first(**facts: object) -> Snapshot:
 @pytest.mark.parametrize(("demo", "age", "banners"), [(False, 1.0, 0), (True, 1.0, 1), (True, 16.0, 2)])
 def test_a_demo_and_stale_numbers_are_announced(demo: bool, age: float, banners: int) -> None:
     outline = Outline(html(replace(SNAPSHOT, demo=demo), age))
-    assert (
-        len([attrs for tag, attrs in outline.tags if (attrs.get("class") or "").startswith("banner")])
-        == banners
-    )
+    assert len([attrs for tag, attrs in outline.tags if (attrs.get("class") or "").startswith("banner")]) == banners
     assert ("DEMO" in outline.text) is demo
 
 

@@ -34,9 +34,7 @@ def test_a_document_has_the_rows_of_top(by: str) -> None:
     found = json.loads(rows_document(CLUSTER, by))
     assert (found["schema"], found["by"], found["taken_at"]) == (1, by, CLUSTER.taken_at)
     entries = rows.VIEWS[by](CLUSTER, EVERYTHING)
-    assert (
-        [msgspec.convert(row, SummaryRow) for row in found["rows"]] == [entry.row for entry in entries] != []
-    )
+    assert [msgspec.convert(row, SummaryRow) for row in found["rows"]] == [entry.row for entry in entries] != []
     assert [row["key"] for row in found["rows"]] == [entry.key for entry in entries]
     assert [row["use"].get("ratio") for row in found["rows"]] == [entry.row.use.ratio for entry in entries]
 

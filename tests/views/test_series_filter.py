@@ -84,8 +84,7 @@ def test_details_are_left_out_unless_they_are_asked_for() -> None:
     card = replace(BUSY, readings=(*BUSY.readings, Reading("compute_mode", 0.0)))
     snapshot = replace(SNAPSHOT, cards=(card,))
     names = [
-        {family.name for family in families(snapshot, {}, choice=choice)}
-        for choice in (EVERYTHING, SeriesFilter())
+        {family.name for family in families(snapshot, {}, choice=choice)} for choice in (EVERYTHING, SeriesFilter())
     ]
     assert names[0] - names[1] == {"podgpu_gpu_compute_mode"}
 
@@ -105,16 +104,10 @@ def test_an_error_counter_is_there_before_the_first_error() -> None:
         readings=tuple(reading for reading in BUSY.readings if not reading.metric.startswith("xid")),
         ability=replace(BUSY.ability, hears_xids=True),
     )
-    found = {
-        family.name: family
-        for family in families(replace(SNAPSHOT, cards=(quiet,)), {}, choice=SeriesFilter())
-    }
+    found = {family.name: family for family in families(replace(SNAPSHOT, cards=(quiet,)), {}, choice=SeriesFilter())}
     assert list(found["podgpu_gpu_xids_total"].samples.values()) == [0.0]
     deaf = replace(quiet, ability=replace(quiet.ability, hears_xids=False))
-    found = {
-        family.name: family
-        for family in families(replace(SNAPSHOT, cards=(deaf,)), {}, choice=SeriesFilter())
-    }
+    found = {family.name: family for family in families(replace(SNAPSHOT, cards=(deaf,)), {}, choice=SeriesFilter())}
     assert "podgpu_gpu_xids_total" not in found
     twice = (Reading("xid_errors_total", 2.0, ("79",)), Reading("xid_errors_total", 1.0, ("13",)))
     raised = replace(SNAPSHOT, cards=(replace(quiet, readings=twice),))

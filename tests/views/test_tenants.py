@@ -39,9 +39,7 @@ def bare(container: ContainerRef = WEB, *others: Tenant) -> Snapshot:
 
 def node(title: str = "docker/web", kind: str = "container") -> Snapshot:
     """The same processes on a node of a cluster, where only their titles are known."""
-    return replace(
-        SNAPSHOT, cards=(replace(BUSY, rest=tuple(_titled(rest, title, kind) for rest in BUSY.rest)),)
-    )
+    return replace(SNAPSHOT, cards=(replace(BUSY, rest=tuple(_titled(rest, title, kind) for rest in BUSY.rest)),))
 
 
 def _titled(rest: Rest, title: str, kind: str) -> Rest:

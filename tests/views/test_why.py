@@ -114,9 +114,7 @@ def test_a_process_in_an_unknown_container_is_told_with_the_reason() -> None:
 
 def test_a_static_pod_is_known_by_its_hash() -> None:
     pod = Pod(namespace="kube-system", name="static-n1", uid="mirror", static_hash="cafe" * 8)
-    process = held(
-        Process(pid=424, kinds=("compute",)), Holder(pid=424, kind="pod", owner=Owner(pod_uid="cafe" * 8))
-    )
+    process = held(Process(pid=424, kinds=("compute",)), Holder(pid=424, kind="pod", owner=Owner(pod_uid="cafe" * 8)))
     card = replace(BUSY, tenants=(), rest=(Rest(reason="unknown", processes=(process,)),))
     assert "pid 424" in told("kube-system", "static-n1", replace(node(card), pods=(pod,)))
 

@@ -35,9 +35,7 @@ def linear(colour: str) -> Triple:
     if len(colour) == 4:
         colour = "#" + "".join(2 * digit for digit in colour[1:])
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
+    red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return red, green, blue
 
 
@@ -55,8 +53,7 @@ def seen(colour: str, sight: str) -> Triple:
     """The colour in CIELAB, through these eyes."""
     given = linear(colour)
     red, green, blue = (
-        min(1.0, max(0.0, sum(part * value for part, value in zip(row, given, strict=True))))
-        for row in SIGHTS[sight]
+        min(1.0, max(0.0, sum(part * value for part, value in zip(row, given, strict=True)))) for row in SIGHTS[sight]
     )
     x = (0.4124564 * red + 0.3575761 * green + 0.1804375 * blue) / 0.95047
     y = 0.2126729 * red + 0.7151522 * green + 0.0721750 * blue
@@ -102,9 +99,7 @@ def test_there_is_a_light_palette_and_a_dark_one() -> None:
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("colours", palettes("c")[:2], ids=["light", "dark"])
 def test_no_two_namespaces_look_alike(colours: Sequence[str], sight: str) -> None:
-    pairs = {
-        (one, other): apart(seen(one, sight), seen(other, sight)) for one, other in combinations(colours, 2)
-    }
+    pairs = {(one, other): apart(seen(one, sight), seen(other, sight)) for one, other in combinations(colours, 2)}
     closest = min(pairs, key=lambda pair: pairs[pair])
     assert pairs[closest] >= LEAST_APART, closest
 

@@ -16,9 +16,7 @@ _PAGES: Sequence[Page] = (
     (privileges.PATH, privileges.text),
     *((copy, partial(original.read_text, encoding="utf-8")) for copy, original in copies.pages()),
 )
-_MANIFESTS: Sequence[Page] = [
-    (manifests.FOLDER / kind, partial(manifests.text, kind)) for kind in manifests.KINDS
-]
+_MANIFESTS: Sequence[Page] = [(manifests.FOLDER / kind, partial(manifests.text, kind)) for kind in manifests.KINDS]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -143,8 +143,7 @@ def text() -> str:
         "title": "Values of the podgpu chart",
         **whole,
         "definitions": {
-            _key(flag): leaf
-            for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS, *report.OPTIONS}).items()
+            _key(flag): leaf for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS, *report.OPTIONS}).items()
         },
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -37,17 +37,13 @@ def stale(root: Path) -> list[str]:
     wanted = {root / path_of(dashboard): dashboard.render() for dashboard in DASHBOARDS}
     found = {path: path.read_text(encoding="utf-8") for path in (root / FOLDER).glob("*.json")}
     return sorted(
-        str(path.relative_to(root))
-        for path in wanted.keys() | found.keys()
-        if wanted.get(path) != found.get(path)
+        str(path.relative_to(root)) for path in wanted.keys() | found.keys() if wanted.get(path) != found.get(path)
     )
 
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.dashboards", description=__doc__)
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 when a dashboard is stale"
-    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a dashboard is stale")
     if not parser.parse_args(arguments).check:
         write(root)
         return 0

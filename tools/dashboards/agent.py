@@ -140,8 +140,7 @@ _PAGES = Section(
             "Series that were left out because a page outgrew the series limit.",
             "short",
             Query(
-                "sum by (node, family)"
-                f" ({counted('podgpu_series_dropped_total{<node>}', '$__rate_interval')})",
+                f"sum by (node, family) ({counted('podgpu_series_dropped_total{<node>}', '$__rate_interval')})",
                 "{{node}} {{family}}",
             ),
             whole=True,
@@ -208,9 +207,7 @@ _BOOKS = Section(
                 Column("nvml_version", "NVML", 120),
                 Column("demo", "Demo", 60),
             ),
-            Query(
-                "max by (cluster, node, version, driver_version, nvml_version, demo) (podgpu_build_info{<node>})"
-            ),
+            Query("max by (cluster, node, version, driver_version, nvml_version, demo) (podgpu_build_info{<node>})"),
             width=12,
         ),
     ),

@@ -151,9 +151,7 @@ _NODES = Section(
             (CLUSTER, NODE),
             Query("count by (cluster, node) (podgpu_gpu_up{<node>})", "GPUs", "short", width=70),
             Query("sum by (cluster, node) (1 - podgpu_gpu_up{<node>})", "Down", "short", width=70),
-            Query(
-                "sum by (cluster, node) (podgpu_container_allocated_ratio{<namespace>})", "Allocated", "short"
-            ),
+            Query("sum by (cluster, node) (podgpu_container_allocated_ratio{<namespace>})", "Allocated", "short"),
             Query(f"sum by (cluster, node) ({BUSY})", "Busy", "short"),
             Query(
                 "sum by (cluster, node) (podgpu_gpu_memory_used_bytes{<node>})"

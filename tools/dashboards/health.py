@@ -91,9 +91,7 @@ _PRESENCE = Section(
             "Link errors",
             "PCIe packets that were sent again, and errors on NVLinks.",
             "short",
-            Query(
-                counted("podgpu_gpu_pcie_replays_total{<node>}", "$__rate_interval"), f"{_GPU} PCIe replays"
-            ),
+            Query(counted("podgpu_gpu_pcie_replays_total{<node>}", "$__rate_interval"), f"{_GPU} PCIe replays"),
             Query(
                 f"sum by ({_BY}) ({counted('podgpu_gpu_nvlink_errors_total{<node>}', '$__rate_interval')})",
                 f"{_GPU} NVLink",
@@ -196,9 +194,7 @@ _LINKS = Section(
             "Payload sent and received over all NVLinks.",
             "Bps",
             Query("rate(podgpu_gpu_nvlink_transmit_bytes_total{<node>}[$__rate_interval])", f"{_GPU} sent"),
-            Query(
-                "rate(podgpu_gpu_nvlink_receive_bytes_total{<node>}[$__rate_interval])", f"{_GPU} received"
-            ),
+            Query("rate(podgpu_gpu_nvlink_receive_bytes_total{<node>}[$__rate_interval])", f"{_GPU} received"),
         ),
     ),
 )
@@ -219,10 +215,7 @@ _INVENTORY = Section(
                 Column("pci_bus_id", "PCI bus", 155),
                 UUID,
             ),
-            Query(
-                "max by (cluster, node, gpu, model, mig_enabled, vbios, pci_bus_id, uuid)"
-                " (podgpu_gpu_info{<node>})"
-            ),
+            Query("max by (cluster, node, gpu, model, mig_enabled, vbios, pci_bus_id, uuid) (podgpu_gpu_info{<node>})"),
             Query(f"max by ({_BY}) (podgpu_gpu_recovery_action{{<node>}})", "Recovery", "none", RECOVERY),
             sort="Node",
             absent="No agent reports a GPU",
@@ -231,12 +224,8 @@ _INVENTORY = Section(
             "Containers",
             "Who would notice if a card failed.",
             (CLUSTER, NODE, GPU, NAMESPACE, POD, CONTAINER),
-            Query(
-                f"sum by ({_PLACE}) (podgpu_container_allocated_ratio{{<namespace>}})", "Share", "percentunit"
-            ),
-            Query(
-                f"sum by ({_PLACE}) (podgpu_container_memory_used_bytes{{<namespace>}})", "Memory", "bytes"
-            ),
+            Query(f"sum by ({_PLACE}) (podgpu_container_allocated_ratio{{<namespace>}})", "Share", "percentunit"),
+            Query(f"sum by ({_PLACE}) (podgpu_container_memory_used_bytes{{<namespace>}})", "Memory", "bytes"),
             sort="Node",
             absent="No container holds a GPU",
         ),

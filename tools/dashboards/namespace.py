@@ -47,12 +47,8 @@ _NOW = Section(
             "percentunit",
             f"sum({BUSY}) / (sum(podgpu_container_allocated_ratio{{<namespace>}}) > 0)",
         ),
-        stat(
-            "Memory", "Device memory in use.", "bytes", "sum(podgpu_container_memory_used_bytes{<namespace>})"
-        ),
-        stat(
-            "Power", "Power booked to containers.", "watt", "sum(podgpu_container_power_watts{<namespace>})"
-        ),
+        stat("Memory", "Device memory in use.", "bytes", "sum(podgpu_container_memory_used_bytes{<namespace>})"),
+        stat("Power", "Power booked to containers.", "watt", "sum(podgpu_container_power_watts{<namespace>})"),
         stat(
             "Cost per hour",
             "What the allocated shares cost, by podgpu:gpu_hour_price. Needs the recording rules.",

@@ -153,9 +153,7 @@ def lines(
     )
 
 
-def areas(
-    title: str, description: str, unit: str, *queries: Query, width: int = 12, absent: str = ""
-) -> Panel:
+def areas(title: str, description: str, unit: str, *queries: Query, width: int = 12, absent: str = "") -> Panel:
     """Lines that add up to something."""
     return Panel("timeseries", title, description, unit, queries, width, 8, stacked=True, absent=absent)
 

@@ -121,9 +121,7 @@ _USE = Section(
 _CARDS = Section(
     "The cards it is on, with all their tenants",
     (
-        _on_its_cards(
-            "SM activity", "Share of cycles in which a multiprocessor had work.", "sm_active_ratio"
-        ),
+        _on_its_cards("SM activity", "Share of cycles in which a multiprocessor had work.", "sm_active_ratio"),
         _on_its_cards(
             "Tensor cores", "Share of cycles in which any tensor core pipe was active.", "tensor_active_ratio"
         ),

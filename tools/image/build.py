@@ -74,9 +74,7 @@ def together(images: Sequence[Image], provenance: object = None) -> oci.Image:
     parts = [each.oci for each in images]
     if provenance is not None:
         parts += [
-            oci.attestation(
-                each.oci, {sbom.PREDICATE: json.loads(each.sbom), PROVENANCE_PREDICATE: provenance}
-            )
+            oci.attestation(each.oci, {sbom.PREDICATE: json.loads(each.sbom), PROVENANCE_PREDICATE: provenance})
             for each in images
         ]
     return oci.index(parts)

@@ -21,9 +21,7 @@ def compiled(root: Tree, compiler: Tree | None = None) -> Tree:
         if compiler is not None:
             tree.unpack(compiler, tools)
         places = [folder / path for path in (f"usr/lib/python{PYTHON}", "usr/lib/python3", "usr/local/lib")]
-        _compile(
-            folder, folder if compiler is None else tools, [str(each) for each in places if each.is_dir()]
-        )
+        _compile(folder, folder if compiler is None else tools, [str(each) for each in places if each.is_dir()])
         found = sorted(folder.glob("usr/**/__pycache__/*.pyc"))
         return {str(path.relative_to(folder)): file(path.read_bytes()) for path in found}
 

@@ -63,9 +63,7 @@ def _package(name: str, version: str, url: str, path: Path) -> dict[str, Any]:
         "downloadLocation": "NOASSERTION",
         "filesAnalyzed": False,
         "checksums": [{"algorithm": "SHA256", "checksumValue": digest}],
-        "externalRefs": [
-            {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": url}
-        ],
+        "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": url}],
     }
 
 

@@ -70,17 +70,13 @@ def manifests(version: str, image: str, digest: str) -> Tree:
     for folder in ("manifests", "rules", "opencost", "systemd"):
         for path in sorted((DEPLOY / folder).iterdir()):
             text = path.read_text(encoding="utf-8")
-            found[f"podgpu-{version}/{folder}/{path.name}"] = file(
-                text.replace(f"image: {named}", f"image: {pinned}")
-            )
+            found[f"podgpu-{version}/{folder}/{path.name}"] = file(text.replace(f"image: {named}", f"image: {pinned}"))
     return found
 
 
 def dashboards(version: str) -> Tree:
     folder = DEPLOY / "dashboards"
-    return {
-        f"podgpu-{version}/{path.name}": file(path.read_bytes()) for path in sorted(folder.glob("*.json"))
-    }
+    return {f"podgpu-{version}/{path.name}": file(path.read_bytes()) for path in sorted(folder.glob("*.json"))}
 
 
 def plugin(version: str, wheel: Path) -> Tree:
@@ -107,9 +103,7 @@ def krew(version: str, archive: str, digest: str, base: str) -> str:
             "caveats": "Needs Python 3.11 or newer, and installs podgpu from PyPI at its first use.\n",
             "platforms": [
                 {
-                    "selector": {
-                        "matchExpressions": [{"key": "os", "operator": "In", "values": ["linux", "darwin"]}]
-                    },
+                    "selector": {"matchExpressions": [{"key": "os", "operator": "In", "values": ["linux", "darwin"]}]},
                     "uri": f"{base}/{archive}",
                     "sha256": digest,
                     "bin": "kubectl-podgpu",

@@ -34,8 +34,7 @@ def predicate(version: str) -> dict[str, Any]:
 def statement(files: Mapping[str, bytes], version: str) -> bytes:
     """About every file of the release."""
     subjects = [
-        {"name": name, "digest": {"sha256": hashlib.sha256(data).hexdigest()}}
-        for name, data in sorted(files.items())
+        {"name": name, "digest": {"sha256": hashlib.sha256(data).hexdigest()}} for name, data in sorted(files.items())
     ]
     body = {
         "_type": oci.STATEMENT,

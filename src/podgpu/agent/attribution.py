@@ -207,9 +207,7 @@ class Attribution:
         join = Join(inventory.vgpus, workloads, started_at, claims.excused(served, holders))
         return Attributed(
             cards=tuple(
-                join.card(
-                    device, self._books.cards.get(device.gpu.uuid), claims.by_card.get(device.gpu.uuid, ())
-                )
+                join.card(device, self._books.cards.get(device.gpu.uuid), claims.by_card.get(device.gpu.uuid, ()))
                 for device in able
             ),
             pods=tuple(self._shown(pod, workloads) for pod in involved),
@@ -322,6 +320,4 @@ def _involved(pods: tuple[Pod, ...], claims: Iterable[Claim], holders: Iterable[
     containers: list[ContainerRef] = [claim.container for claim in claims]
     containers += [holder.container for holder in holders if holder.container]
     uids = {container.pod_uid for container in containers}
-    return sorted(
-        (pod for pod in pods if pod.uid in uids), key=lambda pod: (pod.namespace, pod.name, pod.uid)
-    )
+    return sorted((pod for pod in pods if pod.uid in uids), key=lambda pod: (pod.namespace, pod.name, pod.uid))

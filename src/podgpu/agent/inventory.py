@@ -61,15 +61,11 @@ class InventoryCollector:
         self._ratios = ratios
         self._namespaces = namespaces
         self._allocated = (
-            CalmReply(allocations.read, patience, clock, lambda _: _is_steady(allocations))
-            if allocations
-            else None
+            CalmReply(allocations.read, patience, clock, lambda _: _is_steady(allocations)) if allocations else None
         )
         # What containers use, as some systems write it down, changes all the time.
         self._observed = (
-            CalmReply(partial(self._observe, host), patience, clock, lambda seen: seen == NOTHING)
-            if host
-            else None
+            CalmReply(partial(self._observe, host), patience, clock, lambda seen: seen == NOTHING) if host else None
         )
         self._host_errors: Counter[str] = Counter()
         self._inputs: tuple[object, ...] = ()  # all that the inventory rests on
@@ -148,9 +144,7 @@ class InventoryCollector:
     def errors(self) -> Counter[tuple[str, str]]:
         counted = [(part.name, part.errors) for part in (self._allocations, self._dynamics) if part]
         counted.append((sharing.PART, self._host_errors))
-        return Counter(
-            {(name, reason): count for name, errors in counted for reason, count in errors.items()}
-        )
+        return Counter({(name, reason): count for name, errors in counted for reason, count in errors.items()})
 
     def _is_believed(self) -> bool:
         age = self._allocations.status().age_seconds if self._allocations else None
@@ -304,16 +298,13 @@ class RememberedClaims:
         ended = {pod.uid for pod in pods if pod.finished}
         self._seen_at |= {pod.uid: now for pod in pods}
         present = {
-            _key(claim): claim
-            for claim in claims
-            if claim.source == sharing.ANNOTATION and claim.container.pod_uid
+            _key(claim): claim for claim in claims if claim.source == sharing.ANNOTATION and claim.container.pod_uid
         }
         gone = ended | {claim.container.pod_uid for claim in present.values()}
         absent = {
             _key(claim): claim
             for claim in self._claims
-            if (uid := claim.container.pod_uid) not in gone
-            and now - self._seen_at.get(uid, 0.0) < FORGET_SECONDS
+            if (uid := claim.container.pod_uid) not in gone and now - self._seen_at.get(uid, 0.0) < FORGET_SECONDS
         }
         found = tuple((present | absent).values())[:MAX_CLAIMS]
         kept = {claim.container.pod_uid for claim in found}

@@ -104,9 +104,7 @@ class Join:
         if books is None or device.fault is not None:
             held = _by_tenant(claims)
         else:
-            held = {
-                tenant: totals.booking.claims for tenant, totals in books.tenants.items() if totals.booking
-            }
+            held = {tenant: totals.booking.claims for tenant, totals in books.tenants.items() if totals.booking}
         books = books or CardBooks()
         power = _power_split(device, books)
         tenants = sorted({*books.tenants, *held})

@@ -211,9 +211,7 @@ class Agent(SnapshotFeed):
             driver_version=report.driver_version,
             nvml_version=report.nvml_version,
             # A card that was given to a virtual machine while the agent runs is not lost.
-            cards=tuple(
-                card for card in attributed.cards if not card.fault or card.gpu.pci_bus_id not in given_away
-            ),
+            cards=tuple(card for card in attributed.cards if not card.fault or card.gpu.pci_bus_id not in given_away),
             guests=guests or None,
             pods=attributed.pods,
             unclaimed=attributed.unclaimed,
@@ -264,8 +262,7 @@ class Agent(SnapshotFeed):
         for part in self._background:
             counts.update({(part.name, reason): count for reason, count in part.errors.items()})
         return tuple(
-            ErrorCount(source=source, reason=reason, count=count)
-            for (source, reason), count in sorted(counts.items())
+            ErrorCount(source=source, reason=reason, count=count) for (source, reason), count in sorted(counts.items())
         )
 
     def _log_changes(self, snapshot: Snapshot) -> None:

@@ -46,11 +46,7 @@ class ContainerNames:
         self._pods |= {pod.uid: pod for pod in pods}
         self._ids: dict[str, dict[str, str]] = {}
         for pod in (*further, *pods):
-            ids = {
-                container.container_id: container.name
-                for container in pod.containers
-                if container.container_id
-            }
+            ids = {container.container_id: container.name for container in pod.containers if container.container_id}
             self._ids.setdefault(pod.uid, {}).update(ids)
 
     def named(self, holder: Holder) -> Holder:
@@ -150,9 +146,7 @@ class Owners:
         return replace(
             pod,
             containers=tuple(
-                replace(container, cgroup=path(container.container_id))
-                if container.container_id
-                else container
+                replace(container, cgroup=path(container.container_id)) if container.container_id else container
                 for container in pod.containers
             ),
         )
@@ -173,9 +167,7 @@ class Owners:
             self._lists, self._names = lists, ContainerNames(pods, others)
         return self._names
 
-    def _remembered(
-        self, recent: EndedProcessSource, holder: Holder, seen_at: float, *, is_listed: bool
-    ) -> Holder:
+    def _remembered(self, recent: EndedProcessSource, holder: Holder, seen_at: float, *, is_listed: bool) -> Holder:
         """Return its owner, if it started after the last reading and has ended since."""
         if not is_listed and recent.is_disputed(holder.pid):
             self._last.pop(holder.pid, None)
@@ -210,11 +202,7 @@ class Owners:
 
 def _style(holders: Iterable[Holder]) -> CgroupStyle | None:
     """A pod counts only if its status lists the container: any user may name cgroups after a pod."""
-    lines = (
-        style_of(holder.cgroup, holder.owner)
-        for holder in holders
-        if holder.kind == "pod" and holder.container
-    )
+    lines = (style_of(holder.cgroup, holder.owner) for holder in holders if holder.kind == "pod" and holder.container)
     return next(filter(None, lines), None)
 
 

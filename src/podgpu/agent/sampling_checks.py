@@ -119,9 +119,7 @@ class SamplingChecks:
         state.due = start + self._chance() * (length - CHECK_SECONDS)
 
     def _planned(self, now: float) -> CardCheck:
-        return CardCheck(
-            due=now + self._chance() * (FIRST_SECONDS - CHECK_SECONDS), next_period=now + FIRST_SECONDS
-        )
+        return CardCheck(due=now + self._chance() * (FIRST_SECONDS - CHECK_SECONDS), next_period=now + FIRST_SECONDS)
 
 
 def _judge(state: CardCheck) -> None:

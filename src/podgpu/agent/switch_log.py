@@ -100,11 +100,7 @@ class SwitchLogs:
         now = self._clock()
         for cycle in cycles:
             self._checks.mark(cycle)
-            owners = [
-                party
-                for party, booking in cycle.bookings.items()
-                if booking.running and party not in NO_OWNER
-            ]
+            owners = [party for party, booking in cycle.bookings.items() if booking.running and party not in NO_OWNER]
             if len(owners) > 1:
                 self._shared_at[cycle.gpu] = now
         if self._checks_only and (done := self._checks.over()):

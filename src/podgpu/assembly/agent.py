@@ -85,9 +85,7 @@ def _recorded_node(document: bytes, wanted: str | None, settings: InsightSetting
     else:
         names = ", ".join(sorted(found)[:5]) or "none at this moment"
         raise UserError(f"the recording has these nodes: {names}; choose one with --node-name")
-    return replace(
-        snapshot if snapshot.insight else conclude(snapshot, settings, has_books=False), replayed=True
-    )
+    return replace(snapshot if snapshot.insight else conclude(snapshot, settings, has_books=False), replayed=True)
 
 
 def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:

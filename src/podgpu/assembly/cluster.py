@@ -174,9 +174,7 @@ def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery 
     return _opened(config, StaticDiscovery(chosen.agents), open_reader, store, client)
 
 
-def _of_kubernetes(
-    config: Config, chosen: ClusterOptions, api: ApiServer, store: StoreDiscovery | None
-) -> OpenCluster:
+def _of_kubernetes(config: Config, chosen: ClusterOptions, api: ApiServer, store: StoreDiscovery | None) -> OpenCluster:
     watch = open_watch(config, api)
     allocations = KubeAllocations(watch, config.kube_pod_labels, config.sharing_namespaces)
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
@@ -204,9 +202,7 @@ def _login_to_pods(chosen: LoginOptions, scheme: str, *, proxied: bool) -> Login
             "yourself with --cluster.via=direct, or leave out --login"
         )
     if scheme == "http" and chosen != LoginOptions() and not proxied:
-        raise UserError(
-            "agents are logged in to by TLS alone; give --cluster.scheme=https, or leave out --login"
-        )
+        raise UserError("agents are logged in to by TLS alone; give --cluster.scheme=https, or leave out --login")
     return login
 
 

@@ -64,9 +64,7 @@ def open_exporter(
 
     timeout, max_bytes = options.timeout, options.max_bytes
     direct = PageClient(timeout=timeout, max_bytes=max_bytes)
-    source = DcgmSource(
-        find, ProxyPageClient(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct
-    )
+    source = DcgmSource(find, ProxyPageClient(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
     pods = _WatchedPods(allocations, target.node)
     attribution = Attribution(
         interval=interval,

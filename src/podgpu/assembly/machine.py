@@ -101,7 +101,5 @@ def is_clock_synchronised() -> bool | None:
 
 def _folder(option: str, path: Path) -> Path:
     if not path.is_dir():
-        raise UserError(
-            f"{OPTIONS[option].flag}: there is no folder '{path}'; give the path of one that exists"
-        )
+        raise UserError(f"{OPTIONS[option].flag}: there is no folder '{path}'; give the path of one that exists")
     return path

@@ -59,9 +59,7 @@ def _token_reviewer(config: Config) -> "TokenReviewer | None":
 class TokenReviewer:
     """Asks the API server about tokens. Without an answer, access is denied."""
 
-    def __init__(
-        self, api: ApiServer, timeout: float = TIMEOUT_SECONDS, audiences: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, api: ApiServer, timeout: float = TIMEOUT_SECONDS, audiences: Sequence[str] = ()) -> None:
         self._api = api
         self._timeout = timeout
         self._audiences = audiences
@@ -70,9 +68,7 @@ class TokenReviewer:
         return await self._answered(reviews.holder(self._api, token, self._audiences), token)
 
     async def authorize(self, user: object, token: str, verb: str, path: str) -> bool:
-        return isinstance(user, User) and await self._answered(
-            reviews.may(self._api, user, verb, path), token
-        )
+        return isinstance(user, User) and await self._answered(reviews.may(self._api, user, verb, path), token)
 
     async def close(self) -> None:
         await self._api.close()
@@ -131,8 +127,4 @@ async def stored_timeline(history: StoreHistory, hours: int) -> Object:
 
 def open_cluster_history(config: Config) -> Kept[Cluster, ClusterNode] | None:
     most = CLUSTER_BYTES if config.history_size is None else config.history_size
-    return (
-        Kept(NodesOfCluster(), step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most)
-        if most
-        else None
-    )
+    return Kept(NodesOfCluster(), step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most) if most else None

@@ -48,8 +48,6 @@ def _pod_finder(config: Config) -> FindPods:
         api, node = open_api_server(config), machine.node_name(config)
         if api is None:
             return None
-        return Endpoints(
-            api, node=node, selector=selector, namespace=namespace, port=port, fixed=fixed, path=path
-        )
+        return Endpoints(api, node=node, selector=selector, namespace=namespace, port=port, fixed=fixed, path=path)
 
     return find

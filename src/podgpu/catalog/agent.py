@@ -27,9 +27,7 @@ ROWS: tuple[Metric, ...] = (
         "podgpu_watched_since_timestamp_seconds",
         "When this agent began to watch, in seconds since 1970. Use before that is not known to it.",
     ),
-    gauge(
-        "podgpu_source_up", "1 when the last reading of this source worked, else 0.", own_labels=("source",)
-    ),
+    gauge("podgpu_source_up", "1 when the last reading of this source worked, else 0.", own_labels=("source",)),
     gauge(
         "podgpu_source_problem",
         "Why a source does not work. Present, and 1, only while it does not.",

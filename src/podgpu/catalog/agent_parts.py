@@ -26,8 +26,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 _KUBELET = _names(
-    "deadline garbage no_socket not_synced permission rate_limited too_large too_many unavailable "
-    "unimplemented"
+    "deadline garbage no_socket not_synced permission rate_limited too_large too_many unavailable unimplemented"
 )
 _API_SERVER = _names("forbidden garbage gone stalled throttled tls too_large unauthorized unreachable")
 
@@ -119,9 +118,7 @@ SHARING = AgentPart(
 ATTRIBUTION = AgentPart(
     name="attribution",
     purpose="Books the GPUs' use to containers.",
-    next_steps={
-        "starting": "Which pod uses which GPU follows, once the kubelet and the other parts have answered."
-    },
+    next_steps={"starting": "Which pod uses which GPU follows, once the kubelet and the other parts have answered."},
     errors=("attribution_error",),
 )
 SWITCHES = AgentPart(

@@ -88,8 +88,7 @@ CAPACITY: tuple[Metric, ...] = (
 USE: tuple[Metric, ...] = (
     gauge(
         "podgpu_cluster_busy_gpus",
-        "Busy part of the cards' time since the previous reading, in cards. Absent if any card does not report "
-        "it.",
+        "Busy part of the cards' time since the previous reading, in cards. Absent if any card does not report it.",
         own_labels=_CARDS,
     ),
     gauge(
@@ -111,8 +110,7 @@ USE: tuple[Metric, ...] = (
     ),
     gauge(
         "podgpu_cluster_used_memory_bytes",
-        "Device memory that is booked to containers of the namespace. Empty namespace: what belongs to no "
-        "pod.",
+        "Device memory that is booked to containers of the namespace. Empty namespace: what belongs to no pod.",
         own_labels=_USED,
     ),
     gauge(
@@ -124,8 +122,7 @@ USE: tuple[Metric, ...] = (
 WAITING: tuple[Metric, ...] = (
     gauge(
         "podgpu_cluster_pending_pods",
-        "Pods that ask for the resource and are on no node yet. A pod counts once for each resource that it asks "
-        "for.",
+        "Pods that ask for the resource and are on no node yet. A pod counts once for each resource that it asks for.",
         own_labels=("namespace", "resource"),
         scope=Scope.CLUSTER,
     ),
@@ -143,9 +140,7 @@ FIT: tuple[Metric, ...] = (
         "what it should hold, and how sure that is.",
         own_labels=("advice", "to", "certainty"),
     ),
-    gauge(
-        "podgpu_workload_fit_gpus", "Shares of cards that its replicas hold, in cards. Absent if not known."
-    ),
+    gauge("podgpu_workload_fit_gpus", "Shares of cards that its replicas hold, in cards. Absent if not known."),
     gauge(
         "podgpu_workload_fit_saved_gpus",
         "Shares of cards that the advice saves, in cards; below 0 if it needs more. Absent if not known.",

@@ -4,9 +4,7 @@ from podgpu.catalog.row import CORE, EXPERIMENTAL, Metric, counter, gauge, info
 
 
 def _bounds(name: str, help_text: str) -> tuple[Metric, ...]:
-    return tuple(
-        counter(f"podgpu_container_{name}", help_text, labels={"bound": bound}) for bound in ("least", "most")
-    )
+    return tuple(counter(f"podgpu_container_{name}", help_text, labels={"bound": bound}) for bound in ("least", "most"))
 
 
 CONTAINERS: tuple[Metric, ...] = (
@@ -175,8 +173,7 @@ BALANCES: tuple[Metric, ...] = (
 SWITCHES: tuple[Metric, ...] = (
     counter(
         "podgpu_gpu_context_switches_total",
-        "How often the GPU went from one context to another, by the driver's log. Absent where that is not "
-        "read.",
+        "How often the GPU went from one context to another, by the driver's log. Absent where that is not read.",
     ),
     counter(
         "podgpu_gpu_switching_seconds_total",

@@ -79,9 +79,7 @@ PRESENCE: tuple[Metric, ...] = (
         own_labels=("reason", "call"),
         worth=VITAL,
     ),
-    gauge(
-        "podgpu_gpu_processes", "Number of processes that hold the GPU: compute, graphics and MPS clients."
-    ),
+    gauge("podgpu_gpu_processes", "Number of processes that hold the GPU: compute, graphics and MPS clients."),
     gauge(
         "podgpu_gpu_vgpu_licensed",
         "1 when a license for virtual GPUs is in force, else 0: also where the card needs none.",

@@ -63,9 +63,7 @@ def _throttle(
     )
 
 
-def _violation(
-    reason: str, field: int, violation: str, words: str, dcgm49: str = "", *, asked: bool = False
-) -> Metric:
+def _violation(reason: str, field: int, violation: str, words: str, dcgm49: str = "", *, asked: bool = False) -> Metric:
     words = f"Throttling duration due to {words}"
     name = violation.upper()
     # The HELP of 1.x says microseconds, but its values have always been nanoseconds, so these are too.
@@ -215,9 +213,7 @@ THROTTLING: tuple[Metric, ...] = (
         80,
         "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION DCGM_FI_DEV_GPU_APP_THROTTLE_SECONDS_TOTAL",
         "Total duration of clocks below the application clocks",
-        dcgm1x=Alias(
-            "dcgm_app_clock_violation", NANOSECONDS, "Total throttling duration (in us).", Kind.COUNTER
-        ),
+        dcgm1x=Alias("dcgm_app_clock_violation", NANOSECONDS, "Total throttling duration (in us).", Kind.COUNTER),
     ),
     _throttle(
         "base_clocks",

@@ -24,9 +24,7 @@ SHUTDOWN, SLOWDOWN, MEMORY_MAX, GPU_MAX = 0, 1, 2, 3
 
 _TEMPERATURE = "Temperature, by sensor."
 _MAXIMUM = "Maximum operating temperature"
-_MARGIN_THRESHOLD = (
-    "Value of temperature_margin_celsius at which the card acts. Below 0 is hotter than the target."
-)
+_MARGIN_THRESHOLD = "Value of temperature_margin_celsius at which the card acts. Below 0 is hotter than the target."
 
 POWER: tuple[Metric, ...] = (
     gauge(

@@ -25,8 +25,7 @@ from podgpu.catalog.row import (
 
 _NVLINK = "Total number of NVLink bandwidth counters for all lanes"
 _PCIE = (
-    "The rate of data {} over the PCIe bus - including both protocol headers and data payloads"
-    " - in bytes per second."
+    "The rate of data {} over the PCIe bus - including both protocol headers and data payloads - in bytes per second."
 )
 
 

@@ -55,9 +55,7 @@ def rows_as_text() -> str:
 
 def rows_as_json() -> str:
     """Write the catalog as a JSON array, one object per row."""
-    return json.dumps(
-        [_as_dict(topic, row) for topic, rows in TOPICS for row in rows], indent=2, ensure_ascii=False
-    )
+    return json.dumps([_as_dict(topic, row) for topic, rows in TOPICS for row in rows], indent=2, ensure_ascii=False)
 
 
 def base_unit(row: Metric) -> str:
@@ -154,9 +152,7 @@ def _labels(family: Sequence[Metric]) -> str:
 
 
 def _ways(family: Sequence[Metric]) -> str:
-    calls = dict.fromkeys(
-        f"`nvmlDeviceGet{row.read.function}`" for row in family if isinstance(row.read, Call)
-    )
+    calls = dict.fromkeys(f"`nvmlDeviceGet{row.read.function}`" for row in family if isinstance(row.read, Call))
     fields = sorted(row.read.id for row in family if isinstance(row.read, Field))
     gpm = sorted(row.read.id for row in family if isinstance(row.read, Gpm))
     ways = [*calls]

@@ -96,9 +96,7 @@ _LINKS = {
     137: "A peer had no right to access the card by NVLink",
     **{
         code: f"NVLink: error in {unit}"
-        for code, unit in zip(
-            range(144, 151), ("SAW", "RLW", "TLW", "TREX", "NVLPW_CTRL", "NETIR", "MSE"), strict=True
-        )
+        for code, unit in zip(range(144, 151), ("SAW", "RLW", "TLW", "TREX", "NVLPW_CTRL", "NETIR", "MSE"), strict=True)
     },
     155: "NVLink: error that the software defines",
     166: "NVLink: encryption failed",

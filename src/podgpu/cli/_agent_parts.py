@@ -84,9 +84,7 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
 def _announce_missing_kubelet(config: Config) -> None:
     """A pod may run beside a kubelet whose folder is not mounted into it."""
     if machine.is_in_pod():
-        message = (
-            "the kubelet's folder is not mounted: it is not known which GPU is allocated to which container"
-        )
+        message = "the kubelet's folder is not mounted: it is not known which GPU is allocated to which container"
     else:
         message = "no kubelet here: GPUs are booked by their processes alone"
     log.info(message, path=str(config.path_kubelet))

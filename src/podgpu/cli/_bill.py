@@ -43,9 +43,7 @@ def least_coverage(arguments: Namespace) -> float:
     except ValueError:
         least = -1.0
     if not 0 <= least <= 1:
-        raise UserError(
-            f"--min-coverage={arguments.min_coverage} is no ratio; give a number from 0 to 1, such as 0.99"
-        )
+        raise UserError(f"--min-coverage={arguments.min_coverage} is no ratio; give a number from 0 to 1, such as 0.99")
     return least
 
 
@@ -83,13 +81,9 @@ def again(path: str) -> tuple[BillRequest, dict[str, Any]]:
         document = msgspec.json.decode(Path(path).read_bytes())
         return msgspec.convert(document["request"], BillRequest), document
     except OSError as error:
-        raise UserError(
-            f"--verify={path}: {error.strerror}; give a file that podgpu report -o json wrote"
-        ) from None
+        raise UserError(f"--verify={path}: {error.strerror}; give a file that podgpu report -o json wrote") from None
     except (msgspec.MsgspecError, KeyError, TypeError):
-        raise UserError(
-            f"--verify={path}: not a report that can be made again; give one of -o json"
-        ) from None
+        raise UserError(f"--verify={path}: not a report that can be made again; give one of -o json") from None
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> Sequence[str]:

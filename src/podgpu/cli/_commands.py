@@ -61,9 +61,7 @@ class _Formatter(HelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         """Wrap each line by itself, so that names and defaults stay below the sentence."""
-        return [
-            part for line in text.splitlines() for part in super(_Formatter, self)._split_lines(line, width)
-        ]
+        return [part for line in text.splitlines() for part in super(_Formatter, self)._split_lines(line, width)]
 
 
 class _Parser(ArgumentParser):

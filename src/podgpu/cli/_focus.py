@@ -111,9 +111,7 @@ def _cell(value: FocusValue) -> object:
 
 def _rows(statement: Statement) -> Iterator[FocusRow]:
     if statement.unpriced:
-        raise UserError(
-            f"FOCUS needs every price; add {', '.join(statement.unpriced)} to the file of --price"
-        )
+        raise UserError(f"FOCUS needs every price; add {', '.join(statement.unpriced)} to the file of --price")
     notices = "; ".join(problems(statement)) or None
     for charge_period in statement.periods:
         for line in charge_period.lines:
@@ -121,9 +119,7 @@ def _rows(statement: Statement) -> Iterator[FocusRow]:
                 yield _row(statement, charge_period, line, notices)
 
 
-def _row(
-    statement: Statement, charge_period: ChargePeriod, line: StatementLine, notices: str | None
-) -> FocusRow:
+def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine, notices: str | None) -> FocusRow:
     cost = Decimal(line.cost_units or 0).scaleb(-statement.digits)
     is_energy = statement.basis == "energy"
     name = "/".join(line.group.values()) if line.kind == "group" else STATEMENT_ROWS[line.kind][0]

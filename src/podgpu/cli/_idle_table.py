@@ -37,9 +37,7 @@ def idle_table(found: IdlePods, cluster: Cluster, currency: str, arguments: Name
 
 
 def _idle_columns(currency: str) -> Iterator[Column[IdleRow]]:
-    yield Column(
-        "NAMESPACE/POD", lambda row: line(f"{row.namespace}/{row.pod}" if row.namespace else row.pod)
-    )
+    yield Column("NAMESPACE/POD", lambda row: line(f"{row.namespace}/{row.pod}" if row.namespace else row.pod))
     yield Column("WORKLOAD", _workload, wide=True)
     yield Column("NODE", lambda row: line(row.node))
     yield Column("GPU", lambda row: ",".join(row.gpus))

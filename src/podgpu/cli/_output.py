@@ -28,9 +28,7 @@ def add_table_output(parser: ArgumentParser, *more: str) -> None:
 def add_selection(parser: ArgumentParser) -> None:
     """Add the flags that choose pods, spelled as kubectl spells them."""
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only pods of this namespace")
-    parser.add_argument(
-        "-A", "--all-namespaces", action="store_true", help="pods of all namespaces, the default"
-    )
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="pods of all namespaces, the default")
     parser.add_argument(
         "-l",
         "--selector",

@@ -55,11 +55,7 @@ def improved(demands: Sequence[Counts], capacity: Counts, packing: Packing) -> P
         model.add_exactly_one(choices)
     for card in cards:
         for measure, most in enumerate(capacity):
-            own = [
-                demands[number][measure] * choices[card]
-                for number, choices in is_on.items()
-                if card < len(choices)
-            ]
+            own = [demands[number][measure] * choices[card] for number, choices in is_on.items() if card < len(choices)]
             model.add(sum(own) <= most * is_used[card])
     model.add(sum(is_used) >= packing.least_cards)
     model.minimize(sum(is_used))

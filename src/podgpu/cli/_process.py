@@ -20,9 +20,7 @@ SERVER_SECONDS, READER_SECONDS = 2.4, 2.2
 LAST_RESORT_SECONDS = 4.8
 # Between two collections. Each client leaves about ten objects in a cycle, by the transport of Python 3.11.
 GC_OBJECTS = 20_000
-FEWER_GC_OBJECTS = (
-    5_000  # the same where a collection must be short: it takes a millisecond for a thousand or two
-)
+FEWER_GC_OBJECTS = 5_000  # the same where a collection must be short: it takes a millisecond for a thousand or two
 TLS_BYTES = 16 << 10  # a record of TLS has no more
 
 Release = Callable[[], Coroutine[Any, Any, bool]]

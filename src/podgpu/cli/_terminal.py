@@ -31,9 +31,7 @@ def has_colour() -> bool:
 
 
 def add_watch(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "-w", "--watch", action="store_true", help="print it again whenever something changes"
-    )
+    parser.add_argument("-w", "--watch", action="store_true", help="print it again whenever something changes")
 
 
 def print_and_watch(target: "Target", show: Callable[["Cluster"], int], arguments: Namespace) -> int:

@@ -27,9 +27,7 @@ _EXPORTERS = (
     "dcgm_max_bytes",
 )
 OPTIONS = tuple(
-    name
-    for name, option in ALL.items()
-    if name in _EXPORTERS or (option.group in _GROUPS and name not in _NOT_HERE)
+    name for name, option in ALL.items() if name in _EXPORTERS or (option.group in _GROUPS and name not in _NOT_HERE)
 )
 
 

@@ -45,9 +45,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="also write an archive for a bug report, such as podgpu.tar.gz: the findings, the snapshots, the options "
         "without secrets, and versions",
     )
-    parser.add_argument(
-        "--scrub", action="store_true", help="replace the names in the archive's snapshots by others"
-    )
+    parser.add_argument("--scrub", action="store_true", help="replace the names in the archive's snapshots by others")
 
 
 def run(config: Config, arguments: Namespace) -> int:
@@ -98,9 +96,7 @@ class Examination:
 
         scrubber = Scrubber(token_bytes(16))
         examined = [(scrubber.scrubbed_node(snapshot), machine) for snapshot, machine in self._examined]
-        return Examination(
-            scrubber.scrubbed(self.cluster), examined, of_cluster=self._cluster_findings is not None
-        )
+        return Examination(scrubber.scrubbed(self.cluster), examined, of_cluster=self._cluster_findings is not None)
 
     def text(self) -> str:
         from podgpu.cli._terminal import columns, has_colour
@@ -155,9 +151,7 @@ def _target_examination(target: Target, node: str | None) -> Examination:
     if node is not None or target.is_one_node:
         name = node if node is not None else cluster.nodes[0].name
         return Examination(cluster, [_examined(target, name)])
-    names = [
-        node.name for node in cluster.nodes if node.state in ("fresh", "stale") and node.origin == "agent"
-    ]
+    names = [node.name for node in cluster.nodes if node.state in ("fresh", "stale") and node.origin == "agent"]
     return Examination(cluster, _all_examined(target, names), of_cluster=True)
 
 

@@ -47,9 +47,7 @@ def arguments(parser: ArgumentParser) -> None:
         default="7d",
         help="what was not used for so long is to be released, at least 1d; default 7d",
     )
-    parser.add_argument(
-        "--explain", action="store_true", help="also print why, and the lines of YAML to change"
-    )
+    parser.add_argument("--explain", action="store_true", help="also print why, and the lines of YAML to change")
     parser.add_argument(
         "--plan",
         metavar="LAYOUT",
@@ -137,9 +135,7 @@ def _read(config: Config, asked: "FitRequest", *, has_pools: bool = False) -> "F
         return recorded_evidence(recording, asked)
     options = config.of(StoreOptions)
     if options.url is None:
-        raise UserError(
-            "give --prometheus.url=http://HOST:9090 for a store, or --replay.file=FILE for a recording"
-        )
+        raise UserError("give --prometheus.url=http://HOST:9090 for a store, or --replay.file=FILE for a recording")
 
     def show(part: float) -> None:
         show_progress(f"reading the store: {percent(part)}" if part < 1 else "")

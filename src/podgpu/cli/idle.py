@@ -49,9 +49,7 @@ def run(config: Config, arguments: Namespace) -> int:
         return print_and_watch(target, partial(_show, config, arguments, least, chosen), arguments)
 
 
-def _show(
-    config: Config, arguments: Namespace, least: float | None, chosen: "PodSelection", cluster: "Cluster"
-) -> int:
+def _show(config: Config, arguments: Namespace, least: float | None, chosen: "PodSelection", cluster: "Cluster") -> int:
     from podgpu.cli._idle_table import idle_table
     from podgpu.cli._output import FOR_PEOPLE, print_problems, print_sentences, print_table
     from podgpu.insight import reconclude
@@ -79,9 +77,7 @@ def _settings(config: Config, least: float | None, cluster: "Cluster") -> "Insig
 
     own = insight_settings(config)
     theirs = settings_of(cluster.insight) if cluster.insight else own
-    return InsightSettings(
-        idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices
-    )
+    return InsightSettings(idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices)
 
 
 def _missing(found: "IdlePods") -> list[str]:

@@ -72,9 +72,7 @@ def _run(program: str, name: str, argv: list[str]) -> int:
     from podgpu.option.value import did_you_mean
 
     if name.startswith("-"):
-        raise UserError(
-            f"{name} comes before the command; write {program} COMMAND {name}, see {program} --help"
-        )
+        raise UserError(f"{name} comes before the command; write {program} COMMAND {name}, see {program} --help")
     names = command_names()
     if name not in names:
         raise UserError(f"unknown command {name!r}; {did_you_mean(name, names, f'see {program} --help')}")
@@ -87,13 +85,9 @@ def _run(program: str, name: str, argv: list[str]) -> int:
     config = load(arguments.flags, os.environ)
     log.configure(config.log_level, config.log_format)
     for old, new in config.outdated:
-        log.warning(
-            "an option has a new name; the old one goes with the next minor version", old=old, new=new
-        )
+        log.warning("an option has a new name; the old one goes with the next minor version", old=old, new=new)
     for variable, advice in config.unknown:
-        log.warning(
-            "an environment variable looks like an option, but is not", variable=variable, advice=advice
-        )
+        log.warning("an environment variable looks like an option, but is not", variable=variable, advice=advice)
     gc.enable()
     return command.run(config, arguments.own)
 

@@ -23,9 +23,7 @@ T = TypeVar("T")
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the recording; there must be no such file yet")
-    parser.add_argument(
-        "--for", dest="length", metavar="DURATION", default=LONGEST, help=f"default {LONGEST}"
-    )
+    parser.add_argument("--for", dest="length", metavar="DURATION", default=LONGEST, help=f"default {LONGEST}")
     parser.add_argument("--max-size", metavar="SIZE", default=LARGEST, help=f"of the file; default {LARGEST}")
     parser.add_argument(
         "--every",

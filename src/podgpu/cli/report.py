@@ -39,9 +39,7 @@ def arguments(parser: ArgumentParser) -> None:
         "held hours, even shares it evenly",
     )
     add_table_output(parser, "focus", "focus-parquet")
-    parser.add_argument(
-        "--charge-period", choices=("hour", "day"), default="day", help="of FOCUS; default day"
-    )
+    parser.add_argument("--charge-period", choices=("hour", "day"), default="day", help="of FOCUS; default day")
     parser.add_argument(
         "--write-to",
         metavar="DIR",

@@ -80,10 +80,7 @@ def print_rows(chosen: PodSelection, arguments: Namespace, cluster: "Cluster") -
     table = RowTable(
         SummaryRow,
         [entry.row for entry in ordered(rows.all(view), view, SORTED_BY[view])],
-        [
-            Column(column.title, column.text, number=column.number, wide=column.worth < 5)
-            for column in (first, *others)
-        ],
+        [Column(column.title, column.text, number=column.number, wide=column.worth < 5) for column in (first, *others)],
         {"view": view, "taken_at": cluster.taken_at, "demo": cluster.demo, "wrong": rows.problems},
         f"no {view} on a GPU were found",
     )

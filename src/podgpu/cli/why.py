@@ -46,9 +46,7 @@ def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list
     others = {}
     if namespace is None:
         others = {snapshot.node: outsider_names(snapshot) for snapshot in snapshots}
-    workloads = {
-        pod: workload for snapshot in snapshots for pod, workload in workload_names(snapshot).items()
-    }
+    workloads = {pod: workload for snapshot in snapshots for pod, workload in workload_names(snapshot).items()}
     name = _full(pod, namespace, _all(pods.values()), _all(others.values()), workloads)
     nodes = [node for node in pods if name in pods[node]]
     nodes = nodes or [node for node in others if name in others[node]]

@@ -56,9 +56,7 @@ class DirectClient:
 
     async def get(self, url: str, etag: str = "") -> FetchedDocument:
         try:
-            answer = await self._client.request(
-                "GET", url, conditional(etag), seconds=self._timeout, limit=self._limit
-            )
+            answer = await self._client.request("GET", url, conditional(etag), seconds=self._timeout, limit=self._limit)
         except HttpFault as fault:
             raise _read_fault(fault) from None
         # A server that refuses says in its answer which right the account lacks.
@@ -76,9 +74,7 @@ class AgentReader:
 
     origin = "agent"
 
-    def __init__(
-        self, client: AgentClient, url: str, node: str = "", *, turn: asyncio.Lock | None = None
-    ) -> None:
+    def __init__(self, client: AgentClient, url: str, node: str = "", *, turn: asyncio.Lock | None = None) -> None:
         """With a `turn` that agents share, documents are decoded in turn: sixty at once would hold up other work."""
         self._client = client
         self._turn = turn or asyncio.Lock()

@@ -118,9 +118,7 @@ def _by_uid(claims: tuple[ResourceClaim, ...]) -> dict[str, list[ClaimName]]:
     return found
 
 
-def _claims(
-    pod: Pod, by_uid: Mapping[str, list[ClaimName]], by_name: Collection[ClaimName]
-) -> Iterator[ClaimName]:
+def _claims(pod: Pod, by_uid: Mapping[str, list[ClaimName]], by_name: Collection[ClaimName]) -> Iterator[ClaimName]:
     """Yield the claims reserved for a pod, and those that it names: a claim may be reserved for a group of pods."""
     yield from by_uid.get(pod.uid, ())
     named = ((pod.namespace, name) for name in _claim_names(pod))
@@ -168,8 +166,7 @@ def _asks(containers: Iterable[PodContainer], signs: tuple[str, ...]) -> dict[st
             if sharing.is_gpu(resource, signs) and quantity(limit):
                 (first if container.is_init else lasting).setdefault(resource, []).append(limit)
     return {
-        resource: _larger(lasting.get(resource, []), first.get(resource, []))
-        for resource in sorted({*lasting, *first})
+        resource: _larger(lasting.get(resource, []), first.get(resource, [])) for resource in sorted({*lasting, *first})
     }
 
 

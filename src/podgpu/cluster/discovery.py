@@ -88,9 +88,7 @@ class BackedDiscovery:
         found, stored = await asyncio.gather(self._agents.find(), self._store.find())
         known = {target.node for target in stored.targets}
         agents = [target for target in found.targets if target.origin == "agent"]
-        exporters = [
-            target for target in found.targets if target.origin != "agent" and target.node not in known
-        ]
+        exporters = [target for target in found.targets if target.origin != "agent" and target.node not in known]
         others = [replace(target, is_fallback=True) for target in stored.targets]
         parts = (*map(_without_none_found, found.parts), *stored.parts)
         return Discovered((*agents, *others, *exporters), parts)

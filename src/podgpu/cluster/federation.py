@@ -97,9 +97,7 @@ def _row(row: msgspec.Raw) -> ClusterNode:
     try:
         return document.decode_row(row)
     except UserError as error:
-        return with_reason(
-            ClusterNode(name=document.name_of(row), state="failed"), "failed", "garbage", str(error)
-        )
+        return with_reason(ClusterNode(name=document.name_of(row), state="failed"), "failed", "garbage", str(error))
 
 
 class _Read(Struct):
@@ -155,21 +153,15 @@ class Federation(PublishingLoop):
             return
         is_new = read.fault is None or read.fault.reason != failed.reason
         if is_new and failed.reason != "starting":
-            log.warning(
-                "a cluster cannot be read", cluster=upstream.name, reason=failed.reason, detail=failed.detail
-            )
+            log.warning("a cluster cannot be read", cluster=upstream.name, reason=failed.reason, detail=failed.detail)
         read.fault = failed
 
     def _publish(self) -> None:
         clusters = {name: read.cluster for name, read in self._read.items() if read.cluster is not None}
         found = [node for name, cluster in clusters.items() for node in self._nodes(name, cluster)]
         nodes = tuple(sorted(found, key=lambda node: node.name))
-        pending = tuple(
-            replace(pod, cluster=name) for name, cluster in clusters.items() for pod in cluster.pending
-        )
-        self._publish_changes(
-            nodes, pending, self._parts(), demo=any(cluster.demo for cluster in clusters.values())
-        )
+        pending = tuple(replace(pod, cluster=name) for name, cluster in clusters.items() for pod in cluster.pending)
+        self._publish_changes(nodes, pending, self._parts(), demo=any(cluster.demo for cluster in clusters.values()))
 
     def _parts(self) -> list[PartStatus]:
         return [

@@ -39,9 +39,7 @@ T = TypeVar("T")
 class PublishingLoop(ABC):
     """Reads in rounds and publishes clusters. `ready` once the first round is over, whatever it found."""
 
-    def __init__(
-        self, *, interval: float, settings: InsightSettings, name: str, has_store: bool = False
-    ) -> None:
+    def __init__(self, *, interval: float, settings: InsightSettings, name: str, has_store: bool = False) -> None:
         self.ready = False
         self.interval = interval
         self.supervisor = Supervisor(self._publish)
@@ -156,9 +154,7 @@ class ClusterLoop(PublishingLoop):
             raise UserError(f"nothing reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
         now = time.monotonic()
         readers.sort(key=lambda reader: reader.target.is_fallback)
-        chosen = next(
-            (reader for reader in readers if is_fresh(reader.state(now), self.interval)), readers[0]
-        )
+        chosen = next((reader for reader in readers if is_fresh(reader.state(now), self.interval)), readers[0])
         try:
             return concluded(await chosen.reader.full(), self._settings, has_books=True)
         except ReadFault as fault:
@@ -231,9 +227,7 @@ class ClusterLoop(PublishingLoop):
             await self._readers.pop(target).reader.close()
         for target in targets:
             if target not in self._readers:
-                self._readers[target] = NodeReader(
-                    target, self._open_reader(target), self._settings, self._log
-                )
+                self._readers[target] = NodeReader(target, self._open_reader(target), self._settings, self._log)
 
     def _publish(self) -> None:
         allocated = self._allocations.newest() if self._allocations else ClusterAllocations()

@@ -78,9 +78,7 @@ class _Cards:
 
     def named(self) -> list[Device]:
         """Return the cards by number, then those without a number."""
-        ordered = sorted(
-            self._cards, key=lambda card: (card.gpu.index == UNKNOWN, card.gpu.index, card.gpu.uuid)
-        )
+        ordered = sorted(self._cards, key=lambda card: (card.gpu.index == UNKNOWN, card.gpu.index, card.gpu.uuid))
         return [
             card
             if card.gpu.uuid
@@ -168,9 +166,7 @@ def _of_others(inventory: Inventory) -> Iterator[str]:
 
 
 STATUS, SPEC = "pod status", "pod spec"  # who reported a claim
-DETAIL = (
-    "nothing reads its GPUs: only what Kubernetes allocated is known. Install the agent to see what is used"
-)
+DETAIL = "nothing reads its GPUs: only what Kubernetes allocated is known. Install the agent to see what is used"
 NO_AGENT = "no_agent"
 
 
@@ -209,9 +205,7 @@ def _model(node: KubeNode, snapshot: Snapshot) -> str:
     return models.pop() if len(models) == 1 else "" if models else model_of(node)
 
 
-def _snapshot(
-    found: NodeObjects, systems: Sequence[SharingSystem], at: float, pod_labels: Collection[str]
-) -> Snapshot:
+def _snapshot(found: NodeObjects, systems: Sequence[SharingSystem], at: float, pod_labels: Collection[str]) -> Snapshot:
     signs = sharing.signs_of(systems)
     given = [allocation for pod in found.pods for allocation in _given(pod, found.node, signs)]
     devices = known_cards(_inventory(found, given, ()), systems)
@@ -284,17 +278,9 @@ def _by_count(
     found: list[Claim] = []
     left: list[Allocation] = []
     for allocation in sharing.unclaimed(inventory, systems):
-        if (
-            is_whole
-            and allocation.resource == WHOLE
-            and not allocation.device_id
-            and allocation.units <= len(free)
-        ):
+        if is_whole and allocation.resource == WHOLE and not allocation.device_id and allocation.units <= len(free):
             mine, free = free[: allocation.units], free[allocation.units :]
-            found += [
-                replace(inventory.claim(allocation, card, system=exclusive.NAME), source=SPEC)
-                for card in mine
-            ]
+            found += [replace(inventory.claim(allocation, card, system=exclusive.NAME), source=SPEC) for card in mine]
         else:
             left.append(replace(allocation, memory_bytes=sharing.memory_of(allocation, inventory, systems)))
     return found, tuple(left)

@@ -98,12 +98,7 @@ def node_state(name: str, read: ReadState | None, known: ClusterNode | None, int
 
 def is_unchanged(node: ClusterNode, read: ReadState | None, interval: float) -> bool:
     """Whether a fresh node is what `node_state` would make of it again, while Kubernetes knows the same of it."""
-    return (
-        node.state == "fresh"
-        and read is not None
-        and read.snapshot is node.snapshot
-        and is_fresh(read, interval)
-    )
+    return node.state == "fresh" and read is not None and read.snapshot is node.snapshot and is_fresh(read, interval)
 
 
 def is_fresh(read: ReadState, interval: float) -> bool:

@@ -77,9 +77,7 @@ def _value(name: str, given: OptionTexts) -> object:
 def _from_others(environ: Environ) -> Given:
     """Read variables that Kubernetes or another program sets, for options that the user did not set."""
     found = ((name, variable) for name, option in OPTIONS.items() for variable in reversed(option.also_from))
-    return {
-        name: OptionTexts([environ[variable]], variable) for name, variable in found if environ.get(variable)
-    }
+    return {name: OptionTexts([environ[variable]], variable) for name, variable in found if environ.get(variable)}
 
 
 def _unknown(environ: Environ) -> Iterator[tuple[str, str]]:

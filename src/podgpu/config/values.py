@@ -9,9 +9,7 @@ from podgpu.option.value import NATIVE, Address, OneOf, did_you_mean
 from podgpu.views.dialects import dialect_names
 from podgpu.views.series import NAMES
 
-RATIO_FORM = (
-    "the file must hold one number for the node, or one for each GPU, from 1 to 9999, such as 2 or 2.5"
-)
+RATIO_FORM = "the file must hold one number for the node, or one for each GPU, from 1 to 9999, such as 2 or 2.5"
 RATIO_FILE = "gpu_allocation.txt"  # as k8s-vgpu-monitor calls it
 _RATIO = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,9})?")
 _OWN = "podgpu_"
@@ -53,9 +51,7 @@ def family_name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise UserError(f"{text!r} is not the name of a metric; write it like podgpu_gpu_up or podgpu_mig_*")
     if text.startswith(_OWN) and "*" not in text and text not in NAMES:
-        raise UserError(
-            f"there is no metric {text}; {did_you_mean(text, NAMES, 'podgpu metrics lists them')}"
-        )
+        raise UserError(f"there is no metric {text}; {did_you_mean(text, NAMES, 'podgpu metrics lists them')}")
     return text
 
 

@@ -19,9 +19,7 @@ CHECKS: tuple[Check[Judge], ...] = tuple(
 )
 
 
-def examine(
-    snapshot: Snapshot, machine: Machine, checks: Sequence[Check[Judge]] = CHECKS
-) -> tuple[Finding, ...]:
+def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check[Judge]] = CHECKS) -> tuple[Finding, ...]:
     return tuple(finding for check in checks for finding in _findings(check, snapshot, machine))
 
 
@@ -30,9 +28,7 @@ def _findings(check: Check[Judge], snapshot: Snapshot, machine: Machine) -> list
     try:
         judged = check.judge(snapshot, machine)
         verdicts = {"": judged} if isinstance(judged, CheckResult) else judged
-        return [
-            finding(check.id.replace("*", name), check.remedy, verdict) for name, verdict in verdicts.items()
-        ]
+        return [finding(check.id.replace("*", name), check.remedy, verdict) for name, verdict in verdicts.items()]
     except Exception as error:
         detail = line(f"this check broke, which is a bug in podgpu: {type(error).__name__}: {error}")
         return [Finding(id=check.id, status=Status.FAIL, detail=detail, advice=REPORT)]

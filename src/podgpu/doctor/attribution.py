@@ -85,9 +85,7 @@ def systems(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
 )
 def unknown_ids(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "unclaimed") or (
-        passed("every device id is understood")
-        if any(claims(snapshot))
-        else skipped("no device is allocated")
+        passed("every device id is understood") if any(claims(snapshot)) else skipped("no device is allocated")
     )
 
 
@@ -147,9 +145,7 @@ def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
     much = [f"{percent(part)} of the {what}" for what, part in parts.items() if part > MUCH]
     if not much:
         return passed(f"at most {percent(max(parts.values()))} has no known owner")
-    reasons = Counter(
-        holder.reason for holder in holders(snapshot) if holder.reason and holder.container is None
-    )
+    reasons = Counter(holder.reason for holder in holders(snapshot) if holder.reason and holder.container is None)
     listing = ", ".join(f"{number} {line(reason)}" for reason, number in reasons.most_common(3))
     advice = next_step(Fault(reason="no_host_pid")) if "no_host_pid" in reasons else ""
     found = f"no known owner: {', '.join(much)}" + (f"; processes: {listing}" if listing else "")
@@ -163,9 +159,7 @@ def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
 )
 def sampling(snapshot: Snapshot, _: Machine) -> CheckResult:
     """Whether samples name each tenant of a shared card as often as it runs, as far as that is known."""
-    shared = [
-        card for card in snapshot.cards if len([tenant for tenant in card.tenants if tenant.running]) > 1
-    ]
+    shared = [card for card in snapshot.cards if len([tenant for tenant in card.tenants if tenant.running]) > 1]
     tenants = [(full_name(tenant.container), tenant.booking) for card in shared for tenant in card.tenants]
     if not tenants:
         return passed("no GPU is shared by several containers")
@@ -183,9 +177,7 @@ def _booked(snapshot: Snapshot) -> list[tuple[Card, Balance]]:
     return [(card, card.balance) for card in snapshot.cards if card.balance]
 
 
-def _unknown_part(
-    booked: list[tuple[Card, Balance]], amount: Callable[[Balance | Rest], int | None]
-) -> float:
+def _unknown_part(booked: list[tuple[Card, Balance]], amount: Callable[[Balance | Rest], int | None]) -> float:
     """Return how much of a quantity is booked as unknown: 0 where nothing is booked."""
     total = sum(amount(balance) or 0 for _, balance in booked)
     unknown = (rest for card, _ in booked for rest in card.rest if rest.reason == "unknown")

@@ -74,16 +74,12 @@ def _gpus(cluster: Cluster) -> CheckResult:
 )
 def _holders(cluster: Cluster) -> CheckResult:
     found = wrong(cluster, *_OF_HOLDERS)
-    return found or (
-        passed("every pod uses what is allocated to it, and nothing else") if cluster.nodes else NO_NODE
-    )
+    return found or (passed("every pod uses what is allocated to it, and nothing else") if cluster.nodes else NO_NODE)
 
 
 @check("cluster.versions", "All agents are of one version.", "Finish the upgrade of the DaemonSet.")
 def _versions(cluster: Cluster) -> CheckResult:
-    found = Counter(
-        line(node.snapshot.version) for node in cluster.nodes if node.snapshot and node.origin == "agent"
-    )
+    found = Counter(line(node.snapshot.version) for node in cluster.nodes if node.snapshot and node.origin == "agent")
     if not found:
         return skipped("no agent answers")
     words = ", ".join(f"{version} on {count(nodes, 'node')}" for version, nodes in found.most_common(3))

@@ -75,9 +75,7 @@ def gpus(snapshot: Snapshot, _: Machine) -> CheckResult:
     if found := wrong(snapshot, "gpu_unreadable"):
         return found
     models = Counter(line(card.gpu.model) or "unnamed" for card in snapshot.cards)
-    return passed(
-        ", ".join([*(f"{number} {model}" for model, number in models.items()), *filter(None, [guests])])
-    )
+    return passed(", ".join([*(f"{number} {model}" for model, number in models.items()), *filter(None, [guests])]))
 
 
 @check(

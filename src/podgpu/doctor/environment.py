@@ -25,11 +25,7 @@ def clock(snapshot: Snapshot, machine: Machine) -> CheckResult:
         return _compared(snapshot, machine)
     if machine.clock_synchronised is None:
         return skipped("the kernel does not report it")
-    return (
-        passed("the kernel keeps it in step")
-        if machine.clock_synchronised
-        else warned("nothing keeps it right")
-    )
+    return passed("the kernel keeps it in step") if machine.clock_synchronised else warned("nothing keeps it right")
 
 
 @check(
@@ -76,9 +72,7 @@ def judged(version: str, renames: tuple[Rename, ...]) -> CheckResult:
     going = in_force(version, renames)
     if not going:
         return passed("no metric is about to lose its name")
-    return warned(
-        several([f"{rename.old} is now {rename.new}, and goes in {rename.until}" for rename in going])
-    )
+    return warned(several([f"{rename.old} is now {rename.new}, and goes in {rename.until}" for rename in going]))
 
 
 @check("part.*", "Every other part of podgpu works.", BY_REASON)

@@ -101,9 +101,7 @@ def link(snapshot: Snapshot, _: Machine) -> CheckResult:
         and (most := reading(card.readings, "pcie_link_width_max")) is not None
     }
     narrow = [
-        f"GPU {index}: x{integer(now)} of x{integer(most)}"
-        for index, (now, most) in widths.items()
-        if now < most
+        f"GPU {index}: x{integer(now)} of x{integer(most)}" for index, (now, most) in widths.items() if now < most
     ]
     if narrow:
         return warned(several(narrow))
@@ -135,11 +133,7 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     cards = [card for card in first_hand(snapshot) if card.instances]
     if not cards:
         return NO_MIG
-    mute = [
-        card
-        for card in cards
-        if any(reading(instance.readings, PROFILED) is None for instance in card.instances)
-    ]
+    mute = [card for card in cards if any(reading(instance.readings, PROFILED) is None for instance in card.instances)]
     if mute:
         return warned(f"{named(mute)}: instances without profiling values")
     return passed(f"GPM answers on {count(sum(len(card.instances) for card in cards), 'instance')}")

@@ -106,9 +106,7 @@ def socket(snapshot: Snapshot, machine: Machine) -> CheckResult:
         return NO_KUBERNETES
     if state_of(DCGM, snapshot) and not first_hand(snapshot):
         return skipped("the pages name the holders: no kubelet is used")
-    where = (
-        f"there is no {machine.kubelet}" if machine.kubelet else "the agent cannot see the kubelet's folder"
-    )
+    where = f"there is no {machine.kubelet}" if machine.kubelet else "the agent cannot see the kubelet's folder"
     return failed(where, next_step(Fault(reason="no_socket")))
 
 
@@ -156,9 +154,7 @@ def source(snapshot: Snapshot, machine: Machine) -> CheckResult:
     working = [part.name for part in SOURCES if works(part, snapshot)]
     if working:
         return passed(f"by {working[0]}" + (f", else {', '.join(working[1:])}" if working[1:] else ""))
-    return (
-        failed("no source lists the pods of this node") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
-    )
+    return failed("no source lists the pods of this node") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
 
 
 @check(
@@ -197,9 +193,7 @@ def names(snapshot: Snapshot, machine: Machine) -> CheckResult:
         return skipped("needs pods.source") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
     nameless = {holder.owner.pod_uid for holder in holders(snapshot) if holder.owner and _is_nameless(holder)}
     unlisted = {
-        (claim.container.namespace, claim.container.pod)
-        for claim in claims(snapshot)
-        if not claim.container.pod_uid
+        (claim.container.namespace, claim.container.pod) for claim in claims(snapshot) if not claim.container.pod_uid
     }
     # A missing pod shows up by its name among the claims and by its UID among the processes: it may be one pod.
     missing = max(len(nameless), len(unlisted))

@@ -43,9 +43,7 @@ def cluster_text(
     return "\n".join(parts)
 
 
-def _written(
-    title: str, shown: Sequence[Finding], findings: Sequence[Finding], width: int, *, colour: bool
-) -> str:
+def _written(title: str, shown: Sequence[Finding], findings: Sequence[Finding], width: int, *, colour: bool) -> str:
     out = StringIO()
     console = plain_console(out, width, colour=colour, soft_wrap=True)
     console.print(title, style="bold")

@@ -171,9 +171,7 @@ class Kept(Generic[State, Part]):
             return None
         names, head = self._division.read_head(text)
         texts = (rings[name].at(at) for name in names)
-        return self._division.join(
-            head, [self._division.read_part(text) for text in texts if text is not None]
-        )
+        return self._division.join(head, [self._division.read_part(text) for text in texts if text is not None])
 
     async def timeline(self, start: float, end: float, step: float) -> Object:
         moments = (msgspec.msgpack.decode(moment, type=Moment) for moment in self._moments)

@@ -130,10 +130,7 @@ class Podman:
 def _names(text: bytes) -> dict[str, str]:
     containers = _decoded(text, list[_PodmanContainer]) or ()
     return {
-        container.id: name
-        for container in containers
-        for name in (container.names or ())[:1]
-        if plausible_name(name)
+        container.id: name for container in containers for name in (container.names or ())[:1] if plausible_name(name)
     }
 
 
@@ -174,9 +171,7 @@ _USER_NAME = re.compile(r"(?![0-9]+$)[a-zA-Z0-9_.][a-zA-Z0-9_.@+$-]{0,63}")
 
 _ID_LENGTH, _SHORT_LENGTH = 64, 12
 # Only below this the cgroup is the user's own: a user of Docker can put a container into any user's slice.
-_SESSION = re.compile(
-    r"/user\.slice/user-([0-9]{1,10})\.slice/(?:user@\1\.service|session-[^/]*\.scope)/.*", re.DOTALL
-)
+_SESSION = re.compile(r"/user\.slice/user-([0-9]{1,10})\.slice/(?:user@\1\.service|session-[^/]*\.scope)/.*", re.DOTALL)
 # Where runtimes put containers, and no user can name a cgroup: the top, slices, and folders at the top.
 _RUNTIMES = re.compile(
     r"/(?:[^/]+\.slice/)*|/(?:docker|libpod_parent|default|moby|nerdctl|actions_job|ecs(?:/[^/.]+){0,2})/"

@@ -95,9 +95,7 @@ def read_stat(line: bytes) -> Stat:
     fields = line[end + 1 :].split(None, 20)
     state, flags = fields[0], int(fields[6])
     is_zombie, is_exiting = state in (b"Z", b"X", b"x"), bool(flags & _PF_EXITING)
-    return Stat(
-        command, int(fields[19]), is_zombie, is_exiting, threads=int(fields[17]), parent=int(fields[1])
-    )
+    return Stat(command, int(fields[19]), is_zombie, is_exiting, threads=int(fields[17]), parent=int(fields[1]))
 
 
 def is_thread(line: bytes) -> bool:

@@ -283,9 +283,7 @@ def _outlasts(text: str, match: cgroup.CgroupMatch) -> bool:
     return match.owner is not None or (text.startswith("0::/") and match.line != "0::/")
 
 
-def _to_holder(
-    pid: int, stat: Stat, text: str, match: cgroup.CgroupMatch, user: int, boot: float | None
-) -> Holder:
+def _to_holder(pid: int, stat: Stat, text: str, match: cgroup.CgroupMatch, user: int, boot: float | None) -> Holder:
     kind, owner, reason = match.kind, match.owner, match.reason
     if stat.is_over and not _outlasts(text, match):
         kind, owner, reason = "unknown", None, "zombie" if stat.zombie else "exited"

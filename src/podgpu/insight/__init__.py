@@ -133,9 +133,7 @@ def _with_titles(cards: tuple[Card, ...], found: Iterable[Problem]) -> tuple[Car
             titles.setdefault((problem.uuid, problem.gpu), {})[problem.title] = None
     if not titles:
         return cards
-    return tuple(
-        [replace(card, problems=tuple(titles.get((card.gpu.uuid, card.gpu.index), ()))) for card in cards]
-    )
+    return tuple([replace(card, problems=tuple(titles.get((card.gpu.uuid, card.gpu.index), ()))) for card in cards])
 
 
 def _insight(

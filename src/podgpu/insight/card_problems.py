@@ -35,9 +35,7 @@ def _unreadable(on: NodeCard) -> Iterator[Problem]:
         return
     title = "Lost" if fault.reason in LOST_REASONS else "Stuck"
     held = (
-        f" It is held by {few(pod_names(tenant.container for tenant in on.card.tenants))}."
-        if on.card.tenants
-        else ""
+        f" It is held by {few(pod_names(tenant.container for tenant in on.card.tenants))}." if on.card.tenants else ""
     )
     what = f"cannot be read: {fault_words(fault)}.{held}"
     yield about_card(on, "gpu_unreadable", CRITICAL, title, what, next_step=next_step(fault))
@@ -83,9 +81,7 @@ def present_words(record: XidRecord) -> str:
 def _books(on: NodeCard) -> Iterator[Problem]:
     if not adds_up(on.card):
         advice = "This is a bug in podgpu. Please report it with `podgpu snapshot -o json`."
-        yield about_card(
-            on, "books", CRITICAL, "Books", "has books that do not add up to the card.", next_step=advice
-        )
+        yield about_card(on, "books", CRITICAL, "Books", "has books that do not add up to the card.", next_step=advice)
 
 
 def _memory_pending(on: NodeCard) -> Iterator[Problem]:
@@ -130,9 +126,7 @@ def _switching(on: NodeCard) -> Iterator[Problem]:
     lost = on.card.balance.switching_ratio if on.card.balance else None
     if lost is not None and lost >= LEAST_SWITCHING:
         what = f"spends {percent(lost)} of its time on context switches."
-        advice = (
-            "Let the tenants run side by side, with MPS or MIG, or give each of them more work at a time."
-        )
+        advice = "Let the tenants run side by side, with MPS or MIG, or give each of them more work at a time."
         yield about_card(on, "switching", WARNING, "Switching", what, next_step=advice)
 
 
@@ -157,9 +151,7 @@ KINDS = (
     ProblemKind("memory_failed", 21, "A bad row of memory could not be remapped.", of_card=_memory_failed),
     ProblemKind("xid", 22, "The driver raised an XID error.", of_card=_xid),
     ProblemKind("books", 32, "The books of a card do not add up.", of_card=_books),
-    ProblemKind(
-        "memory_pending", 40, "Bad memory will be replaced at the next reset.", of_card=_memory_pending
-    ),
+    ProblemKind("memory_pending", 40, "Bad memory will be replaced at the next reset.", of_card=_memory_pending),
     ProblemKind("ecc", 41, "A card had memory errors that could not be corrected.", of_card=_ecc),
     ProblemKind("throttled", 60, "Heat or power slows a card down.", of_card=_throttled),
     ProblemKind("switching", 61, "A card spends much of its time on context switches.", of_card=_switching),

@@ -121,10 +121,7 @@ def _idle_pod(own: list[Placement], snapshot: Snapshot, settings: InsightSetting
 
 def _wasted(own: list[Placement]) -> float:
     return float(
-        sum(
-            (held_share(place.tenant, place.on.card) or NOTHING) * int(place.idle_seconds or 0)
-            for place in own
-        )
+        sum((held_share(place.tenant, place.on.card) or NOTHING) * int(place.idle_seconds or 0) for place in own)
     )
 
 
@@ -147,9 +144,7 @@ KINDS = (
         of_card=_evades,
     ),
     ProblemKind("not_given", 50, "A pod uses a card that is not allocated to it.", of_card=_not_given),
-    ProblemKind(
-        "unclaimed", 51, "A device that the kubelet allocated is not understood.", of_snapshot=_unclaimed
-    ),
+    ProblemKind("unclaimed", 51, "A device that the kubelet allocated is not understood.", of_snapshot=_unclaimed),
     ProblemKind(
         "idle",
         70,

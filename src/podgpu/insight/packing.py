@@ -158,9 +158,7 @@ def _lost(card: MigCard, before: Cutting, after: Cutting) -> float:
     """Return how much room a placement costs all profiles, each in parts of a card."""
     return sum(
         (had - has) / profile.instances
-        for profile, had, has in zip(
-            card.profiles, room_left(card, before), room_left(card, after), strict=True
-        )
+        for profile, had, has in zip(card.profiles, room_left(card, before), room_left(card, after), strict=True)
     )
 
 
@@ -217,9 +215,7 @@ def pack_shares(demands: Sequence[Counts], capacity: Counts) -> Packing:
         sorted(numbers, key=lambda number: (-max(parts[number]), number)),
         sorted(numbers, key=lambda number: (-sum(parts[number]), number)),
     )
-    cards_of = min(
-        (_first_fit(order, demands, capacity) for order in orders), key=lambda cards: max(cards, default=0)
-    )
+    cards_of = min((_first_fit(order, demands, capacity) for order in orders), key=lambda cards: max(cards, default=0))
     return Packing(
         places=tuple(Place(card) for card in cards_of),
         cards=max(cards_of, default=-1) + 1,
@@ -237,9 +233,7 @@ def _first_fit(order: Sequence[int], demands: Sequence[Counts], capacity: Counts
     cards_of, free = [0] * len(demands), list[list[int]]()
     smallest = [min((demand[measure] for demand in demands), default=0) for measure in range(len(capacity))]
     open_cards: list[int] = []
-    last_card: dict[
-        Counts, int
-    ] = {}  # of an equal demand: the cards before it had no room, and have none now
+    last_card: dict[Counts, int] = {}  # of an equal demand: the cards before it had no room, and have none now
     for number in order:
         demand = demands[number]
         first = bisect_left(open_cards, last_card.get(demand, 0))
@@ -259,10 +253,7 @@ def least_cards_of_shares(demands: Sequence[Counts], capacity: Counts) -> int:
     """Bound each measure by its sum, and by how many sizes above a half, a third and so on fit; by who fits alone."""
     return max(
         _strangers(demands, capacity),
-        *(
-            _least_cards([demand[measure] for demand in demands], most)
-            for measure, most in enumerate(capacity)
-        ),
+        *(_least_cards([demand[measure] for demand in demands], most) for measure, most in enumerate(capacity)),
     )
 
 
@@ -312,9 +303,7 @@ def largest(gains: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[Fracti
     # Bland's rule, always the first that gains, cannot run in circles.
     while (enters := next((at for at, cost in enumerate(costs[:-1]) if cost < 0), None)) is not None:
         _, _, leaves = min(
-            (row[-1] / row[enters], basis[number], number)
-            for number, row in enumerate(table)
-            if row[enters] > 0
+            (row[-1] / row[enters], basis[number], number) for number, row in enumerate(table) if row[enters] > 0
         )
         pivot = table[leaves][enters]
         table[leaves] = [value / pivot for value in table[leaves]]

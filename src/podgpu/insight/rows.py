@@ -120,11 +120,7 @@ def labels(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryI
     """List what the pods of each label have: a row for each value, and one for those without the label."""
     own = list(_chosen(cluster, chosen))
     names = sorted({name for place in own if place.pod is not None for name in place.pod.labels})
-    return [
-        _label(name, value, some)
-        for name in names
-        for value, some in grouped(own, partial(_value, name)).items()
-    ]
+    return [_label(name, value, some) for name in names for value, some in grouped(own, partial(_value, name)).items()]
 
 
 View = Callable[[Cluster, PodSelection], list[SummaryItem]]
@@ -247,9 +243,7 @@ def _row(sums: Sums, own: Sequence[Placement], *, known_cards: int, **more: Any)
         pods=sums.pods,
         held_gpus=sums.allocated_gpus if any(is_holder(place.tenant) for place in own) else None,
         busy_gpus=sums.busy_gpus,
-        use_ratio=None
-        if sums.busy_gpus is None or not known_cards
-        else round(sums.busy_gpus / known_cards, DIGITS),
+        use_ratio=None if sums.busy_gpus is None or not known_cards else round(sums.busy_gpus / known_cards, DIGITS),
         memory_used_bytes=sums.memory_used_bytes,
         memory_total_bytes=sums.memory_total_bytes,
         power_watts=sums.power_watts,

@@ -63,9 +63,7 @@ def of_placements(own: Iterable[Placement]) -> Sums:
     uses = [place.tenant.use for place in fresh]
     busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
     memory = [place.tenant.booking.memory_bytes for place in fresh]
-    missing = [
-        place for place in fresh if place.tenant.booking.memory_bytes is None and not place.tenant.idle
-    ]
+    missing = [place for place in fresh if place.tenant.booking.memory_bytes is None and not place.tenant.idle]
     watts = [use.watts if use else None for use in uses]
     return replace(
         _held(places),
@@ -98,9 +96,7 @@ def memory_room(tenant: Tenant, card: Card) -> float | None:
     """Return how much memory it may have: its limit, or all of its MIG instance or card."""
     if tenant.booking.memory_limit_bytes is not None:
         return tenant.booking.memory_limit_bytes
-    own = next(
-        (instance.readings for instance in card.instances if instance.mig.uuid == tenant.mig), card.readings
-    )
+    own = next((instance.readings for instance in card.instances if instance.mig.uuid == tenant.mig), card.readings)
     return reading(own, "memory_total_bytes")
 
 
@@ -113,9 +109,7 @@ def memory_used(card: Card) -> float | None:
 def _held(places: Iterable[Placement]) -> Sums:
     """Sum up what tenants hold, and whether they use it."""
     all_places = list(places)
-    held = [
-        (place, held_share(place.tenant, place.on.card)) for place in all_places if is_holder(place.tenant)
-    ]
+    held = [(place, held_share(place.tenant, place.on.card)) for place in all_places if is_holder(place.tenant)]
     idle = [(place, share) for place, share in held if place.on.is_fresh and place.state == IDLE]
     unknown = {place.pod_key for place, _ in held if not place.on.is_fresh or place.state in ("", UNKNOWN)}
     has_prices = any(place.cost_per_hour is not None for place, _ in held)

@@ -173,17 +173,13 @@ def held_share(tenant: Tenant, card: Card) -> Fraction | None:
         return None
     if not tenant.mig:
         return share
-    own = next(
-        (instance.mig.multiprocessors for instance in card.instances if instance.mig.uuid == tenant.mig), None
-    )
+    own = next((instance.mig.multiprocessors for instance in card.instances if instance.mig.uuid == tenant.mig), None)
     return share * own / card.gpu.multiprocessors if own and card.gpu.multiprocessors else None
 
 
 def reading(readings: Iterable[Reading], metric: str) -> float | None:
     """Of several readings of one name, such as a card's temperatures, the first speaks for the card."""
-    return next(
-        (reading.value for reading in readings if reading.metric == metric and isfinite(reading.value)), None
-    )
+    return next((reading.value for reading in readings if reading.metric == metric and isfinite(reading.value)), None)
 
 
 @lru_cache(maxsize=4096)
@@ -266,9 +262,7 @@ def _holding(tenant: Tenant, card: Card, snapshot: Snapshot, settings: InsightSe
     return Holding(state=state, evidence=evidence, since=since, cost_per_hour=cost)
 
 
-def _state(
-    tenant: Tenant, card: Card, snapshot: Snapshot, idle_after: float
-) -> tuple[str, str, float | None]:
+def _state(tenant: Tenant, card: Card, snapshot: Snapshot, idle_after: float) -> tuple[str, str, float | None]:
     """Return the state, the evidence, and since when it is idle or waiting."""
     now = snapshot.taken_at
     if card.fault is not None:

@@ -57,15 +57,11 @@ def limited_annotations(
     return _limited(wanted, ANNOTATION_BYTES, errors)
 
 
-def limited_labels(
-    labels: Iterable[tuple[str, str]], prefixes: Prefixes, errors: Counter[str]
-) -> dict[str, str]:
+def limited_labels(labels: Iterable[tuple[str, str]], prefixes: Prefixes, errors: Counter[str]) -> dict[str, str]:
     """Keep all labels. If they are too large, keep those with these prefixes first."""
     found = dict(labels)
     if sum(len(name) + len(value) for name, value in found.items()) > LABEL_BYTES:
-        found = dict(
-            sorted(found.items(), key=lambda label: not (prefixes and label[0].startswith(prefixes)))
-        )
+        found = dict(sorted(found.items(), key=lambda label: not (prefixes and label[0].startswith(prefixes))))
     return _limited(found.items(), LABEL_BYTES, errors)
 
 

@@ -150,9 +150,7 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
     metadata = item.metadata
     errors = Counter() if errors is None else errors
     annotations = metadata.annotations or {}
-    wanted = (
-        (name, _text(annotations[name])) for name in annotations if prefixes and name.startswith(prefixes)
-    )
+    wanted = ((name, _text(annotations[name])) for name in annotations if prefixes and name.startswith(prefixes))
     extended_claim, extended = _extended(item.status.extended_resource_claim_status)
     listed, left_out = limited_containers(_containers(item), errors)
     return Pod(
@@ -186,18 +184,14 @@ def waiting(item: PodObject) -> Waiting:
     """Return what the scheduler says about a pod that it has found no node for."""
     conditions = item.status.conditions or ()
     said = (each.message for each in conditions if each.type == SCHEDULED and each.status == "False")
-    return Waiting(
-        since=moment(item.metadata.creation_timestamp or ""), reason=next(said, "")[:LONGEST_MESSAGE]
-    )
+    return Waiting(since=moment(item.metadata.creation_timestamp or ""), reason=next(said, "")[:LONGEST_MESSAGE])
 
 
 def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:
     """Return the owner that manages the object. Other owners only delay its deletion."""
     for owner in owners:
         if owner.controller and 0 < len(owner.kind) <= 63 and 0 < len(owner.name) <= 253 and owner.uid:
-            return OwnerReference(
-                kind=owner.kind, name=owner.name, uid=owner.uid, api_version=owner.api_version
-            )
+            return OwnerReference(kind=owner.kind, name=owner.name, uid=owner.uid, api_version=owner.api_version)
     return None
 
 

@@ -135,9 +135,7 @@ class ResourceClaims:
         raise ApiFault("garbage", f"the server has no resource.k8s.io in {', '.join(VERSIONS)}")
 
     async def _listed(self, path: str) -> list[msgspec.Raw]:
-        listed = list_pages(
-            self._api, path, ListPage[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES
-        )
+        listed = list_pages(self._api, path, ListPage[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES)
         found: list[msgspec.Raw] = []
         left = MOST_BYTES
         async for page in listed:
@@ -196,9 +194,7 @@ class ResourceClaims:
 
 
 def _has_claim(pod: Pod) -> bool:
-    return bool(
-        pod.resource_claims or pod.extended_claim or any(container.uses for container in pod.containers)
-    )
+    return bool(pod.resource_claims or pod.extended_claim or any(container.uses for container in pod.containers))
 
 
 def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[WantedClaim]:

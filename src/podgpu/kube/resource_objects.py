@@ -203,9 +203,7 @@ def pool_devices(specs: Iterable[SliceSpec], errors: Counter[str]) -> Iterator[P
 def to_device(spec: SliceSpec, item: DeviceObject) -> PoolDevice:
     described = item.basic or item
     texts = {_bare(name, spec.driver): value.text() for name, value in (described.attributes or {}).items()}
-    capacity = {
-        _bare(name, spec.driver): str(amount.value) for name, amount in (described.capacity or {}).items()
-    }
+    capacity = {_bare(name, spec.driver): str(amount.value) for name, amount in (described.capacity or {}).items()}
     return PoolDevice(
         driver=spec.driver,
         pool=spec.pool.name,

@@ -58,9 +58,7 @@ async def may(api: ApiServer, user: User, verb: str, path: str) -> bool:
         "extra": user.extra,
         "nonResourceAttributes": {"verb": verb, "path": path},
     }
-    status = (
-        await api.post(ACCESS, _AccessReview, _review("authorization", "SubjectAccessReview", spec))
-    ).status
+    status = (await api.post(ACCESS, _AccessReview, _review("authorization", "SubjectAccessReview", spec))).status
     return status.allowed and not status.denied
 
 

@@ -156,9 +156,7 @@ def _divides(residency: Residency, usages: Mapping[Party, Usage]) -> bool:
     return residency.busy_ns > 0 and len((residency.stays.keys() - {SERVERS}) | usages.keys()) > 1
 
 
-def _by_residency(
-    residency: Residency, usages: Mapping[Party, Usage], reserved: Reserved, served_us: int
-) -> Weights:
+def _by_residency(residency: Residency, usages: Mapping[Party, Usage], reserved: Reserved, served_us: int) -> Weights:
     """A party without a slice did nothing. Where the log is blind, the samples divide, and prove nothing.
 
     Slices of MPS clients belong to all of them together. The part of each client is not in the log.
@@ -176,9 +174,7 @@ def _by_residency(
         served, (_, most) = weights.of.pop(SERVERS, 0), weights.bounds.pop(SERVERS, (0, 0))
         weights.methods.pop(SERVERS, None)
         _give_served(weights, clients, served, reserved)
-        weights.bounds |= {
-            party: (weights.bounds[party][0], weights.bounds[party][1] + most) for party in clients
-        }
+        weights.bounds |= {party: (weights.bounds[party][0], weights.bounds[party][1] + most) for party in clients}
     return weights
 
 
@@ -228,9 +224,7 @@ def _by_reservation(parties: Sequence[Party], shares: Mapping[TenantKey, int], w
     return Weights(of=claimed, whole=whole, methods=dict.fromkeys(claimed, "reserved"))
 
 
-def _by_instance(
-    device: Device, usages: Mapping[Party, Usage], reserved: Reserved, *, visible: bool
-) -> Weights:
+def _by_instance(device: Device, usages: Mapping[Party, Usage], reserved: Reserved, *, visible: bool) -> Weights:
     """Activity of each instance by its share of the card; within an instance nothing can be measured.
 
     Where no instance reports its activity, the size of an instance in use stands in for it. Where the size of one is

@@ -208,11 +208,7 @@ class Period(Struct, kw_only=True):
 
     def bands(self) -> Mapping[Party, Band]:
         cpu = sum(evidence.samples.cpu for evidence in self.evidence.values())
-        hiding = {
-            party
-            for party, evidence in self.evidence.items()
-            if party != HOST and evidence.samples.hides(cpu)
-        }
+        hiding = {party for party, evidence in self.evidence.items() if party != HOST and evidence.samples.hides(cpu)}
         return {
             party: evidence.band(self.elapsed_us, hides=party in hiding, is_beside=bool(hiding - {party}))
             for party, evidence in self.evidence.items()

@@ -166,9 +166,7 @@ def _describe(bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved
             booking.allocated_us = claimed.shares[party] * held_us // PARTS
 
 
-def _describe_instances(
-    device: Device, bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved
-) -> None:
+def _describe_instances(device: Device, bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved) -> None:
     """On MIG the profiling counters are all there is; they are a party's own if it is alone there."""
     for instance in gpu_instances(device) if device.instances else ():
         seen = on_instance(instance, used, claimed, visible=True)

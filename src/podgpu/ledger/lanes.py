@@ -61,9 +61,7 @@ class LaneRecorder(Struct):
             self.booked[party] = array("Q", [0] * len(self.seen))
         return self.booked[party]
 
-    def lanes(
-        self, bands: Mapping[Party, Band], whole: Band, ended_at: float, *, is_whole: bool
-    ) -> Lanes | None:
+    def lanes(self, bands: Mapping[Party, Band], whole: Band, ended_at: float, *, is_whole: bool) -> Lanes | None:
         """Return what was collected. The bands are of the same time; None if there is no log of it."""
         if not self.seen or sum(self.seen) < LEAST_SEEN * 1000 * whole.elapsed_us:
             return None

@@ -89,9 +89,7 @@ def resident_us(log: SwitchLog, parties: Mapping[int, Party]) -> dict[Party, int
     return {party: nanoseconds // 1000 for party, nanoseconds in found.items()}
 
 
-def _add(
-    stays: dict[Party, Stay], pieces: Sequence[Piece], resident_ns: int, busy_ns: int
-) -> Mapping[Party, int]:
+def _add(stays: dict[Party, Stay], pieces: Sequence[Piece], resident_ns: int, busy_ns: int) -> Mapping[Party, int]:
     """Add a window, and return what is booked of it."""
     there: dict[Party, int] = {}
     for party, nanoseconds in pieces:
@@ -167,9 +165,7 @@ def compared(
     # Samples from outside the time that the log covers count too, so that they never make an evader.
     scale = samples * max(1.0, 1000 * elapsed_us / covered_ns) / named
     return {
-        party: Comparison(
-            samples, samples * there.get(party, 0.0) / busy, min(samples, scale * named_us.get(party, 0))
-        )
+        party: Comparison(samples, samples * there.get(party, 0.0) / busy, min(samples, scale * named_us.get(party, 0)))
         for party in there.keys() | named_us.keys()
     }
 

@@ -30,9 +30,7 @@ class Reserved(Struct, frozen=True, kw_only=True, gc=False):
 
 def reserved(claims: Iterable[Claim], device: Device) -> Reserved:
     """Add up the claims on one card. A claim on an instance is a claim on that instance's part of the card."""
-    sizes: dict[str, int | None] = {
-        instance.mig.uuid: parts_of(device, instance) for instance in device.instances
-    }
+    sizes: dict[str, int | None] = {instance.mig.uuid: parts_of(device, instance) for instance in device.instances}
     sizes[""] = PARTS
     found = Reserved(shares={}, memory_limits={}, claims={})
     for claim in claims:

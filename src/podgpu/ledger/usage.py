@@ -122,12 +122,8 @@ def servers(
     outside of all containers for root, or that it shares the host's MPS directory with a client of this card. A process
     in a pod that holds anything on this node is a tenant in any case. In doubt its time is its own.
     """
-    clients = {
-        process.pid: holders.get(process.pid) for process in device.processes if CLIENT in process.kinds
-    }
-    suspects = {
-        process.pid: holders.get(process.pid) for process in device.processes if process.pid not in clients
-    }
+    clients = {process.pid: holders.get(process.pid) for process in device.processes if CLIENT in process.kinds}
+    suspects = {process.pid: holders.get(process.pid) for process in device.processes if process.pid not in clients}
     proofs = {
         pid: _proof(holder, list(clients.values()), tenants)
         for pid, holder in suspects.items()
@@ -140,9 +136,7 @@ def may_serve(holder: Holder | None) -> bool:
     return holder is not None and holder.command == SERVER
 
 
-def _proof(
-    holder: Holder, clients: Collection[Holder | None], tenants: Callable[[], Collection[PodName]]
-) -> str:
+def _proof(holder: Holder, clients: Collection[Holder | None], tenants: Callable[[], Collection[PodName]]) -> str:
     if holder.kind == "host":
         if holder.mps == ROOT:
             return "root's daemon started it, outside of all containers"

@@ -111,9 +111,7 @@ if TYPE_CHECKING:  # only for users who have an aiohttp application
 class Querier(Protocol):
     """Finds the rows that match all filters, as `gpu_metrics` does. An empty filter matches everything."""
 
-    async def __call__(
-        self, *, pod: str, namespace: str, container: str, node: str
-    ) -> Iterable[GpuMetric]: ...
+    async def __call__(self, *, pod: str, namespace: str, container: str, node: str) -> Iterable[GpuMetric]: ...
 
 
 def metrics_route(query: Querier, *, path: str = "/container/metrics") -> "web.RouteDef":

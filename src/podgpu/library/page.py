@@ -19,9 +19,7 @@ LONGEST_SECONDS = 10.0
 LARGEST_BYTES = 16 << 20
 
 
-async def fetch_page(
-    url: str, *, timeout_seconds: float = LONGEST_SECONDS, max_bytes: int = LARGEST_BYTES
-) -> bytes:
+async def fetch_page(url: str, *, timeout_seconds: float = LONGEST_SECONDS, max_bytes: int = LARGEST_BYTES) -> bytes:
     """Fetch a whole page. Raises PageFault: its `reason` and `detail` say why there is none."""
     pages = PageClient(timeout=timeout_seconds, max_bytes=max_bytes)
     try:
@@ -49,13 +47,9 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
         version=__version__,
         driver_version=found.driver_version,
         nvml_version=found.nvml_version,
-        cards=_cards(
-            devices, sharing.claims(Inventory(devices, allocations, source=name), sharing.systems())
-        ),
+        cards=_cards(devices, sharing.claims(Inventory(devices, allocations, source=name), sharing.systems())),
         parts=(PartStatus(name=name, up=fault is None, fault=fault),),
-        errors=tuple(
-            ErrorCount(source=name, reason=reason, count=count) for reason, count in found.errors.items()
-        ),
+        errors=tuple(ErrorCount(source=name, reason=reason, count=count) for reason, count in found.errors.items()),
     )
 
 

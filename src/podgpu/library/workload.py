@@ -52,17 +52,13 @@ class WorkloadResolver:
         nearest: bool = False,
         cache_size: int = CACHE_SIZE,
     ) -> None:
-        account = (
-            ApiAccount(url, Login(token_file=token_file, ca_file=ca_file)) if url else in_cluster(os.environ)
-        )
+        account = ApiAccount(url, Login(token_file=token_file, ca_file=ca_file)) if url else in_cluster(os.environ)
         if account is None:
             raise UserError("this process has no service account of a cluster; give the API server's url")
         self._api = open_server(checked_account(account))
         if cache_size < SMALLEST_CACHE:
             raise UserError(f"cache_size is {cache_size}; choose at least {SMALLEST_CACHE}")
-        self._workloads = Workloads(
-            self._api, name_labels=name_labels, nearest=nearest, most_known=cache_size
-        )
+        self._workloads = Workloads(self._api, name_labels=name_labels, nearest=nearest, most_known=cache_size)
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,9 +89,7 @@ class WorkloadResolver:
 
         A pod that is gone or cannot be read has none: the numbers do not depend on the API server.
         """
-        refs = {
-            tenant.container for card in snapshot.cards for tenant in card.tenants if tenant.container.pod
-        }
+        refs = {tenant.container for card in snapshot.cards for tenant in card.tenants if tenant.container.pod}
         pods = sorted({(ref.namespace, ref.pod) for ref in refs})
         turns = asyncio.Semaphore(AT_ONCE)
         found = await asyncio.gather(*(self._found(namespace, pod, turns) for namespace, pod in pods))
@@ -114,6 +108,4 @@ def _with_workloads(card: Card, known: Mapping[tuple[str, str], Workload | None]
     def workload_of(tenant: Tenant) -> Workload | None:
         return known.get((tenant.container.namespace, tenant.container.pod)) or tenant.workload
 
-    return replace(
-        card, tenants=tuple(replace(tenant, workload=workload_of(tenant)) for tenant in card.tenants)
-    )
+    return replace(card, tenants=tuple(replace(tenant, workload=workload_of(tenant)) for tenant in card.tenants))

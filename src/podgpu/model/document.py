@@ -175,9 +175,7 @@ def decode(data: bytes | Raw) -> Snapshot:
         _check_numbers(data)
     except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
         _check(_schema(data))
-        raise UserError(
-            f"This is not a podgpu snapshot ({error}): take one with `podgpu snapshot`."
-        ) from error
+        raise UserError(f"This is not a podgpu snapshot ({error}): take one with `podgpu snapshot`.") from error
     fields = asdict(document)
     _check(fields.pop("schema"))
     return Snapshot(**fields | {"cards": tuple(map(_card, document.cards))})
@@ -197,9 +195,7 @@ def _schema(data: bytes | Raw) -> object:
 
 
 def _card(written: Any) -> Card:
-    instances = [
-        Instance(mig=instance.mig, readings=_readings(instance.readings)) for instance in written.instances
-    ]
+    instances = [Instance(mig=instance.mig, readings=_readings(instance.readings)) for instance in written.instances]
     readings = _readings(written.readings)
     return Card(**asdict(written) | {"readings": readings, "instances": tuple(instances)})
 
@@ -287,6 +283,4 @@ def _checked(decoded: Callable[[], T]) -> T:
     try:
         return decoded()
     except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
-        raise UserError(
-            f"This is not a document of a podgpu cluster ({error}): check the address."
-        ) from error
+        raise UserError(f"This is not a document of a podgpu cluster ({error}): check the address.") from error

@@ -150,9 +150,7 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
 def set_aside(node: ClusterNode, error: Exception) -> ClusterNode:
     """Return the node without what it sent, which a view cannot show, and with the reason."""
     detail = f"What it sent cannot be shown ({type(error).__name__}): check the log, and report it."
-    return replace(
-        node, state="failed", reason="failed", detail=detail, snapshot=None, written=None, insight=None
-    )
+    return replace(node, state="failed", reason="failed", detail=detail, snapshot=None, written=None, insight=None)
 
 
 class PendingPod(Struct, frozen=True, kw_only=True):

@@ -48,12 +48,8 @@ class StatementLine(Struct, frozen=True, kw_only=True):
     busy_least_us: int | None = None  # at least so many; in a bill by use
     busy_most_us: int | None = None  # at most so many
     energy_mj: int | None = None  # millijoules
-    charged: int | None = (
-        None  # what it pays for itself: microseconds of whole GPUs, or millijoules by energy
-    )
-    cost_units: int | None = (
-        None  # in the smallest unit of the currency; absent without a price for all of it
-    )
+    charged: int | None = None  # what it pays for itself: microseconds of whole GPUs, or millijoules by energy
+    cost_units: int | None = None  # in the smallest unit of the currency; absent without a price for all of it
     shared_units: int | None = None  # how much of the cost is a share of what nobody held or used
     coverage: float | None = None  # how much of the time of the GPUs it was on was seen, from 0 to 1
 

@@ -149,9 +149,7 @@ class HttpClient:
         return HttpAnswer(head.status, head.headers, found)
 
     @asynccontextmanager
-    async def stream(
-        self, url: str, headers: Headers | None = None, *, silence: float
-    ) -> AsyncIterator[HttpStream]:
+    async def stream(self, url: str, headers: Headers | None = None, *, silence: float) -> AsyncIterator[HttpStream]:
         """GET an answer that may have no end. Raises HttpFault."""
         address = _address(url)
         async with self._slots:

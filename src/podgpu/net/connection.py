@@ -125,9 +125,7 @@ class Connection(asyncio.Protocol):
         elif isinstance(exc, ssl.SSLError):  # with TLS 1.3 a certificate is refused after the handshake
             self._fail(exc)
         else:
-            self._fail(
-                HttpFault("broken_off", "the answer broke off") if self._received else ConnectionGone()
-            )
+            self._fail(HttpFault("broken_off", "the answer broke off") if self._received else ConnectionGone())
 
     def eof_received(self) -> None:
         self._is_open = False

@@ -138,9 +138,7 @@ def _system_context() -> ssl.SSLContext:
 
 
 def _version(files: list[Path]) -> Version:
-    return tuple(
-        (found.st_mtime_ns, found.st_ino, found.st_size) for found in (file.stat() for file in files)
-    )
+    return tuple((found.st_mtime_ns, found.st_ino, found.st_size) for found in (file.stat() for file in files))
 
 
 @contextmanager

@@ -56,9 +56,7 @@ def period(start: str, end: str, now: float) -> tuple[float, float]:
     """Return the two times. What is to come cannot be reported on."""
     begins, ends = moment(start, now), min(moment(end, now), now)
     if begins >= ends:
-        raise UserError(
-            f"--from={start} is not before --to={end}, or is in the future; give an earlier --from"
-        )
+        raise UserError(f"--from={start} is not before --to={end}, or is in the future; give an earlier --from")
     return begins, ends
 
 

@@ -146,9 +146,7 @@ base_address = ValueParser("URL", _base_address)
 def _named(text: str) -> tuple[str, str]:
     name, _, value = text.partition("=") if "=" in text else (text, "", text)
     if not value or not _NAME.fullmatch(name):
-        raise UserError(
-            f"{text!r} has no name that a label can be; write NAME={value or 'VALUE'}, such as eu-1=…"
-        )
+        raise UserError(f"{text!r} has no name that a label can be; write NAME={value or 'VALUE'}, such as eu-1=…")
     return name, value
 
 
@@ -184,9 +182,7 @@ def _network(text: str) -> "IPv4Network | IPv6Network":
     try:
         network = ip_network(text)
     except ValueError:
-        raise UserError(
-            f"{text!r} is no address and no CIDR; write it like 127.0.0.1 or 10.244.3.0/24"
-        ) from None
+        raise UserError(f"{text!r} is no address and no CIDR; write it like 127.0.0.1 or 10.244.3.0/24") from None
     if not network.prefixlen:
         raise UserError(f"{text} means every address, so anyone could name a user; write those of the proxy")
     return network
@@ -239,9 +235,7 @@ class Address:
     def parse(cls, text: str) -> "Address":
         place, equals, dialect = text.partition("=")
         if equals and not dialect:
-            raise UserError(
-                f"{text!r} names no dialect after '='; write {place}=DIALECT or leave out the '='"
-            )
+            raise UserError(f"{text!r} names no dialect after '='; write {place}=DIALECT or leave out the '='")
         host, colon, port = place.rpartition(":")
         if not colon:
             advice = f"write :{place}" if place.isdigit() else _FORM

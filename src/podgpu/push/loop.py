@@ -57,9 +57,7 @@ class CollectorClient:
 
     def __init__(self, destination: Destination, complaint: Complaint) -> None:
         to = destination
-        client = (
-            ClientCertificate(cert=to.cert_file, key=to.key_file) if to.cert_file and to.key_file else None
-        )
+        client = ClientCertificate(cert=to.cert_file, key=to.key_file) if to.cert_file and to.key_file else None
         self._destination = to
         self._complaint = complaint
         self._client = HttpClient(Login(ca_file=to.ca_file, client=client), connections=1)
@@ -70,9 +68,7 @@ class CollectorClient:
         encoding = {"Content-Encoding": "gzip"} if to.gzip else {}
         headers = {**to.headers, "Content-Type": "application/x-protobuf", **encoding}
         try:
-            answer = await self._client.request(
-                "POST", to.url, headers, body, seconds=to.timeout, limit=ANSWER_BYTES
-            )
+            answer = await self._client.request("POST", to.url, headers, body, seconds=to.timeout, limit=ANSWER_BYTES)
         except HttpFault as fault:
             reason = _BY_FAULT.get(fault.reason, "unreachable")
             raise Undelivered(reason, fault.detail, again=reason in ("deadline", "unreachable")) from None
@@ -133,8 +129,7 @@ class Push:
             name=self.name,
             outgoing=True,
             up=fault is None,
-            fault=fault
-            and Fault(reason=fault.reason, detail=fault.detail, seconds=now - self._failing_since),
+            fault=fault and Fault(reason=fault.reason, detail=fault.detail, seconds=now - self._failing_since),
             duration_seconds=self._seconds,
             age_seconds=None if self._good_at is None else now - self._good_at,
         )

@@ -52,9 +52,7 @@ class Asset:
 def assets() -> Mapping[str, Asset]:
     """Read all of them, by path."""
     folder = files("podgpu") / "web"
-    found = {
-        file.name: file.read_bytes() for file in folder.iterdir() if PurePath(file.name).suffix in _TYPES
-    }
+    found = {file.name: file.read_bytes() for file in folder.iterdir() if PurePath(file.name).suffix in _TYPES}
     found["words.js"] = words_script()
     return {PREFIX + name: Asset(name, content) for name, content in sorted(found.items())}
 

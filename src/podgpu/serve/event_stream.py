@@ -117,9 +117,7 @@ class EventBroadcaster(Generic[State]):
     At most `max_streams` may be open at a time, a tenth from one client network.
     """
 
-    def __init__(
-        self, source: ChangeSource[State], max_streams: int, supervisor: Supervisor | None = None
-    ) -> None:
+    def __init__(self, source: ChangeSource[State], max_streams: int, supervisor: Supervisor | None = None) -> None:
         self._supervisor = supervisor or Supervisor()
         self._source = source
         self._max_streams = max_streams
@@ -129,9 +127,7 @@ class EventBroadcaster(Generic[State]):
         self._encoding = asyncio.Lock()
         self._begin_epoch()
 
-    async def stream(
-        self, last_id: str, client: str, user: str = "", *, gzipped: bool
-    ) -> "EventStream | None":
+    async def stream(self, last_id: str, client: str, user: str = "", *, gzipped: bool) -> "EventStream | None":
         """Open a stream that goes on after the event of that id, if it is still known. None if there are too many."""
         if not self._has_place(client):
             return None

@@ -115,13 +115,9 @@ class NodePages:
 
     def metrics(self, snapshot: Snapshot, path: str, form: Format, *, gzipped: bool) -> RenderedPage:
         key = _Key(path, form, gzipped)
-        return self._page(
-            snapshot, key, lambda: exposition.render(self._fitted(snapshot, path), form), form.value
-        )
+        return self._page(snapshot, key, lambda: exposition.render(self._fitted(snapshot, path), form), form.value)
 
-    def some(
-        self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format, *, gzipped: bool
-    ) -> RenderedPage:
+    def some(self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format, *, gzipped: bool) -> RenderedPage:
         """Render what a client asks for, for this request alone, also what the page leaves out."""
         self._turn_to(snapshot)
         key = f"whole {path}"
@@ -132,9 +128,7 @@ class NodePages:
         plain = RenderedPage(exposition.render(series.fit(found, self._series_limit)[0], form), form.value)
         return compressed(plain) if gzipped else plain
 
-    def document(
-        self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool
-    ) -> RenderedPage:
+    def document(self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool) -> RenderedPage:
         """Find it among what is ready. Large answers are kept compressed: those of whole documents come again."""
         self._turn_to(snapshot)
         if path not in self._answers:
@@ -165,14 +159,10 @@ class NodePages:
         key = _Key("html", age_seconds, gzipped)
         return self._page(snapshot, key, lambda: page.html(snapshot, age_seconds), HTML)
 
-    def _page(
-        self, snapshot: Snapshot, key: _Key, body: Callable[[], bytes], content_type: str
-    ) -> RenderedPage:
+    def _page(self, snapshot: Snapshot, key: _Key, body: Callable[[], bytes], content_type: str) -> RenderedPage:
         self._turn_to(snapshot)
         if key not in self._pages:
-            if isinstance(
-                key.variant, int
-            ):  # a status page shows its age, so there is another one every second
+            if isinstance(key.variant, int):  # a status page shows its age, so there is another one every second
                 self._pages = {
                     kept: page
                     for kept, page in self._pages.items()

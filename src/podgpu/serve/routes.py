@@ -116,9 +116,7 @@ class NodeRoutes:
     async def _release(self, request: Request) -> Response:
         if not (_from_this_machine(request) and self._hosts.may_change(request.headers)):
             return text_response(403, "only a program on this node may release the driver; use 127.0.0.1")
-        seconds = whole_number(
-            "seconds", request.query.get("seconds", str(RELEASE_SECONDS)), MAX_RELEASE_SECONDS
-        )
+        seconds = whole_number("seconds", request.query.get("seconds", str(RELEASE_SECONDS)), MAX_RELEASE_SECONDS)
         released = await self._feed.release(seconds)
         outcome = msgspec.json.encode({"released": released, "seconds": seconds}) + b"\n"
         return Response(200 if released else 503, outcome, "application/json")

@@ -59,9 +59,7 @@ async def bind(address: Address) -> list[socket.socket]:
                 raise _cannot_listen(address, error) from None
             lacking = error
         else:
-            listener.setsockopt(
-                socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES
-            )  # each connection inherits it
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)  # each connection inherits it
             bound.append(listener)
     if lacking is not None and not bound:
         raise _cannot_listen(address, lacking)
@@ -268,9 +266,7 @@ class HttpServer:
     def _check_dialect(self, address: Address, option: str) -> None:
         if address.dialect not in self._dialects:
             known = ", ".join(self._dialects)
-            raise UserError(
-                f"{option}={address}: there is no dialect {address.dialect!r}; choose one of: {known}"
-            )
+            raise UserError(f"{option}={address}: there is no dialect {address.dialect!r}; choose one of: {known}")
 
     def _table(self, dialect: str) -> Mapping[str, Route]:
         # Vital: a stream takes no place of a page, and has a cap of its own.
@@ -306,9 +302,7 @@ class NodeServer(HttpServer):
     ) -> None:
         pages, load, guard = NodePages(series_limit, registry), Load(max_requests), caps.get("guard")
         routes = NodeRoutes(feed, pages, load, guard.hosts if guard else None)
-        past = PastRoutes(
-            history, json.encode, lambda was, by: json.rows_document(of_one(was), by), lanes=lanes
-        )
+        past = PastRoutes(history, json.encode, lambda was, by: json.rows_document(of_one(was), by), lanes=lanes)
         super().__init__(
             lambda dialect: past.over(routes.table(dialect)),
             registry.dialects,

@@ -90,17 +90,12 @@ def claims(
 def _corrected(found: list[Claim], settled: Mapping[AmbiguousClaims, int]) -> list[Claim]:
     """Replace the usual claims with the right ones."""
     changed = {
-        ambiguous: right
-        for ambiguous, right in settled.items()
-        if right != ambiguous.usual and not ambiguous.is_floor
+        ambiguous: right for ambiguous, right in settled.items() if right != ambiguous.usual and not ambiguous.is_floor
     }
     if not changed:
         return found
     void = {
-        claim
-        for ambiguous in changed
-        if ambiguous.usual is not None
-        for claim in ambiguous.options[ambiguous.usual]
+        claim for ambiguous in changed if ambiguous.usual is not None for claim in ambiguous.options[ambiguous.usual]
     }
     right = [claim for ambiguous, option in changed.items() for claim in ambiguous.settled(option)]
     return [*(claim for claim in found if claim not in void), *right]
@@ -123,9 +118,7 @@ def _lasting(
         yield _raised(claim, _minimum_of(last)) if last else claim
     present = {claim.container.pod_uid for claim in found}
     # What only a process has shown is in doubt again with another annotation.
-    removed = [
-        claim for claim in annotated if claim.container.pod_uid not in present and claim.ruled_out is None
-    ]
+    removed = [claim for claim in annotated if claim.container.pod_uid not in present and claim.ruled_out is None]
     given = inventory.once(_given) if removed else frozenset()
     for claim in removed:
         if claim.system in lasting or (claim.container.pod_uid, claim.resource) in given:
@@ -187,9 +180,7 @@ def _raised(claim: Claim, minimum: MinimumClaim | None) -> Claim:
     )
 
 
-def _at_least(
-    found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
-) -> Iterator[Claim]:
+def _at_least(found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]) -> Iterator[Claim]:
     """Let no annotation take a claim below what the spec asks for and the kubelet gave."""
     minimums = {system.name: system.minimum for system in known}
     for claim in found:
@@ -231,8 +222,7 @@ def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[All
     strange = (
         allocation
         for allocation in (*inventory.allocations, *inventory.dynamic_allocations)
-        if is_gpu(allocation.resource, signs)
-        and not any(system.explains(allocation, inventory) for system in known)
+        if is_gpu(allocation.resource, signs) and not any(system.explains(allocation, inventory) for system in known)
     )
     return (*strange, *(replace(allocation, disputed=True) for allocation in inventory.disputed))
 

@@ -131,8 +131,7 @@ class ContainerDevices:
         return {
             name: devices
             for name, devices in found.items()
-            if name not in self._claims
-            or {held.place for held in devices} & {*map(_place, self._claims[name].devices)}
+            if name not in self._claims or {held.place for held in devices} & {*map(_place, self._claims[name].devices)}
         }
 
     def _is_over(self) -> bool:
@@ -143,9 +142,7 @@ class ContainerDevices:
         """Yield the devices of claims that nothing else lists: kubelets before 1.34 list none."""
         for name, claim in self._claims.items():
             if name not in settled and self._uid in claim.pod_uids:
-                devices = (
-                    HeldDevice(place=_place(device), source="resourceclaim") for device in claim.devices
-                )
+                devices = (HeldDevice(place=_place(device), source="resourceclaim") for device in claim.devices)
                 yield from self._cut(name, devices)
 
     def _cut(self, name: str, devices: Iterable[HeldDevice]) -> Iterator[HeldDevice]:
@@ -217,9 +214,7 @@ def _part(held: HeldDevice, device: str, inventory: Inventory) -> DeviceShare:
     return DeviceShare(share=0.0 if held.share_id and held.consumed is None else 1.0)
 
 
-def _consumed(
-    held: HeldDevice, consumed: Mapping[str, str], device: str, inventory: Inventory
-) -> DeviceShare:
+def _consumed(held: HeldDevice, consumed: Mapping[str, str], device: str, inventory: Inventory) -> DeviceShare:
     """Read what a claim consumes. Where that is no memory and no cores, the share is not known."""
     offered = inventory.once(_pool).get(held.place)
     capacity = offered.capacity if offered else {}

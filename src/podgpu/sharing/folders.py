@@ -35,9 +35,7 @@ def owners(folders: Collection[str], holders: Collection[str], pod: Pod | None) 
     """Return the container that each folder of a pod is of."""
     if len(folders) == len(holders) == 1:
         return dict(zip(folders, holders, strict=True))
-    listed = (
-        [container for container in pod.containers if not container.is_ephemeral] if pod and pod.phase else []
-    )
+    listed = [container for container in pod.containers if not container.is_ephemeral] if pod and pod.phase else []
     own = {name: name for name in holders}
     if not listed:  # a pod without a phase is not known by its spec
         return own if set(folders) == set(holders) else {}

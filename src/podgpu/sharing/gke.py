@@ -41,9 +41,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:
-    shared = (
-        device for device, given in _given(inventory) if _replica(inventory, RESOURCE, given[0].device_id)
-    )
+    shared = (device for device, given in _given(inventory) if _replica(inventory, RESOURCE, given[0].device_id))
     if any(device in inventory.gpus and device not in inventory.served for device in shared):
         yield UNLIMITED
 

@@ -151,9 +151,7 @@ def _holdings(inventory: Inventory) -> Iterator[HeldCores]:
         held[*_container(given), given.resource] += given.units
     one_core = {_container(given): given for given in own if given.resource == CORE}
     for container, allocation in one_core.items():
-        holding = HeldCores(
-            allocation=allocation, cores=held[*container, CORE], blocks=held[*container, MEMORY]
-        )
+        holding = HeldCores(allocation=allocation, cores=held[*container, CORE], blocks=held[*container, MEMORY])
         if holding.is_whole or holding.blocks:
             yield holding
 
@@ -188,9 +186,7 @@ def _annotated_cards(pod: Pod, inventory: Inventory) -> AnnotatedCards:
     """Return the cards of each annotation by the container's place; none of any, if one names what this node lacks."""
     if pod.annotations.get(ASSIGNED) != "true":
         return {}
-    texts = {
-        key.removeprefix(CARDS): text for key, text in pod.annotations.items() if _ANNOTATION.fullmatch(key)
-    }
+    texts = {key.removeprefix(CARDS): text for key, text in pod.annotations.items() if _ANNOTATION.fullmatch(key)}
     annotations = {place: _cards(text, inventory.by_minor) for place, text in texts.items()}
     return annotations if all(annotations.values()) else {}
 

@@ -148,10 +148,7 @@ def _given(inventory: Inventory) -> dict[Container, list[Allocation]]:
 def _holdings(inventory: Inventory) -> dict[Container, HeldUnits]:
     given = inventory.once(_given)
     pods = Counter((namespace, pod) for namespace, pod, _ in given)
-    found = {
-        container: _holding(ids, inventory, is_alone=pods[container[:2]] == 1)
-        for container, ids in given.items()
-    }
+    found = {container: _holding(ids, inventory, is_alone=pods[container[:2]] == 1) for container, ids in given.items()}
     return {container: holding for container, holding in found.items() if holding.readings}
 
 
@@ -196,9 +193,7 @@ def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
 def _offered(inventory: Inventory) -> Counter[str]:
     """Count each card's units that the plugin offers: none, for a while, after a kubelet's restart."""
     return Counter(
-        device_id.partition(SEPARATOR)[0]
-        for resource, device_id in inventory.allocatable
-        if resource == RESOURCE
+        device_id.partition(SEPARATOR)[0] for resource, device_id in inventory.allocatable if resource == RESOURCE
     )
 
 
@@ -241,11 +236,7 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     Where the node has one card of this kind, its ids name that one.
     """
     count, of_card = inventory.once(by_node)
-    named = {
-        given.device_id.partition(SEPARATOR)[0]
-        for given in inventory.allocations
-        if given.resource == RESOURCE
-    }
+    named = {given.device_id.partition(SEPARATOR)[0] for given in inventory.allocations if given.resource == RESOURCE}
     uuid = next(iter(named)) if len(named) == count == 1 and kube_cards.UUID.fullmatch(min(named)) else ""
     for place in _numbers(inventory, count):
         yield kube_cards.card(uuid, number=place, memory=of_card * usual_unit(of_card) or None)

@@ -57,11 +57,7 @@ def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
     if sorted(map(len, entries)) != sorted(given.values()):
         return {}
     fitting = {count: {entry for entry in entries if len(entry) == count} for count in given.values()}
-    return {
-        container: next(iter(fitting[count]))
-        for container, count in given.items()
-        if len(fitting[count]) == 1
-    }
+    return {container: next(iter(fitting[count])) for container, count in given.items() if len(fitting[count]) == 1}
 
 
 def _is_served(device: Device) -> bool | None:
@@ -162,9 +158,7 @@ class Inventory:
 
     @cached_property
     def dynamic(self) -> tuple[DynamicAllocation, ...]:
-        return tuple(
-            given for given in self._given_dynamically if (given.namespace, given.pod) not in self._ended
-        )
+        return tuple(given for given in self._given_dynamically if (given.namespace, given.pod) not in self._ended)
 
     @cached_property
     def dynamic_allocations(self) -> tuple[Allocation, ...]:
@@ -198,24 +192,18 @@ class Inventory:
         for start in (found.start() for found in _UUID_START.finditer(text)):
             ends = (start + length for length in self._lengths)
             yield from (
-                text[start:end]
-                for end in ends
-                if text[start:end] in self.gpus or text[start:end] in self.instances
+                text[start:end] for end in ends if text[start:end] in self.gpus or text[start:end] in self.instances
             )
 
     @cached_property
     def instances(self) -> dict[str, str]:
         """MIG UUID -> the UUID of its card."""
-        return {
-            instance.mig.uuid: device.gpu.uuid for device in self.devices for instance in device.instances
-        }
+        return {instance.mig.uuid: device.gpu.uuid for device in self.devices for instance in device.instances}
 
     @cached_property
     def migs(self) -> dict[str, tuple[MigInstance, ...]]:
         """A card's UUID -> its MIG instances."""
-        return {
-            device.gpu.uuid: tuple(instance.mig for instance in device.instances) for device in self.devices
-        }
+        return {device.gpu.uuid: tuple(instance.mig for instance in device.instances) for device in self.devices}
 
     @cached_property
     def mig_names(self) -> dict[str, str]:
@@ -289,9 +277,7 @@ class Inventory:
         if not on_offer:
             return Counter()
         most = max(counts[device] for device in on_offer)
-        return Counter(
-            {device: count if device in on_offer else max(count, most) for device, count in counts.items()}
-        )
+        return Counter({device: count if device in on_offer else max(count, most) for device, count in counts.items()})
 
     def _parts_by_node(self, read: Callable[[str, str], tuple[str, int] | None], label: str) -> Counter[str]:
         numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -356,9 +342,7 @@ class Inventory:
         return Claim(
             gpu=gpu,
             mig=device if gpu != device else "",
-            container=ContainerRef(
-                allocation.namespace, allocation.pod, allocation.container, pod.uid if pod else ""
-            ),
+            container=ContainerRef(allocation.namespace, allocation.pod, allocation.container, pod.uid if pod else ""),
             share=share,
             memory_limit_bytes=memory,
             core_limit_ratio=cores,

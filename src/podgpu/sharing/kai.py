@@ -143,9 +143,7 @@ def _cards(inventory: Inventory) -> dict[str, str]:
 
 def _groups(pod: Pod) -> set[str]:
     """A pod with parts of several cards has a label for each, with the group in its name and as its value."""
-    return {
-        group for key, group in pod.labels.items() if key == GROUP or key.startswith(ONE_OF_SEVERAL_GROUPS)
-    }
+    return {group for key, group in pod.labels.items() if key == GROUP or key.startswith(ONE_OF_SEVERAL_GROUPS)}
 
 
 def _request(pod: Pod) -> FractionRequest | None:

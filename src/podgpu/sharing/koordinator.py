@@ -97,9 +97,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     if pod is None or not pod.phase:
         return None
     cards = len(_parts(pod, inventory)) or 1
-    cores = (
-        int((_asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, WHOLE_GPU) * PERCENT) / cards) / PERCENT
-    )
+    cores = int((_asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, WHOLE_GPU) * PERCENT) / cards) / PERCENT
     ratio = int(_asked(pod, MEMORY_RATIO) / cards) / PERCENT
     memory, of_card = int(_asked(pod, MEMORY) / cards), inventory.memory.get(claim.gpu, 0)
     of_memory = int(memory * PERCENT / of_card) / PERCENT if of_card else 0.0

@@ -40,9 +40,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
             total = inventory.memory.get(device)
             memory = None if total is None else total // number // MIB * MIB
             cores = 100 // number / 100 or None
-            yield inventory.claim(
-                allocation, device, system=MPS, share=1 / number, memory=memory, cores=cores
-            )
+            yield inventory.claim(allocation, device, system=MPS, share=1 / number, memory=memory, cores=cores)
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:

@@ -55,9 +55,7 @@ _DEVICE = re.compile(
     r"([-0-9A-Za-z]{1,64})(?:\[[-.+\w]{0,64}\])?,[\x20-\x2b\x2d-\x7e]{1,80},([0-9]{1,8}),([0-9]{1,3})",
     re.ASCII,
 )
-_ROUND = {1 << power for power in range(21)} | {
-    digit * 10**power for digit in (1, 2, 5) for power in range(6)
-}
+_ROUND = {1 << power for power in range(21)} | {digit * 10**power for digit in (1, 2, 5) for power in range(6)}
 
 
 class VolcanoDevice(Struct, frozen=True, kw_only=True):
@@ -237,9 +235,7 @@ def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Volcano
     given = inventory.once(_given).get((VGPU, pod.uid), {}) if VGPU_IDS in pod.annotations else {}
     entries = matched(pod, {container: _number(held) for container, held in given.items()}) if given else {}
     for container, entry in entries.items():
-        yield from (
-            (given[container][0], device) for device in entry if device and device.card in inventory.gpus
-        )
+        yield from ((given[container][0], device) for device in entry if device and device.card in inventory.gpus)
 
 
 def _units(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[VolcanoDevice]:

@@ -76,9 +76,7 @@ class FindPods(Protocol):
     `port` is for pods without a port named for metrics or, if it is `fixed`, for all pods.
     """
 
-    def __call__(
-        self, selector: str, *, namespace: str, port: int, fixed: bool, path: str
-    ) -> PageFinder | None: ...
+    def __call__(self, selector: str, *, namespace: str, port: int, fixed: bool, path: str) -> PageFinder | None: ...
 
 
 class Site(Struct, frozen=True):

@@ -29,12 +29,8 @@ _TROUBLE = frozenset({"pcie_replays_total", "pcie_errors_total", "nvlink_errors_
 FACTS: Mapping[str, tuple[FactRow, ...]] = {
     "Activity": (
         FactRow("SMs active", "sm_active_ratio", "ratio", about=f"Multiprocessors with work. {_SINCE}"),
-        FactRow(
-            "SM occupancy", "sm_occupancy_ratio", "ratio", about=f"Warps, of the most there can be. {_SINCE}"
-        ),
-        FactRow(
-            "Tensor cores", "tensor_active_ratio", "ratio", about=f"Any of their pipes at work. {_SINCE}"
-        ),
+        FactRow("SM occupancy", "sm_occupancy_ratio", "ratio", about=f"Warps, of the most there can be. {_SINCE}"),
+        FactRow("Tensor cores", "tensor_active_ratio", "ratio", about=f"Any of their pipes at work. {_SINCE}"),
         FactRow("Memory bandwidth", "dram_active_ratio", "ratio", about=f"Of the most there is. {_SINCE}"),
         FactRow("Encoders", "encoder_utilization_ratio", "ratio"),
         FactRow("Decoders", "decoder_utilization_ratio", "ratio"),
@@ -83,9 +79,7 @@ FACTS: Mapping[str, tuple[FactRow, ...]] = {
         ),
         FactRow("Rows remapped", "remapped_rows", "count", ("uncorrected",), about="For uncorrected errors."),
         FactRow("Rows remapped", "remapped_rows", "count", ("corrected",), about="For corrected errors."),
-        FactRow(
-            "Rows that wait", "row_remap_pending", "count", about="1: a reset of the GPU will remap them."
-        ),
+        FactRow("Rows that wait", "row_remap_pending", "count", about="1: a reset of the GPU will remap them."),
         FactRow("Remapping failed", "row_remap_failed", "count", about="1: the card needs to be replaced."),
     ),
     "Links": (
@@ -149,9 +143,7 @@ def _lines(rows: Iterable[FactRow], known: Known) -> Iterator[Fact]:
         if value is None or (not value and row.metric in _TROUBLE):
             continue
         most = known.get((row.of, row.labels)) if row.of else None
-        text = (
-            numbers.write(row.quantity, value) if most is None else numbers.part_of(row.quantity, value, most)
-        )
+        text = numbers.write(row.quantity, value) if most is None else numbers.part_of(row.quantity, value, most)
         yield row.name, text, row.about
 
 

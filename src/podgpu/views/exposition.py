@@ -18,9 +18,7 @@ class Format(Enum):
     OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-UNITS = frozenset(
-    {"amperes", "bytes", "celsius", "hertz", "joules", "meters", "ratio", "seconds", "volts", "watts"}
-)
+UNITS = frozenset({"amperes", "bytes", "celsius", "hertz", "joules", "meters", "ratio", "seconds", "volts", "watts"})
 
 BLOCK = 500  # lines
 _TEXT_TYPE = {Kind.GAUGE: "gauge", Kind.COUNTER: "counter", Kind.INFO: "gauge"}

@@ -105,10 +105,7 @@ def visible_rest(card: Card) -> list[Rest]:
     found = [
         rest
         for rest in card.rest
-        if rest.memory_bytes
-        or rest.running
-        or (rest.power_watts or 0) >= _LEAST_WATTS
-        or is_visible(rest.use)
+        if rest.memory_bytes or rest.running or (rest.power_watts or 0) >= _LEAST_WATTS or is_visible(rest.use)
     ]
     return sorted(found, key=lambda rest: _ORDER.get(rest.reason, len(_ORDER)))
 

@@ -65,9 +65,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else value.translate(_SURROGATES)
     if isinstance(value, tuple):
-        return (
-            _readings(value) if value and isinstance(value[0], Reading) else [plain(item) for item in value]
-        )
+        return _readings(value) if value and isinstance(value[0], Reading) else [plain(item) for item in value]
     if isinstance(value, Struct):
         return _object(value)
     if isinstance(value, Mapping):
@@ -102,10 +100,5 @@ def rows_document(cluster: Cluster, by: str) -> bytes:
     entries = rows.VIEWS[by](cluster, EVERYTHING)
     return msgspec.json.encode(
         head
-        | {
-            "rows": [
-                {"key": plain(entry.key), **plain(entry.row), "use": plain(entry.row.use)}
-                for entry in entries
-            ]
-        }
+        | {"rows": [{"key": plain(entry.key), **plain(entry.row), "use": plain(entry.row.use)} for entry in entries]}
     )

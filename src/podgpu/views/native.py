@@ -19,15 +19,12 @@ from podgpu.views.series import EVERYTHING, NODE, POD, Family, Labels, SeriesFil
 _ROWS = catalog.families()
 _SILENT = (SHARING, ATTRIBUTION)  # parts that have no state to show
 _FAMILIES = {
-    name: (rows, Worth(max(row.worth.value for row in rows)), catalog.group_of(rows[0]))
-    for name, rows in _ROWS.items()
+    name: (rows, Worth(max(row.worth.value for row in rows)), catalog.group_of(rows[0])) for name, rows in _ROWS.items()
 }
 _LABEL_NAMES = {name: rows[0].label_names for name, rows in _ROWS.items()}
 # Whole families of little worth, and single series of others by the values of their labels.
 _DETAIL = frozenset(name for name, rows in _ROWS.items() if all(row.is_detail for row in rows))
-_DETAIL_SERIES = frozenset(
-    (name, row.label_values) for name, rows in _ROWS.items() for row in rows if row.is_detail
-)
+_DETAIL_SERIES = frozenset((name, row.label_values) for name, rows in _ROWS.items() for row in rows if row.is_detail)
 
 
 class _FilledFamilies:
@@ -101,9 +98,7 @@ def under_old_names(filled: Iterable[Family], renames: Iterable[Rename]) -> list
     """Repeat renamed families under the names that they had."""
     by_name = {family.name: family for family in filled}
     return [
-        replace(
-            by_name[rename.new], name=rename.old, help=f"Renamed to {rename.new}; goes in {rename.until}."
-        )
+        replace(by_name[rename.new], name=rename.old, help=f"Renamed to {rename.new}; goes in {rename.until}.")
         for rename in renames
         if rename.new in by_name
     ]

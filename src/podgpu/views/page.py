@@ -56,9 +56,7 @@ def _freshness(snapshot: Snapshot, age: float) -> str:
 def _banners(snapshot: Snapshot, age: float) -> str:
     found = []
     if snapshot.replayed:
-        found.append(
-            f"<b>REPLAY</b> Recorded at {moment(snapshot.taken_at)}. No GPU of this machine is read."
-        )
+        found.append(f"<b>REPLAY</b> Recorded at {moment(snapshot.taken_at)}. No GPU of this machine is read.")
     if snapshot.demo:
         found.append("<b>DEMO</b> These numbers are made up. No GPU of this machine is read.")
     if age > STALE_INTERVALS * snapshot.interval_seconds and not snapshot.replayed:

@@ -65,9 +65,7 @@ def plan_row(pool: PlanPool, plan: PlanStatement) -> PlanRow:
 
 def plan_table(plan: PlanStatement) -> RowTable[PlanRow]:
     rows = [plan_row(pool, plan) for pool in plan.pools]
-    return RowTable(
-        PlanRow, rows, _columns(plan), _head(plan), "no workload holds a GPU that the plan divides"
-    )
+    return RowTable(PlanRow, rows, _columns(plan), _head(plan), "no workload holds a GPU that the plan divides")
 
 
 def plan_heading(plan: PlanStatement) -> list[str]:
@@ -87,9 +85,7 @@ def plan_heading(plan: PlanStatement) -> list[str]:
 def plan_sentences(plan: PlanStatement) -> list[str]:
     """Say below the table what went wrong, on the worst cards, and what would be saved."""
     worst = {
-        (pool.cluster, pool.model, minute.card): minute
-        for pool in plan.pools
-        for minute in reversed(pool.minutes)
+        (pool.cluster, pool.model, minute.card): minute for pool in plan.pools for minute in reversed(pool.minutes)
     }
     ranked = sorted(worst.items(), key=lambda each: (-each[1].missing_bytes, -each[1].busy_least, each[0]))
     found = [f"{line(model)}: {_minute(minute)}" for (_, model, _), minute in ranked[:MOST_MINUTES]]
@@ -100,9 +96,7 @@ def plan_sentences(plan: PlanStatement) -> list[str]:
     joules = sum(pool.saved_joules or 0.0 for pool in plan.pools)
     if joules > 0:
         idle = sum(pool.idle_watts or 0.0 for pool in plan.pools)
-        found.append(
-            f"Idle, the cards that are not needed take {watts(idle)}: {energy(joules)} in this time."
-        )
+        found.append(f"Idle, the cards that are not needed take {watts(idle)}: {energy(joules)} in this time.")
     if plan.plan.kind != MIG and any(pool.slowdown_most > 1 for pool in plan.pools):
         found.append("SLOWER is of work done over time. The latency of a single request may suffer more.")
     return found
@@ -128,9 +122,7 @@ def _columns(plan: PlanStatement) -> tuple[Column[PlanRow], ...]:
         Column("LEAST", lambda row: integer(row.least_cards), number=True),
         Column("WHOLE", lambda row: integer(row.whole), number=True, wide=True),
         Column("TOO FULL", lambda row: duration(row.full_seconds), number=True),
-        Column(
-            "TOO BUSY", lambda row: _range(row.slower_least_seconds, row.slower_most_seconds), number=True
-        ),
+        Column("TOO BUSY", lambda row: _range(row.slower_least_seconds, row.slower_most_seconds), number=True),
         Column("SLOWER", lambda row: f"{times(row.slowdown_least)}–{times(row.slowdown_most)}", number=True),
         Column("FREE", lambda row: percent(row.free_ratio), number=True, wide=True),
         Column("USELESS", lambda row: percent(row.useless_ratio), number=True),

@@ -36,9 +36,7 @@ class Labels(str):
     def __new__(cls, names: Sequence[str], values: Sequence[str | bytes]) -> Self:
         cleaned = tuple(map(clean, values))
         pairs = zip(names, cleaned, strict=True)
-        made = super().__new__(
-            cls, ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in pairs])
-        )
+        made = super().__new__(cls, ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in pairs]))
         made.names, made.values = tuple(names), cleaned
         made.block = f"{{{made}}}" if made else ""
         return made
@@ -109,10 +107,7 @@ BILLING, NODE, POD, CONTAINER, PROCESS = LEVELS
 BILLED = frozenset(
     {
         *(f"podgpu_{name}" for name in ("build_info", "up", "series_dropped_total", "pod_info", "gpu_info")),
-        *(
-            f"podgpu_gpu_{name}_total"
-            for name in ("booked_busy_seconds", "booked_energy_joules", "energy_joules")
-        ),
+        *(f"podgpu_gpu_{name}_total" for name in ("booked_busy_seconds", "booked_energy_joules", "energy_joules")),
         *(f"podgpu_unattributed_{name}_total" for name in ("busy_seconds", "energy_joules")),
         *(
             f"podgpu_container_{name}_total"

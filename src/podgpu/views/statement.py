@@ -34,9 +34,7 @@ def report_table(
         kw_only=True,
     )
     rows = [
-        row_type(
-            **{name: each.group.get(name, "") for name in statement.by}, row=each.kind, **values, **about
-        )
+        row_type(**{name: each.group.get(name, "") for name in statement.by}, row=each.kind, **values, **about)
         for each, values in zip(shown, numbers, strict=True)
     ]
     empty = "the store has no counters of podgpu in this time; check --prometheus.url, --from and --to"
@@ -59,9 +57,7 @@ def heading(statement: Statement) -> tuple[str, str]:
     ]
     if statement.share != "none":
         parts.append(
-            f"the rest shared by {statement.share} hours"
-            if statement.share == "held"
-            else "the rest shared evenly"
+            f"the rest shared by {statement.share} hours" if statement.share == "held" else "the rest shared evenly"
         )
     parts += [statement.currency] if statement.currency else []
     parts.append(f"{coverage(statement.coverage.ratio)} seen")
@@ -83,9 +79,7 @@ def problems(found: Statement) -> list[str]:
     """Say what a bill lacks, a sentence each."""
     listed = [*found.notices, *unpriced_texts(found.unpriced)]
     if found.demo:
-        listed.append(
-            "DEMO: some of these numbers are made up, by an agent that runs the demo or a recording"
-        )
+        listed.append("DEMO: some of these numbers are made up, by an agent that runs the demo or a recording")
     unseen = [gpu for gpu in found.by_gpu if gpu.coverage.unseen_us]
     if unseen:
         names = sorted({gpu.node for gpu in unseen})
@@ -185,12 +179,8 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
 def _report_columns(statement: Statement) -> tuple[Column[Any], ...]:
     title = "/".join(name.removeprefix("label_").removeprefix("workload_") for name in statement.by)
     sums, digits = statement.total, statement.digits
-    costs: Column[Any] = Column(
-        f"COST {statement.currency}", lambda row: money(row.cost, digits=digits), number=True
-    )
-    shared: Column[Any] = Column(
-        "SHARED", lambda row: money(row.shared_cost, digits=digits), number=True, wide=True
-    )
+    costs: Column[Any] = Column(f"COST {statement.currency}", lambda row: money(row.cost, digits=digits), number=True)
+    shared: Column[Any] = Column("SHARED", lambda row: money(row.shared_cost, digits=digits), number=True, wide=True)
     used = statement.basis == "used"
     bounds: tuple[Column[Any], ...] = (
         Column("LEAST", lambda row: column("gpu hours", row.busy_hours_least, sums.busy_hours), number=True),

@@ -55,9 +55,7 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     for note in _legend(snapshot, has_bounds=has_bounds):
         console.print(note, style="dim")
     if snapshot.guests:
-        console.print(
-            f"Given to virtual machines, and not measured: {_guests(snapshot.guests)}.", style="dim"
-        )
+        console.print(f"Given to virtual machines, and not measured: {_guests(snapshot.guests)}.", style="dim")
     for text in _few(excused_texts(snapshot.cards)):
         console.print(f"Not charged: {text}.", style="dim")
     for problem in snapshot.insight.problems if snapshot.insight else ():
@@ -77,8 +75,7 @@ def _legend(snapshot: Snapshot, *, has_bounds: bool) -> list[str]:
 
 def _guests(guests: Iterable[GuestCard]) -> str:
     return ", ".join(
-        " ".join(filter(None, (line(guest.model).removeprefix("NVIDIA "), line(guest.pci_bus_id))))
-        for guest in guests
+        " ".join(filter(None, (line(guest.model).removeprefix("NVIDIA "), line(guest.pci_bus_id)))) for guest in guests
     )
 
 

@@ -18,9 +18,7 @@ TAIL = 6  # a dash and the five characters that Kubernetes adds to the name of a
 
 # A newline is left for the caller: each format has its own way to write one.
 # A change of writing direction would let one name pass for another.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 _NARROW = re.compile("[ -~°–…]*")
 
@@ -141,6 +139,4 @@ def table_lines(
     gaps = GAP * (len(sizes) - 1)
     if sum(sizes) + gaps > width:
         sizes[0] = max(width - sum(sizes[1:]) - gaps, min(LEAST_FIRST, sizes[0]))
-    return [
-        table_row((cut_first(first, sizes[0]), *others), sizes, numbers).rstrip() for first, *others in rows
-    ]
+    return [table_row((cut_first(first, sizes[0]), *others), sizes, numbers).rstrip() for first, *others in rows]

@@ -84,9 +84,7 @@ def _wrapped(facts: Iterable[Fact], width: int, indent: int = 0) -> Iterator[str
             yield from (margin + piece for piece in _folded(text, width - len(margin)))
         else:
             head = f"{' ' * indent}{label:<{_LABEL}}"
-            yield from textwrap.wrap(
-                text, width, initial_indent=head, subsequent_indent=margin, break_on_hyphens=False
-            )
+            yield from textwrap.wrap(text, width, initial_indent=head, subsequent_indent=margin, break_on_hyphens=False)
 
 
 def _folded_words(text: str, width: int) -> list[str]:
@@ -122,13 +120,9 @@ def _stored(snapshot: Snapshot, name: str) -> list[Fact]:
     return [("Note", note)] if snapshot.stored else []
 
 
-def _card(
-    found: PodEvidence, card: Card, containers: Sequence[ContainerEvidence], width: int
-) -> Iterator[str]:
+def _card(found: PodEvidence, card: Card, containers: Sequence[ContainerEvidence], width: int) -> Iterator[str]:
     gpu = card.gpu
-    yield from _folded_words(
-        "  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid)))), width
-    )
+    yield from _folded_words("  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid)))), width)
     if card.fault is not None:
         yield from _wrapped([("Down", line(fault_words(card.fault)))], width, 2)
     if lost := switching_text(card):

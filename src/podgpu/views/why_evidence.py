@@ -37,9 +37,7 @@ class PodEvidence:
         self._name = (namespace, pod)
         self._title = title
         self.is_stored = snapshot.stored
-        self.pods = {
-            found.uid: found for found in snapshot.pods if (found.namespace, found.name) == self._name
-        }
+        self.pods = {found.uid: found for found in snapshot.pods if (found.namespace, found.name) == self._name}
         self.unclaimed = [allocation for allocation in snapshot.unclaimed if self.owns(allocation)]
         refs = [ref for card in snapshot.cards for ref in _containers(card) if self.owns(ref)]
         self.uids = sorted({*self.pods, *(ref.pod_uid for ref in refs)} - {""})

@@ -48,9 +48,7 @@ SETTLED = (
     "What the sharing system wrote can be read in two ways. Its processes settle it: they were seen on this GPU, while "
     "the other reading names"
 )
-SWITCHING = (
-    "of the GPU's time goes into switching between tenants. With MPS or MIG they would run side by side."
-)
+SWITCHING = "of the GPU's time goes into switching between tenants. With MPS or MIG they would run side by side."
 EVADES = (
     "It evades sampling: it is on the GPU when no sample is taken, by its rhythm or by intention. The driver's log of "
     "context switches shows it on the GPU for"

@@ -110,9 +110,7 @@ def test_clocks_may_drift_apart_by_20_ms() -> None:
     for begin_ns, is_kept in ((9_980 * MS, True), (9_980 * MS - 1, False)):
         desk = EvidenceBuffer()
         desk.take(log(0, 10_000, Slice(7, 0, 10_000 * MS)), [window(9_900)])
-        following = SwitchLog(
-            begin_ns=begin_ns, end_ns=11_000 * MS, slices=(Slice(7, begin_ns, 11_000 * MS),)
-        )
+        following = SwitchLog(begin_ns=begin_ns, end_ns=11_000 * MS, slices=(Slice(7, begin_ns, 11_000 * MS),))
         found = desk.take(following, [])
         assert (found.windows == (window(9_900),)) == is_kept
 

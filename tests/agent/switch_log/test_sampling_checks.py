@@ -20,9 +20,7 @@ async def played(card: SharedCard, seconds: float) -> None:
     check_card(found.cards[0], found.cards[0].balance)
 
 
-@pytest.mark.parametrize(
-    ("interval", "chance"), [(1.0, 0.5), (2.0, 0.5), (5.0, 0.0), (5.0, 0.5), (5.0, 0.999)]
-)
+@pytest.mark.parametrize(("interval", "chance"), [(1.0, 0.5), (2.0, 0.5), (5.0, 0.0), (5.0, 0.5), (5.0, 0.999)])
 async def test_after_two_minutes_the_books_are_right(tmp_path: Path, interval: float, chance: float) -> None:
     card = SharedCard(tmp_path, checks=True, interval=interval, chance=lambda: chance)
     await played(card, 2 * MINUTE)

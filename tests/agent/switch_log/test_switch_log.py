@@ -149,9 +149,7 @@ class Scene:
         while self._last + 200 * MS <= now:
             windows.append(BusyWindow(self._last, self._last + 200 * MS, 195 * MS))
             self._last += 200 * MS
-        processes = [
-            Process(pid=pid, kinds=("compute",), memory_bytes=1 << 30, sm_busy_us=0) for pid in (70, 80)
-        ]
+        processes = [Process(pid=pid, kinds=("compute",), memory_bytes=1 << 30, sm_busy_us=0) for pid in (70, 80)]
         processes[0] = replace(processes[0], sm_busy_us=400_000)
         device = Device(
             gpu=CARD,

@@ -79,9 +79,7 @@ async def test_who_takes_a_whole_card_as_a_reservation_pod_holds_it(node: Node) 
 
 async def test_a_real_reservation_pod_is_excused_and_listed_with_its_proof(node: Node) -> None:
     kubelet, holder = reservation()
-    card = await billed(
-        busy=0.0, kubelet=kubelet, pods=[holder, fraction(HONEST, "honest", {kai.FRACTION: "0.5"})]
-    )
+    card = await billed(busy=0.0, kubelet=kubelet, pods=[holder, fraction(HONEST, "honest", {kai.FRACTION: "0.5"})])
     assert bill(card, RESERVATION).allocated_us == 0
     (one,) = card.excused
     assert one.container and one.container.pod == RESERVATION
@@ -104,9 +102,7 @@ HALF = {
 
 
 @pytest.mark.parametrize("key", list(HALF))
-async def test_who_strikes_his_note_out_before_the_agent_starts_still_holds_his_share(
-    node: Node, key: str
-) -> None:
+async def test_who_strikes_his_note_out_before_the_agent_starts_still_holds_his_share(node: Node, key: str) -> None:
     """There is another card that he could have, and use cannot be measured."""
     note, limits = HALF[key]
     ids = {"honest": f"{GPU}-0", "cheat": f"{GPU}-1"} if key == DEVICES_ALLOCATED else {}

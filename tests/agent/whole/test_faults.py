@@ -181,9 +181,7 @@ def test_an_init_that_hangs_is_named(library: Path, tmp_path: Path) -> None:
     node = eight_gpu_node()
     node.faults = [FakeFault("hang", call="nvmlInitWithFlags")]
     with running_agent(node, tmp_path, library) as agent:
-        agent.wait_for(
-            "hung", lambda: agent.value("podgpu_source_problem", source="nvml", reason="hung") == 1
-        )
+        agent.wait_for("hung", lambda: agent.value("podgpu_source_problem", source="nvml", reason="hung") == 1)
         children = agent.children()
         agent.node.faults = []
         agent.rewrite()

@@ -70,9 +70,7 @@ async def two_pods(
         kubelet.replies[LIST] = answer(**pods)
         await kubelet.start()
         try:
-            async with agent_over(
-                library, folder, node, monkeypatch, kubelet=kubelet, pod_sources=[]
-            ) as agent:
+            async with agent_over(library, folder, node, monkeypatch, kubelet=kubelet, pod_sources=[]) as agent:
                 yield kubelet, agent
         finally:
             await kubelet.stop()
@@ -124,9 +122,7 @@ async def test_a_deleted_pod_is_gone_at_the_next_cycle(
         check_balance(after)
 
 
-async def test_names_outlive_the_api_server(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_names_outlive_the_api_server(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pods = listed()
     card = h200(0)
     card.uuid = "GPU-7f3c9a12-52d4-4b8e-9c60-1a2b3c4d5e62"
@@ -148,9 +144,7 @@ async def test_names_outlive_the_api_server(
             ) as agent:
                 before = await snapshot_when(agent, "rank-0 is named", workloads)
                 await server.stop()
-                await snapshot_when(
-                    agent, "the API server is missed", lambda one: not part(one, "apiserver").up
-                )
+                await snapshot_when(agent, "the API server is missed", lambda one: not part(one, "apiserver").up)
                 during = await snapshot_when(
                     agent,
                     "a long outage",

@@ -64,9 +64,7 @@ async def test_the_recorded_cluster_before_and_after_its_watch(
     with kubelet_root() as root:
         async with (
             FakeKubelet(root) as kubelet,
-            FakeApi(
-                pods=pods["items"], version=int(pods["metadata"]["resourceVersion"]), objects=owners()
-            ) as server,
+            FakeApi(pods=pods["items"], version=int(pods["metadata"]["resourceVersion"]), objects=owners()) as server,
         ):
             kubelet.replies = pod_resources("kubernetes-1.36.4")
             api = ApiServer(server.url)
@@ -134,10 +132,7 @@ def recorded_card(recorded: Any) -> FakeGpu:
     card.fields |= {83: grows(last["energy_mj"], rate)}
     for process in last["processes"]:
         use = [
-            one["sm"]
-            for sample in samples[1:]
-            for one in sample["process_utilization"]
-            if one["pid"] == process["pid"]
+            one["sm"] for sample in samples[1:] for one in sample["process_utilization"] if one["pid"] == process["pid"]
         ]
         mean = round(sum(use) / (len(samples) - 1))
         card.processes.append(FakeProcess(process["pid"], process["used"], sm=mean))

@@ -265,9 +265,7 @@ async def test_who_names_his_cgroup_after_a_pod_below_his_own_is_not_that_pod(no
     forger = listed(node.start(f"{place}/kubepods/burstable/pod{HONEST}/{IDS[HONEST]}"), 0.4)
     fair, forged = await billed(honest, beside, busy=0.9), await billed(honest, forger, busy=0.9)
     assert joules(forged, "honest") == joules(fair, "honest")
-    assert [(one.reason, one.energy_mj) for one in forged.rest] == [
-        (one.reason, one.energy_mj) for one in fair.rest
-    ]
+    assert [(one.reason, one.energy_mj) for one in forged.rest] == [(one.reason, one.energy_mj) for one in fair.rest]
 
 
 def sharing(uid: str, name: str, note: str | None) -> Pod:
@@ -324,9 +322,7 @@ def reservation(namespace: str = kai.RESERVATION_NAMESPACES[0]) -> tuple[Kubelet
 
 
 @pytest.mark.parametrize("notes", [{kai.FRACTION: "0.01"}, {}])
-async def test_who_writes_a_smaller_fraction_once_he_has_it_still_pays(
-    node: Node, notes: dict[str, str]
-) -> None:
+async def test_who_writes_a_smaller_fraction_once_he_has_it_still_pays(node: Node, notes: dict[str, str]) -> None:
     """No id and no limit says what KAI gave him, and use cannot be measured."""
     kubelet, holder = reservation()
     processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]

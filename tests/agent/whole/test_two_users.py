@@ -43,9 +43,7 @@ def is_same(fair: Card, forged: Card, *names: str) -> bool:
     return all(mine > 100 and mine == pytest.approx(same, rel=0.01) for same, mine in bills)
 
 
-@pytest.mark.parametrize(
-    "place", [f"docker-{WEB}.scope", f"docker/{WEB}", f"system.slice/docker-{WEB}.scope"]
-)
+@pytest.mark.parametrize("place", [f"docker-{WEB}.scope", f"docker/{WEB}", f"system.slice/docker-{WEB}.scope"])
 async def test_a_service_that_names_its_cgroup_after_a_container_pays_itself(
     node: Node, machine: Path, place: str
 ) -> None:
@@ -79,9 +77,7 @@ async def test_roots_own_mps_still_serves_its_clients(node: Node, machine: Path,
     assert joules(card, "user/bob") > 1000
 
 
-async def test_the_numbers_that_a_user_was_given_for_containers_are_on_his_own_bill(
-    node: Node, machine: Path
-) -> None:
+async def test_the_numbers_that_a_user_was_given_for_containers_are_on_his_own_bill(node: Node, machine: Path) -> None:
     honest = listed(node.start("bob.service", program(BOB)), 0.3)
     own = listed(node.start("job.service", program(ALICE)), 0.6)
     other = listed(node.start("job.service", program(100_999)), 0.6)

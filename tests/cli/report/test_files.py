@@ -44,15 +44,12 @@ async def test_every_format_is_written_with_the_period_in_its_name(
     folder.mkdir()
     code, out, _ = await report(capsys, OneHour(), prices, f"--write-to={folder}")
     stem = "report-20261101T100000Z-20261101T110000Z"
-    assert [file.name for file in files_in(folder)] == [
-        f"{stem}.{end}" for end in ("csv", "focus.csv", "json")
-    ]
+    assert [file.name for file in files_in(folder)] == [f"{stem}.{end}" for end in ("csv", "focus.csv", "json")]
     assert code == 0 and (folder / f"{stem}.json").read_text() == out
     rows = rows_of(folder / f"{stem}.csv")
     focus = rows_of(folder / f"{stem}.focus.csv")
     costs = [
-        sum(float(row[name]) for row in page if row[name])
-        for page, name in ((rows, "cost"), (focus, "BilledCost"))
+        sum(float(row[name]) for row in page if row[name]) for page, name in ((rows, "cost"), (focus, "BilledCost"))
     ]
     assert costs == [3.5, 3.5] == [json.loads(out)["total"]["cost"]] * 2
 

@@ -81,9 +81,7 @@ async def test_no_longer_time_is_billed_on_request_than_a_month() -> None:
 async def test_a_period_that_is_not_over_is_said_to_be_so() -> None:
     store = OneHour()
     async with serving(store):
-        statement, _ = await StoreBills(StoreOptions(url=store.url), None).of(
-            {"from": "1h", "to": "2199-01"}, NOW
-        )
+        statement, _ = await StoreBills(StoreOptions(url=store.url), None).of({"from": "1h", "to": "2199-01"}, NOW)
     assert statement.notices[-1].startswith("--to=2199-01 is in the future")
 
 

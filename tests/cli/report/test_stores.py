@@ -132,9 +132,7 @@ async def test_thanos_gives_raw_samples_and_each_of_them_once(capsys: pytest.Cap
     assert {(query["dedup"], query["max_source_resolution"]) for query in store.asked} == {("true", "0s")}
 
 
-@pytest.mark.parametrize(
-    ("currency", "written"), [("JPY", "1,235"), ("EUR", "1,234.57"), ("KWD", "1,234.568")]
-)
+@pytest.mark.parametrize(("currency", "written"), [("JPY", "1,235"), ("EUR", "1,234.57"), ("KWD", "1,234.568")])
 async def test_money_has_the_decimals_of_its_currency(
     currency: str, written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,9 +186,7 @@ async def test_on_a_terminal_every_line_fits_and_workloads_can_be_told_apart(
     _, out, _ = await report(capsys, TwoOfALongName(), *more)
     lines = out.splitlines()
     assert max(map(cell_len, lines)) <= width
-    assert " ".join(lines).startswith(
-        "2026-11-01T10:00:00Z to 2026-11-01T11:00:00Z, by held, the rest shared by"
-    )
+    assert " ".join(lines).startswith("2026-11-01T10:00:00Z to 2026-11-01T11:00:00Z, by held, the rest shared by")
     names = [line.split()[0] for line in lines if line.startswith("assist")]
     assert len(set(names)) == 3 and all(name.startswith("assistants/") for name in names)
 
@@ -203,9 +199,7 @@ async def test_a_name_is_whole_for_a_program_however_wide_it_is(capsys: pytest.C
 
 
 @pytest.mark.parametrize("output", ["table", "csv", "json"])
-async def test_a_namespace_that_held_nothing_is_no_empty_bill(
-    output: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_namespace_that_held_nothing_is_no_empty_bill(output: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = await report(capsys, OneHour(), "-n", "mll", "-o", output)
     assert (code, out) == (2, "")
     assert "-n mll: no pod of it held a GPU in this time; those of ml did; did you mean ml?" in err

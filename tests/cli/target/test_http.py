@@ -52,9 +52,7 @@ def reply(body: bytes, status: str = "200 OK") -> bytes:
 
 
 async def seen_at(url: str, patience: float = 10.0, /, **login: Any) -> HttpTarget:
-    return await asyncio.to_thread(
-        lambda: HttpTarget(DocumentClient(url, LoginOptions(**login), patience), SETTINGS)
-    )
+    return await asyncio.to_thread(lambda: HttpTarget(DocumentClient(url, LoginOptions(**login), patience), SETTINGS))
 
 
 async def test_an_agent_is_a_cluster_of_one_node() -> None:
@@ -190,9 +188,7 @@ async def test_to_quit_while_an_answer_is_awaited_is_no_error() -> None:
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        client = DocumentClient(
-            f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", LoginOptions(), 60.0
-        )
+        client = DocumentClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", LoginOptions(), 60.0)
         reading = asyncio.create_task(asyncio.to_thread(client.get, "/"))
         await asked.wait()
         client.close()

@@ -67,9 +67,7 @@ class Pane:
 def pane(folder: Path, width: int, height: int, *arguments: str, environment: str = "") -> Iterator[Pane]:
     """Run a command of podgpu. After its end the screen shows its exit code."""
     opened = Pane(folder / f"tmux-{width}")
-    command = (
-        f"{environment} {shlex.quote(sys.executable)} -m podgpu {' '.join(arguments)}; echo code $?; exec cat"
-    )
+    command = f"{environment} {shlex.quote(sys.executable)} -m podgpu {' '.join(arguments)}; echo code $?; exec cat"
     opened.run(
         "start-server",
         ";",

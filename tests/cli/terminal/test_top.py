@@ -27,9 +27,7 @@ BUSIEST = "research/pretrain"
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with demo(
-        ["native"], tmp_path_factory.mktemp("demo") / "log", "--interval=1s", "--node-name=gpu-1"
-    ) as here:
+    with demo(["native"], tmp_path_factory.mktemp("demo") / "log", "--interval=1s", "--node-name=gpu-1") as here:
         yield here.urls["native"]
 
 
@@ -147,9 +145,7 @@ def test_a_failure_in_the_midst_leaves_the_terminal_as_it_was(tmp_path: Path) ->
     whole = frame(1.0, encode(of_one(SNAPSHOT)))
     damaged = frame(3.0, b"nothing that a cluster would write")
     (tmp_path / "recording").write_bytes(MAGIC + whole + damaged)
-    with pane(
-        tmp_path, 80, 24, "top", "--source=replay", f"--replay.file={tmp_path / 'recording'}"
-    ) as terminal:
+    with pane(tmp_path, 80, 24, "top", "--source=replay", f"--replay.file={tmp_path / 'recording'}") as terminal:
         lines = terminal.shows("code 2")
         terminal.has_shown(" REPLAY ")
         assert lines[0].startswith("podgpu: This is not a document of a podgpu cluster")

@@ -119,9 +119,7 @@ def test_10_000_pods_scroll_without_a_pause() -> None:
     rows = TopRows(CLUSTER, EVERYTHING)
     few = rows.all("pods")
     rows._entries["pods"] = [
-        SummaryItem(item.row, f"{item.key}/{number}", item.order, item.places)
-        for number in range(2000)
-        for item in few
+        SummaryItem(item.row, f"{item.key}/{number}", item.order, item.places) for number in range(2000) for item in few
     ]
     assert len(rows.shown(TopState())) >= 10_000
     opened = frozenset({("pods", rows.shown(TopState())[7000].key)})

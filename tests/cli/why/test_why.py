@@ -20,9 +20,7 @@ Ask = Callable[..., Awaitable[tuple[int, str, str]]]
 
 @pytest.fixture
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    async def asked(
-        *arguments: str, twin: bool = False, workload: Workload | None = None
-    ) -> tuple[int, str, str]:
+    async def asked(*arguments: str, twin: bool = False, workload: Workload | None = None) -> tuple[int, str, str]:
         """The workload is the notebook's."""
         node = StubNode()
         pods: tuple[Pod, ...] = (Pod(namespace="other", name="llama-0", uid="twin"),) if twin else ()

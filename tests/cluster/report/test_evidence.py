@@ -79,9 +79,6 @@ async def test_a_node_without_an_agent_is_counted_by_its_labels() -> None:
         Point({"node": "dark", "label_nvidia_com_gpu_product": "NVIDIA-L40S-SHARED"}, 1),
     )
     found = await gather(KubernetesStore({}, capacity, labels), (0.0, DAY), 2 * DAY, [CARD])
-    numbers = {
-        node: sum(card.node == node for card in found.unscraped)
-        for node in ("alpha", "dark", "sliced", "mig")
-    }
+    numbers = {node: sum(card.node == node for card in found.unscraped) for node in ("alpha", "dark", "sliced", "mig")}
     assert numbers == {"alpha": 0, "dark": 8, "sliced": 2, "mig": 1}
     assert found.unscraped[CardKey("", "dark", "dark/0")] == "NVIDIA L40S"

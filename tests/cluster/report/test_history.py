@@ -27,9 +27,7 @@ class Questions:
         return []
 
     async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
-        found = [
-            (key(msgspec.json.encode(point.labels)), point.value) for point in await self.points(query, at)
-        ]
+        found = [(key(msgspec.json.encode(point.labels)), point.value) for point in await self.points(query, at)]
         return [(known, value) for known, value in found if known is not None]
 
     async def series(self, query: str, at: float) -> list[Series]:

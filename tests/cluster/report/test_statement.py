@@ -33,9 +33,7 @@ def made(prices: Prices, basis: Basis = Basis.HELD) -> Statement:
     for slot in sums.slots:
         seconds = slot[1] - slot[0]
         amounts = {Measure.HELD: round(seconds * 5e5), Measure.ENERGY: round(seconds * 1e6)}
-        growth = CardGrowth(
-            {counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6)
-        )
+        growth = CardGrowth({counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6))
         sums.add(HistoryPart(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: growth})
     return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 
@@ -71,9 +69,7 @@ def test_a_bill_is_the_same_with_charge_periods_and_without(basis: Basis) -> Non
         prices = Prices(currency="JPY", gpu_hour={"*": 1000.0}, kwh=7.0)
         sums = PeriodSums(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", prices, length))
         for hour, held in ((1, 1.5), (2, 0.25)):
-            counted = {
-                counter(measure): round(held * HOUR * 1e6) for measure in (Measure.HELD, Measure.ENERGY)
-            }
+            counted = {counter(measure): round(held * HOUR * 1e6) for measure in (Measure.HELD, Measure.ENERGY)}
             growth = CardGrowth(counted, round(HOUR * 1e6))
             sums.add(HistoryPart(hour * HOUR, {}, {}, {}, {}), {CARD: growth})
         return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
@@ -87,9 +83,7 @@ def test_a_bill_is_the_same_with_charge_periods_and_without(basis: Basis) -> Non
 
 @pytest.mark.parametrize("basis", [Basis.HELD, Basis.GREATER])
 @pytest.mark.parametrize("until_end", [0.0, 40.0, 287.0])
-def test_hours_times_the_price_is_the_cost_whenever_the_gpu_was_scraped(
-    basis: Basis, until_end: float
-) -> None:
+def test_hours_times_the_price_is_the_cost_whenever_the_gpu_was_scraped(basis: Basis, until_end: float) -> None:
     """A pod holds the GPU throughout. It is scraped each five minutes, so long before each full hour."""
     sums = PeriodSums(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", PRICES, HOUR))
     held, totals = counter(Measure.HELD), CounterTotals(0.0)

@@ -38,9 +38,7 @@ async def test_it_is_asked_below_its_path_for_a_time() -> None:
 
 
 async def test_marks_of_an_ended_series_are_no_samples() -> None:
-    async with serving(
-        StubStore(answer=matrix(({"node": "a"}, [(1.0, "5"), (2.0, "NaN"), (3.0, "6")])))
-    ) as stub:
+    async with serving(StubStore(answer=matrix(({"node": "a"}, [(1.0, "5"), (2.0, "NaN"), (3.0, "6")])))) as stub:
         store = Store(StoreOptions(url=stub.url))
         [series] = await store.series("up[5m]", 3.0)
         await store.close()
@@ -192,7 +190,5 @@ def test_a_line_that_is_no_header_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", [200, 404, 413])
 async def test_an_agent_is_no_store(status: int) -> None:
     async with serving(StubStore(status=status, body=b"no", headers={"Server": "podgpu"})) as stub:
-        with pytest.raises(
-            StoreFault, match=r"is a podgpu agent or cluster, not a store; give the address of Prom"
-        ):
+        with pytest.raises(StoreFault, match=r"is a podgpu agent or cluster, not a store; give the address of Prom"):
             await ask(stub)

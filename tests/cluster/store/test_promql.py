@@ -34,9 +34,7 @@ def test_names_are_taken_as_they_are() -> None:
     assert any_of("node", ["a.b", "c-1"]) == r'node=~"a\\.b|c-1"'
 
 
-@pytest.mark.parametrize(
-    "url", ["", "prometheus:9090", "ftp://x", "http://", "http://x:1?y=2", "http://x:99999"]
-)
+@pytest.mark.parametrize("url", ["", "prometheus:9090", "ftp://x", "http://", "http://x:1?y=2", "http://x:99999"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="is not the address of a store"):
         store_address(url)

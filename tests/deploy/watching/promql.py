@@ -15,9 +15,7 @@ class Matcher:
     value: str
 
     def __str__(self) -> str:
-        sign = ("!" if self.is_negative else "=") + (
-            "~" if self.is_regex else "=" if self.is_negative else ""
-        )
+        sign = ("!" if self.is_negative else "=") + ("~" if self.is_regex else "=" if self.is_negative else "")
         escaped = self.value.replace("\\", "\\\\").replace('"', '\\"')
         return f'{self.label}{sign}"{escaped}"'
 

@@ -43,9 +43,7 @@ RARE: Mapping[str, str] = {
 }
 
 # What keeps every alert from being about a demo.
-MADE_UP = re.compile(
-    r"unless on \([a-z, ]+\) (?:last_over_time\()?podgpu_build_info{demo=\"true\"}(?:\[\w+\]\))?"
-)
+MADE_UP = re.compile(r"unless on \([a-z, ]+\) (?:last_over_time\()?podgpu_build_info{demo=\"true\"}(?:\[\w+\]\))?")
 
 # The alerts that would fire if the demo were real and went on.
 SEEN: Mapping[str, str] = {
@@ -134,13 +132,9 @@ def _is_silent(expression: str) -> bool:
 @pytest.mark.parametrize(
     ("board", "panel", "place"),
     [(board, panel, place) for board, panel in PANELS for place in range(len(panel.queries))],
-    ids=lambda one: (
-        one.uid if isinstance(one, Dashboard) else one.title if isinstance(one, Panel) else str(one)
-    ),
+    ids=lambda one: one.uid if isinstance(one, Dashboard) else one.title if isinstance(one, Panel) else str(one),
 )
-def test_a_query_of_a_dashboard_is_answered(
-    scraper: Prometheus, board: Dashboard, panel: Panel, place: int
-) -> None:
+def test_a_query_of_a_dashboard_is_answered(scraper: Prometheus, board: Dashboard, panel: Panel, place: int) -> None:
     query = chosen(panel.queries[place].promql)
     answer = scraper.query(query)
     assert answer or _is_silent(query) or (panel.title, place) in UNEVENTFUL
@@ -183,17 +177,13 @@ def test_a_command_of_a_runbook_works(node: Demo, place: Mapping[str, str], comm
         "kubectl -n podgpu exec $AGENT -- podgpu", f"{shlex.quote(sys.executable)} -m podgpu"
     )
     written = written.replace("http://127.0.0.1:19400", node.urls["native"])
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", written], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", written], capture_output=True, text=True, check=False)
     # podgpu doctor ends with 1 where it has found something.
     assert done.returncode == 0 or (" doctor " in command and done.returncode == 1), done.stderr
     assert done.stdout
 
 
-@pytest.mark.parametrize(
-    "selector", sorted({one for rule in RULES for one in selectors(rule.expr)}, key=str), ids=str
-)
+@pytest.mark.parametrize("selector", sorted({one for rule in RULES for one in selectors(rule.expr)}, key=str), ids=str)
 def test_what_rules_select_is_there(scraper: Prometheus, selector: Selector) -> None:
     found = bool(scraper.query(str(selector)))
     assert found != (selector.metric in SILENT or str(selector) in RARE)

@@ -175,9 +175,7 @@ def test_each_state_has_a_colour_and_a_name_of_its_own(states: tuple[State, ...]
 
 def test_timelines_show_the_colours_of_their_states() -> None:
     """Merged values, or colours by threshold, would draw 0 and 1 alike."""
-    timelines = [
-        panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "state-timeline"
-    ]
+    timelines = [panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "state-timeline"]
     assert len(timelines) == 2
     for panel in timelines:
         (mapping,) = panel["fieldConfig"]["defaults"]["mappings"]
@@ -194,9 +192,7 @@ def test_timelines_show_the_colours_of_their_states() -> None:
 
 def test_lines_can_be_read() -> None:
     """No fill that hides other lines, figures beside the names, and no axis up to 100 over nothing but zeros."""
-    for panel in (
-        panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "timeseries"
-    ):
+    for panel in (panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "timeseries"):
         custom, legend = panel["fieldConfig"]["defaults"]["custom"], panel["options"]["legend"]
         assert (custom["fillOpacity"] > 0) == (custom["stacking"]["mode"] == "normal"), panel["title"]
         assert (legend["placement"], legend["calcs"]) == ("right", ["mean", "lastNotNull", "max"])
@@ -205,9 +201,7 @@ def test_lines_can_be_read() -> None:
 
 
 @each_panel
-def test_only_a_ratio_has_a_highest_value_and_others_say_why_they_exceed_it(
-    board: Dashboard, panel: Panel
-) -> None:
+def test_only_a_ratio_has_a_highest_value_and_others_say_why_they_exceed_it(board: Dashboard, panel: Panel) -> None:
     assert panel.most is None or (panel.unit, panel.most) == ("percentunit", 1)
     if panel.kind == "timeseries" and panel.unit == "percentunit":
         assert panel.most == 1 or "100 %" in panel.description

@@ -40,14 +40,10 @@ def test_every_rule_arrives_as_it_is(value: str, kind: str) -> None:
 @needs_promtool
 def test_promtool_takes_the_rules_with_labels_and_runbooks(tmp_path: Path) -> None:
     chosen = {"runbookUrl": "https://wiki.example.com/alerts", "additionalRuleLabels": {"team": "gpu"}}
-    found = chart.only(
-        chart.parse(chart.text({"prometheusRule": ON, "defaultRules": chosen})), "PrometheusRule"
-    )
+    found = chart.only(chart.parse(chart.text({"prometheusRule": ON, "defaultRules": chosen})), "PrometheusRule")
     file = tmp_path / "rules.yaml"
     file.write_text(yaml.safe_dump(found["spec"]))
-    done = subprocess.run(
-        [str(PROMTOOL), "check", "rules", str(file)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([str(PROMTOOL), "check", "rules", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert f"SUCCESS: {len(ALERTS) + len(RECORDINGS)} rules found" in done.stdout
 

@@ -75,9 +75,7 @@ def test_no_alert_is_about_a_demo_or_a_replay(path: Path, tmp_path: Path) -> Non
 @each_alert
 def test_each_alert_asks_whether_a_target_is_made_up(alert: Rule) -> None:
     asked = {alert.expr, *(one.expr for one in RECORDINGS if one.name in _metrics(alert))}
-    assert any('podgpu_build_info{demo="true"}' in expression for expression in asked) != (
-        alert.name in ABSENT
-    )
+    assert any('podgpu_build_info{demo="true"}' in expression for expression in asked) != (alert.name in ABSENT)
 
 
 def _fires(test: dict[str, Any]) -> bool:
@@ -94,9 +92,7 @@ def _made_up(test: dict[str, Any]) -> dict[str, Any]:
         }
         for target in sorted(targets)
     ]
-    quiet = [
-        {**check, "exp_alerts": []} for check in test["alert_rule_test"] if check["alertname"] not in ABSENT
-    ]
+    quiet = [{**check, "exp_alerts": []} for check in test["alert_rule_test"] if check["alertname"] not in ABSENT]
     return {**test, "input_series": [*test["input_series"], *said], "alert_rule_test": quiet}
 
 

@@ -57,9 +57,7 @@ LABELS: Mapping[str, set[str]] = {
 def mistakes(expression: str) -> list[str]:
     """Say what is wrong with the names in an expression."""
     found = selectors(expression)
-    known = (
-        {label for one in found for label in LABELS.get(one.metric, ())} | _TARGET | made_labels(expression)
-    )
+    known = {label for one in found for label in LABELS.get(one.metric, ())} | _TARGET | made_labels(expression)
     foreign = (grouped_labels(expression) | matched_labels(expression)) - known
     return [
         *(f"no series of it has the label {label}" for label in sorted(foreign)),
@@ -77,9 +75,7 @@ def _of_selector(one: Selector) -> Iterator[str]:
         values = _fixed_values(one.metric, matcher.label)
         wanted = matcher.value.split("|") if matcher.is_regex else [matcher.value]
         if values:
-            yield from (
-                f"no {matcher.label} of {one.metric} is {word}" for word in wanted if not _any(word, values)
-            )
+            yield from (f"no {matcher.label} of {one.metric} is {word}" for word in wanted if not _any(word, values))
 
 
 def _fixed_values(metric: str, label: str) -> set[str]:

@@ -44,9 +44,7 @@ ABOUT_CARDS = (
     "max by (UUID) (DCGM_FI_DEV_FB_USED)",
     "sum(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION)",
 )
-OPENCOST = (
-    'avg(avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{container!=""}[2m])) by (container, pod, namespace)'
-)
+OPENCOST = 'avg(avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{container!=""}[2m])) by (container, pod, namespace)'
 LAST = "DCGM_FI_PROF_DRAM_ACTIVE"  # near the end of the page: once it is stored, all before it are
 KEDA = 'avg(DCGM_FI_DEV_GPU_UTIL{namespace!="",pod!=""}) by (pod)'
 

@@ -55,9 +55,7 @@ ASKED = (
     Asked(FORMER, 'sum by (deviceuuid, nodename) (vGPUCorePercentage{nodename=~".*"})'),
     Asked(FORMER, 'sum by (deviceuuid, nodename) (vGPUMemoryPercentage{nodename=~".*"})'),
     Asked(FORMER, 'sum by (podname) (Device_memory_desc_of_container{node_name=~".*",deviceuuid=~".*"})'),
-    Asked(
-        FORMER, 'sum by (podname) (Device_utilization_desc_of_container{node_name=~".*",deviceuuid=~".*"})'
-    ),
+    Asked(FORMER, 'sum by (podname) (Device_utilization_desc_of_container{node_name=~".*",deviceuuid=~".*"})'),
     Asked(
         "the scheduler's exporter",
         "hami_resource_quota_used",

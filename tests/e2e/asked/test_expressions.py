@@ -52,9 +52,7 @@ def test_an_expression_has_an_answer(scraper: Prometheus, one: Expression) -> No
 
 def test_what_is_asked_of_a_shared_card_is_answered_for_its_pod(scraper: Prometheus) -> None:
     """The demo has cards that several pods share: without rows of their own, they would be missing here."""
-    used = scraper.query(
-        'avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="kept",container!=""}) by (UUID, GPU_I_ID, pod)'
-    )
+    used = scraper.query('avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="kept",container!=""}) by (UUID, GPU_I_ID, pod)')
     places = [(labels["UUID"], labels.get("GPU_I_ID")) for labels, _ in used]
     assert len(places) > len(set(places))
 

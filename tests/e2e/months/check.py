@@ -45,9 +45,7 @@ class RememberingStore(Store):
         return self.points_of[query, at]
 
     async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
-        keyed = [
-            (key(msgspec.json.encode(point.labels)), point.value) for point in await self.points(query, at)
-        ]
+        keyed = [(key(msgspec.json.encode(point.labels)), point.value) for point in await self.points(query, at)]
         return [(found, value) for found, value in keyed if found is not None]
 
     async def series(self, query: str, at: float) -> list[Series]:
@@ -145,9 +143,7 @@ class MonthCheck:
             if row["row"] == "group":
                 name = f"{row['namespace']}/{row['pod']}"
                 whole = Decimal(str(row["cost"]))
-                self._findings.expect(
-                    costs[name] == whole, f"{month.name} {name}: days {costs[name]}, {whole}"
-                )
+                self._findings.expect(costs[name] == whole, f"{month.name} {name}: days {costs[name]}, {whole}")
         truth: dict[tuple[str, float], list[float]] = defaultdict(lambda: [0.0, 0.002])
         for tenant in month.tenants:
             for day in month.days():
@@ -196,9 +192,7 @@ class MonthCheck:
         month = self._month
         truth = month.coverage()
         found = {(gpu["node"], gpu["uuid"]): gpu for gpu in bill["coverage"]["gpus"]}
-        self._findings.expect(
-            truth.keys() == found.keys(), f"{month.name}: GPUs {truth.keys() ^ found.keys()}"
-        )
+        self._findings.expect(truth.keys() == found.keys(), f"{month.name}: GPUs {truth.keys() ^ found.keys()}")
         for key in truth.keys() & found.keys():
             self._findings.gpus += 1
             for name in ("seen", "unseen", "absent"):
@@ -209,12 +203,8 @@ class MonthCheck:
                 )
         is_complete = not any(each.unseen for each in truth.values())
         self._findings.incomplete += not is_complete
-        self._findings.expect(
-            bill["complete"] == is_complete, f"{month.name}: complete is {bill['complete']}"
-        )
-        self._findings.expect(
-            status == (COMPLETE if is_complete else GAPS), f"{month.name}: exit status {status}"
-        )
+        self._findings.expect(bill["complete"] == is_complete, f"{month.name}: complete is {bill['complete']}")
+        self._findings.expect(status == (COMPLETE if is_complete else GAPS), f"{month.name}: exit status {status}")
 
     def _check_sums(self, bill: dict[str, Any], held: dict[str, Any], way: str) -> None:
         """Rows add up to the total. GPUs cost the same whoever pays for them, and whatever is paid for."""

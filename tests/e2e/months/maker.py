@@ -88,9 +88,7 @@ class Maker:
         random = self._random
         if random.random() < 0.2:  # it is installed late
             begins = random.uniform(max(begins, self._month.start) + HOUR, ends - 90 * MINUTE)
-        cuts = sorted(
-            random.uniform(begins + MINUTE, ends - HOUR) for _ in range(random.choice((0, 0, 1, 2, 4)))
-        )
+        cuts = sorted(random.uniform(begins + MINUTE, ends - HOUR) for _ in range(random.choice((0, 0, 1, 2, 4))))
         found: list[Stretch] = []
         at = begins
         for cut in cuts:
@@ -120,9 +118,7 @@ class Maker:
 
     def _add_unscraped(self) -> None:
         month, random = self._month, self._random
-        there = (
-            (month.start - DAY, month.whole[1] + 1) if random.random() < 0.5 else (self._inside(), month.end)
-        )
+        there = (month.start - DAY, month.whole[1] + 1) if random.random() < 0.5 else (self._inside(), month.end)
         node = MonthNode(
             "dark",
             there,

@@ -23,9 +23,7 @@ def common(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stre
 def without(stretches: Iterable[Stretch], taken: Iterable[Stretch]) -> list[Stretch]:
     left = list(stretches)
     for begin, end in taken:
-        pieces = [
-            piece for first, last in left for piece in ((first, min(last, begin)), (max(first, end), last))
-        ]
+        pieces = [piece for first, last in left for piece in ((first, min(last, begin)), (max(first, end), last))]
         left = [piece for piece in pieces if piece[0] < piece[1]]
     return sorted(left)
 
@@ -338,13 +336,9 @@ class _Books:
             if at - tenant.ends <= GRACE and last > agent[0] and sums[key][0] > 0:
                 yield from self._pod(base, tenant, sums[key], stamp, is_there=tenant.ends > at)
 
-    def _pod(
-        self, base: str, tenant: Tenant, sums: Sequence[float], stamp: int, *, is_there: bool
-    ) -> Iterator[str]:
+    def _pod(self, base: str, tenant: Tenant, sums: Sequence[float], stamp: int, *, is_there: bool) -> Iterator[str]:
         held, busy = sums
-        labels = (
-            f'{base},namespace="{tenant.namespace}",pod="{tenant.pod}",container="main",mig="{tenant.mig}"'
-        )
+        labels = f'{base},namespace="{tenant.namespace}",pod="{tenant.pod}",container="main",mig="{tenant.mig}"'
         yield f"podgpu_container_allocated_seconds_total{{{labels}}} {_micro(held)} {stamp}"
         yield f"podgpu_container_busy_seconds_total{{{labels}}} {_micro(busy)} {stamp}"
         for bound, factor in (("least", 0.5), ("most", 1.5)):
@@ -361,10 +355,7 @@ class _Books:
         """The driver counts whether or not an agent is there."""
         first = self._month.whole[0]
         seconds = at - first
-        busy = sum(
-            tenant.busy * max(min(at, tenant.ends) - max(first, tenant.begins), 0.0)
-            for tenant in self._tenants
-        )
+        busy = sum(tenant.busy * max(min(at, tenant.ends) - max(first, tenant.begins), 0.0) for tenant in self._tenants)
         return round((WATTS_IDLE * seconds + WATTS_BUSY * (busy + HOST * seconds)) * 1e3)
 
 

@@ -156,9 +156,7 @@ def has_same_part(page: Page) -> bool:
 
 def others(count: int, note: str, size: int) -> list[PodMessage]:
     """Pods that hold no card and have a long note."""
-    return [
-        pod(str(UUID(int=number)), f"other-{number}", notes={note: "x" * size}) for number in range(count)
-    ]
+    return [pod(str(UUID(int=number)), f"other-{number}", notes={note: "x" * size}) for number in range(count)]
 
 
 @contextmanager
@@ -237,9 +235,7 @@ PLAYS = (
         flags=tenants,
         fault=headless,
         shows=survived(
-            lambda now: (
-                (processes(now, "cheat"), memory(now, "cheat"), strangers(now, "unknown")) == (2, 2 * USED, 0)
-            )
+            lambda now: (processes(now, "cheat"), memory(now, "cheat"), strangers(now, "unknown")) == (2, 2 * USED, 0)
         ),
         well=is_fair,
     ),
@@ -248,9 +244,7 @@ PLAYS = (
         what="a tenant calls his process an MPS server",
         flags=tenants,
         fault=server,
-        shows=survived(
-            lambda now: memory(now, "cheat") == USED and power(now, "cheat") > 4 * power(now, "honest") > 0
-        ),
+        shows=survived(lambda now: memory(now, "cheat") == USED and power(now, "cheat") > 4 * power(now, "honest") > 0),
         well=is_fair,
     ),
     Play(
@@ -277,8 +271,7 @@ PLAYS = (
         shows=survived(
             lambda now: (
                 is_fair(now)
-                and sum(strangers(now, one) or 0 for one in ("host", "container", "unknown"))
-                == len(DELEGATED)
+                and sum(strangers(now, one) or 0 for one in ("host", "container", "unknown")) == len(DELEGATED)
             )
         ),
         well=is_fair,
@@ -338,9 +331,7 @@ PLAYS = (
         id="N13",
         what="the driver refuses a call once on one card, and for a while on the other",
         fault=driver_faults(
-            FakeFault(
-                f"return {pynvml.NVML_ERROR_NOT_SUPPORTED}", call=f"nvmlDeviceGet{REFUSED}", device=0, times=1
-            ),
+            FakeFault(f"return {pynvml.NVML_ERROR_NOT_SUPPORTED}", call=f"nvmlDeviceGet{REFUSED}", device=0, times=1),
             FakeFault(f"return {pynvml.NVML_ERROR_NO_PERMISSION}", call=f"nvmlDeviceGet{REFUSED}", device=1),
         ),
         shows=survived(

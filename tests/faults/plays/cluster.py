@@ -121,9 +121,7 @@ class Crowd(Reader):
     def _ask(self, node: str, over: threading.Event) -> None:
         while not over.is_set():
             try:
-                with urlopen(
-                    f"http://127.0.0.1:{self.port}/api/v1/snapshot?node={node}", timeout=2
-                ) as answer:
+                with urlopen(f"http://127.0.0.1:{self.port}/api/v1/snapshot?node={node}", timeout=2) as answer:
                     answer.read()
             except OSError:
                 over.wait(0.2)

@@ -69,8 +69,6 @@ PLAYS: tuple[Play, ...] = (
         what="two labels of a pod have the same name on the page",
         flags=showing_labels("a.b", "a-b"),
         fault=labelled({"a.b": "1", "a-b": "2"}),
-        shows=survived(
-            lambda now: has_label(now, "label_a_b", "2") and has_label(now, "label_a_b_conflict1", "1")
-        ),
+        shows=survived(lambda now: has_label(now, "label_a_b", "2") and has_label(now, "label_a_b_conflict1", "1")),
     ),
 )

@@ -19,9 +19,7 @@ PLAYS = (
         id="K2",
         what="a hundred other agents come and go",
         fault=FLAPPING.fault,
-        shows=FLAPPING.read_by(
-            lambda page, lines: FLAPPING.asked > 4 * MANY and is_summed_up(page, lines, MANY)
-        ),
+        shows=FLAPPING.read_by(lambda page, lines: FLAPPING.asked > 4 * MANY and is_summed_up(page, lines, MANY)),
         clients=2,
         patience=60.0,  # each is asked once in a second
     ),

@@ -105,9 +105,7 @@ class Jump:
         node.clock_ahead = wall
         self._clock.set(wall=wall, boot=boot)
         while (
-            node.agent
-            and node.agent.process.poll() is None
-            and abs(time.time() + wall - _taken(node.agent)) > HOUR / 2
+            node.agent and node.agent.process.poll() is None and abs(time.time() + wall - _taken(node.agent)) > HOUR / 2
         ):
             time.sleep(INTERVAL / 4)
 
@@ -245,8 +243,7 @@ class Double:
         """Both have the same series, but for what each has met with on its own."""
         other = parsed(self._agent.request("/metrics")[1].decode())
         mine, others = (
-            {series for series, _ in one.samples if series[0] != "podgpu_errors_total"}
-            for one in (page, other)
+            {series for series, _ in one.samples if series[0] != "podgpu_errors_total"} for one in (page, other)
         )
         return mine == others
 

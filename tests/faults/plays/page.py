@@ -90,8 +90,6 @@ PLAYS: tuple[Play, ...] = (
         id="F6",
         what="the driver changes the types of its numbers",
         fault=other_types,
-        shows=survived(
-            lambda now: now.value("podgpu_gpu_temperature_celsius", gpu="0", sensor="memory") == 52
-        ),
+        shows=survived(lambda now: now.value("podgpu_gpu_temperature_celsius", gpu="0", sensor="memory") == 52),
     ),
 )

@@ -221,8 +221,7 @@ PLAYS = (
         fault=reused,
         shows=survived(
             lambda now: (
-                (processes(now, "cheat"), memory(now, "cheat")) == (1, USED)
-                and (strangers(now, "unknown") or 0) >= 1
+                (processes(now, "cheat"), memory(now, "cheat")) == (1, USED) and (strangers(now, "unknown") or 0) >= 1
             )
         ),
     ),
@@ -250,9 +249,7 @@ PLAYS = (
         id="E5",
         what="ten thousand processes are on a card",
         fault=crowd(LOTS),
-        shows=survived(
-            lambda now: now.value("podgpu_unattributed_processes", gpu="1", reason="unknown") == LOTS
-        ),
+        shows=survived(lambda now: now.value("podgpu_unattributed_processes", gpu="1", reason="unknown") == LOTS),
     ),
     Play(
         id="E6",
@@ -285,9 +282,7 @@ PLAYS = (
         flags=tenants,
         fault=traced,
         shows=survived(
-            lambda now: (
-                (processes(now, "cheat"), memory(now, "cheat"), strangers(now, "unknown")) == (2, 2 * USED, 0)
-            )
+            lambda now: (processes(now, "cheat"), memory(now, "cheat"), strangers(now, "unknown")) == (2, 2 * USED, 0)
         ),
     ),
     Play(

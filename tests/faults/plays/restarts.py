@@ -22,8 +22,7 @@ def told(*containers: tuple[str, str]) -> dict[str, Any]:
     item = pod("p")
     item["spec"]["containers"] = [{"name": name} for name, _ in containers]
     item["status"]["containerStatuses"] = [
-        {"name": name, "containerID": f"containerd://{id_}", "state": {"running": {}}}
-        for name, id_ in containers
+        {"name": name, "containerID": f"containerd://{id_}", "state": {"running": {}}} for name, id_ in containers
     ]
     return item
 

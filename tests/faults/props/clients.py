@@ -178,8 +178,7 @@ async def main(kind: str, port: int, file: Path) -> None:
     count, deeds = KINDS[kind]
     sources = SOURCES.get(kind, ("127.0.0.1",))
     visits = [
-        asyncio.create_task(_visit(port, sources[number % len(sources)], deeds, tally))
-        for number in range(count)
+        asyncio.create_task(_visit(port, sources[number % len(sources)], deeds, tally)) for number in range(count)
     ]
     while not any(one.done() for one in visits):
         part = file.with_suffix(".part")

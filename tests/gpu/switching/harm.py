@@ -52,9 +52,7 @@ def checked_rights() -> Iterator[Check]:
         able, unable = Listening(4).heard(), Listening(4, capable=False).heard()
     seen, named = able.by_pid(), {root.pid: "root", other.pid: "other user", 0: "hidden"}
     shares = {
-        name: {
-            named.get(pid, str(pid)): f"{part / heard.covered_ns:.3f}" for pid, part in heard.by_pid().items()
-        }
+        name: {named.get(pid, str(pid)): f"{part / heard.covered_ns:.3f}" for pid, part in heard.by_pid().items()}
         for name, heard in (("with", able), ("without", unable))
     }
     yield "with CAP_SYS_ADMIN", str(shares["with"]), {root.pid, other.pid} <= set(seen)
@@ -73,11 +71,7 @@ def nvidia_descriptors(pids: set[int]) -> int:
             targets = [str(fd.readlink()) for fd in (process / "fd").iterdir()]
         except OSError:  # it has ended
             continue
-        count += (
-            sum(target.startswith("/dev/nvidia") for target in targets)
-            if int(process.name) not in pids
-            else 0
-        )
+        count += sum(target.startswith("/dev/nvidia") for target in targets) if int(process.name) not in pids else 0
     return count
 
 

@@ -67,8 +67,7 @@ def _judged(card: Card, loads: list[Load], end: float) -> Iterator[Check]:
         booking = booked(card, load)
         assert booking.band
         least, most, mean = (
-            100 * part / busy
-            for part in (booking.band.least_us, booking.band.most_us, booking.band.booked_us)
+            100 * part / busy for part in (booking.band.least_us, booking.band.most_us, booking.band.booked_us)
         )
         seconds = (booking.resident_us or 0) / 1e6
         figures = f"true {100 * share:.1f}, booked {mean:.1f}, band {least:.1f}-{most:.1f}, {seconds:.1f} s on the card"

@@ -23,9 +23,7 @@ def checked_mps() -> Iterator[Check]:
         named = {_server(): "server", other.pid: "beside"}
         named |= {load.process.pid: f"client {load.tenant.name}" for load in loads}
         heard = Listening(SECONDS).heard()
-    shares = {
-        named.get(pid, str(pid)): f"{part / heard.covered_ns:.3f}" for pid, part in heard.by_pid().items()
-    }
+    shares = {named.get(pid, str(pid)): f"{part / heard.covered_ns:.3f}" for pid, part in heard.by_pid().items()}
     yield "who is in the log", str(shares), heard.by_pid().keys() <= named.keys()
 
 

@@ -49,9 +49,7 @@ def checked_sets() -> Iterator[Check]:
             json.dump(recordings, file)
 
 
-def _checked(
-    name: str, kinds: list[tuple[str, float, float, float]], recordings: dict[str, Any]
-) -> Iterator[Check]:
+def _checked(name: str, kinds: list[tuple[str, float, float, float]], recordings: dict[str, Any]) -> Iterator[Check]:
     tenants = [Tenant(f"{kind[0]}-{number}", *kind) for number, kind in enumerate(kinds)]
     with at_work(*tenants) as (loads, _):
         with Looks() as looks, Pulsing() as pulsing:

@@ -59,9 +59,7 @@ def _known_pods(name: str) -> set[tuple[str, str]]:
     """(pod UID in the cgroup, container id) of every container that the API server ever told of."""
     listed = json.loads((RECORDED / name / "api-pods-list.json").read_text())["items"]
     watch = RECORDED / name / "api-pods-watch.ndjson"
-    events = (
-        [json.loads(event)["object"] for event in watch.read_text().splitlines()] if watch.exists() else []
-    )
+    events = [json.loads(event)["object"] for event in watch.read_text().splitlines()] if watch.exists() else []
     # A bookmark is an event with an empty pod.
     pods = [pod for pod in (*listed, *events) if "uid" in pod["metadata"]]
     return {container for pod in pods for container in _running(pod)}
@@ -249,9 +247,7 @@ def _hostile() -> Iterator[str]:
 def test_hostile_text_costs_little(text: str) -> None:
     started = time.process_time()
     assert cgroup.classify(text).kind != "pod"
-    assert (
-        time.process_time() - started < 2
-    )  # a thousand times what it takes, and less than by trying all pairs
+    assert time.process_time() - started < 2  # a thousand times what it takes, and less than by trying all pairs
 
 
 def test_what_is_longer_than_the_kernel_writes_is_cut_at_a_line() -> None:
@@ -305,9 +301,7 @@ def test_a_foreign_name_deeper_in_the_path_never_wins(below: list[str], path: st
 def test_a_uid_comes_out_with_dashes_however_it_was_written(uid: object, marks: list[str], qos: str) -> None:
     parts = str(uid).split("-")
     written = parts[0] + "".join(mark + part for mark, part in zip(marks, parts[1:], strict=True))
-    owner = owner_of(
-        f"0::/kubepods.slice/kubepods-{qos}.slice/kubepods-{qos}-pod{written}.slice/crio-{ID}.scope\n"
-    )
+    owner = owner_of(f"0::/kubepods.slice/kubepods-{qos}.slice/kubepods-{qos}-pod{written}.slice/crio-{ID}.scope\n")
     assert owner == Owner(pod_uid=str(uid), container_id=ID, runtime="cri-o", qos=qos)
 
 
@@ -318,9 +312,7 @@ def test_the_hash_of_a_static_pod_stays_as_it_is(static_hash: str) -> None:
 
 
 @given(st.sampled_from(REAL_PODS), st.data())
-def test_a_damaged_real_line_never_names_a_pod_that_is_not_in_it(
-    sample: dict[str, str], data: st.DataObject
-) -> None:
+def test_a_damaged_real_line_never_names_a_pod_that_is_not_in_it(sample: dict[str, str], data: st.DataObject) -> None:
     line = sample["line"]
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(line)))

@@ -17,12 +17,8 @@ SPOOFS = (
 
 
 @pytest.mark.parametrize("spoof", SPOOFS)
-@pytest.mark.parametrize(
-    "path", [SYSTEMD, CGROUPFS, f"/docker/{OTHER_ID}/kubelet{CGROUPFS}", f"/../..{CGROUPFS}"]
-)
-def test_a_container_cannot_pass_for_another_pod_by_naming_cgroups_below_its_own(
-    path: str, spoof: str
-) -> None:
+@pytest.mark.parametrize("path", [SYSTEMD, CGROUPFS, f"/docker/{OTHER_ID}/kubelet{CGROUPFS}", f"/../..{CGROUPFS}"])
+def test_a_container_cannot_pass_for_another_pod_by_naming_cgroups_below_its_own(path: str, spoof: str) -> None:
     owner = cgroup.classify(f"0::{path}/{spoof}\n", roots=cgroup.roots_above(f"0::{path}\n")).owner
     assert owner is not None
     assert (owner.pod_uid, owner.container_id) == (POD, ID)

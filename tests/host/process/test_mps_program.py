@@ -14,9 +14,7 @@ import pytest
 from podgpu.host.procfs import Procfs
 from tests.host.process.start import NOBODY, built, started
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("gcc") is None, reason="needs root and a compiler"
-)
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("gcc") is None, reason="needs root and a compiler")
 CONTROL, SERVER = "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"
 
 
@@ -55,15 +53,11 @@ def test_root_runs_mps_for_others_if_it_runs_its_program(
         assert procfs.mps(pid) == found
 
 
-READER = (
-    "from pathlib import Path; from podgpu.host.procfs import Procfs; print(Procfs(Path('/proc')).mps({pid}))"
-)
+READER = "from pathlib import Path; from podgpu.host.procfs import Procfs; print(Procfs(Path('/proc')).mps({pid}))"
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
-@pytest.mark.parametrize(
-    ("program", "user", "found"), [(CONTROL, 0, "root"), ("nvidia-cuda-mps-su", NOBODY, None)]
-)
+@pytest.mark.parametrize(("program", "user", "found"), [(CONTROL, 0, "root"), ("nvidia-cuda-mps-su", NOBODY, None)])
 def test_without_the_right_to_see_the_program_su_is_known_by_its_user(
     programs: Path, program: str, user: int, found: str | None
 ) -> None:

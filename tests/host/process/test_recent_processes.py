@@ -227,9 +227,7 @@ async def test_it_is_on_only_while_strangers_are_expected(tmp_path: Path) -> Non
 
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
-    script = (
-        "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); print(flush=True)"
-    )
+    script = "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); print(flush=True)"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         assert process.stdout and process.stdout.readline()
         yield process

@@ -15,13 +15,9 @@ def main(workloads: int) -> int:
     mistakes, overrun = wrong(made, rows), list(overruns(made, rows))
     changed, total = changes(made)
     print(f"{len(made)} workloads on {NODES} nodes, two weeks of minutes")
-    print(
-        ", ".join(f"{number} {kind}" for kind, number in Counter(row.kind for row in rows.values()).items())
-    )
+    print(", ".join(f"{number} {kind}" for kind, number in Counter(row.kind for row in rows.values()).items()))
     print(f"not as planted: {len(mistakes)}", *mistakes, sep="\n  ")
-    print(
-        f"would have run out of memory, or been used, in the third week: {len(overrun)}", *overrun, sep="\n  "
-    )
+    print(f"would have run out of memory, or been used, in the third week: {len(overrun)}", *overrun, sep="\n  ")
     print(f"changed from day to day without a cause: {len(changed)} of {total}", *changed, sep="\n  ")
     return int(bool(mistakes or overrun or len(changed) > MOST_CHANGED * total))
 

@@ -87,8 +87,7 @@ class Planter:
 
     def __post_init__(self) -> None:
         self.noise = [
-            1 + SPIKE if self.random.random() < RARE else self.random.uniform(1 - NOISE, 1)
-            for _ in range(4 * WEEKS)
+            1 + SPIKE if self.random.random() < RARE else self.random.uniform(1 - NOISE, 1) for _ in range(4 * WEEKS)
         ]
 
     def series(
@@ -185,9 +184,7 @@ def oversized(planter: Planter, memory: Pattern = office_hours, family: str = "l
     parts = instances_of(CardType(model=model, memory_bytes=CARDS[model]))
     number = planter.random.randrange(len(parts))
     part = parts[number]
-    below = max(
-        (other.memory_bytes for other in parts[:number] if other.memory_bytes < part.memory_bytes), default=0
-    )
+    below = max((other.memory_bytes for other in parts[:number] if other.memory_bytes < part.memory_bytes), default=0)
     by_memory = [other for other in parts if other.memory_bytes >= part.memory_bytes]
     peak = planter.random.uniform(max(below * 0.9, part.memory_bytes * 0.5), part.memory_bytes * 0.78)
     if below and planter.random.random() < 0.5:
@@ -199,9 +196,7 @@ def oversized(planter: Planter, memory: Pattern = office_hours, family: str = "l
     is_busier = planter.random.random() < 0.4
     if is_busier:
         series.memory[JUDGED:] = array("q", [int(size * BUSIER) for size in series.memory[JUDGED:]])
-    return Planted(
-        planter.workload(family, model, WHOLE_CARD, series), SHRINK, right.name, is_moving=is_busier
-    )
+    return Planted(planter.workload(family, model, WHOLE_CARD, series), SHRINK, right.name, is_moving=is_busier)
 
 
 def seasonal(planter: Planter) -> Planted:
@@ -214,9 +209,7 @@ def portion(planter: Planter) -> Planted:
     model, size = NO_MIG
     peak = planter.random.randrange(2, 12) * GIB * 0.8
     cores = planter.random.choice([0.08, 0.13, 0.18])
-    held = HeldPart(
-        kind=PORTION, ratio=0.6, memory_limit_bytes=int(size * 0.6), core_limit_ratio=0.6, system="parts"
-    )
+    held = HeldPart(kind=PORTION, ratio=0.6, memory_limit_bytes=int(size * 0.6), core_limit_ratio=0.6, system="parts")
     series = planter.series(peak, cores, office_hours, office_hours)
     return Planted(planter.workload("portion", model, held, series), SHRINK)
 
@@ -295,9 +288,7 @@ def half_unseen(planter: Planter) -> Planted:
 def doubtful(planter: Planter) -> Planted:
     """Shares a card, and the driver's samples do not show how much of it is its own."""
     model, size = NO_MIG
-    held = HeldPart(
-        kind=PORTION, ratio=0.5, memory_limit_bytes=size // 2, core_limit_ratio=0.5, system="parts"
-    )
+    held = HeldPart(kind=PORTION, ratio=0.5, memory_limit_bytes=size // 2, core_limit_ratio=0.5, system="parts")
     series = planter.series(0.1 * size, 0.45, always, always, doubt=0.4)
     return Planted(replace(planter.workload("doubt", model, held, series), busy_doubt=0.4), UNJUDGED)
 
@@ -362,6 +353,4 @@ def demo_weeks() -> Iterator[Planted]:
         minutes = planter.series(peak * GIB, busy, always, pattern)
         series = UseSeries(memory=minutes.memory[::15], most=minutes.most[::15], least=minutes.least[::15])
         use = planter.workload(name, "NVIDIA H200", WHOLE_CARD, series)
-        yield Planted(
-            replace(use, workload=WorkloadName(namespace, kind, name, "main", "", "NVIDIA H200")), right
-        )
+        yield Planted(replace(use, workload=WorkloadName(namespace, kind, name, "main", "", "NVIDIA H200")), right)

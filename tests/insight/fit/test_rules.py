@@ -128,9 +128,7 @@ def test_workloads_share_a_card_if_their_minutes_fit() -> None:
     half = MINUTES // 2
     for use, first in ((day, 0), (night, half)):
         use.series.most[first : first + half] = array("f", [0.8]) * half
-    names = [
-        WorkloadName("ml", "Deployment", name, "main", "", card.model) for name in ("day", "night", "too")
-    ]
+    names = [WorkloadName("ml", "Deployment", name, "main", "", card.model) for name in ("day", "night", "too")]
     rows = advised(replace(day, workload=names[0]), replace(night, workload=names[1]))
     assert [(row.kind, row.saved_gpus, row.together) for row in rows] == [
         ("share", 0.5, (names[1],)),

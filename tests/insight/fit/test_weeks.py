@@ -22,9 +22,7 @@ def test_every_planted_advice_is_found(workloads: list[Planted], rows: Rows) -> 
     assert wrong(workloads, rows) == []
 
 
-def test_no_advice_would_have_run_out_of_memory_in_the_week_after(
-    workloads: list[Planted], rows: Rows
-) -> None:
+def test_no_advice_would_have_run_out_of_memory_in_the_week_after(workloads: list[Planted], rows: Rows) -> None:
     assert list(overruns(workloads, rows)) == []
 
 

@@ -24,9 +24,7 @@ def part_text(_kind: str, _system: str, wanted: WantedPart) -> str:
     return str(wanted.memory_bytes or "")
 
 
-def advice(
-    workloads: Sequence[Planted], first: int = 0, end: int = JUDGED, terms: FitTerms | None = None
-) -> Rows:
+def advice(workloads: Sequence[Planted], first: int = 0, end: int = JUDGED, terms: FitTerms | None = None) -> Rows:
     uses = [use for planted in workloads if (use := planted.window(first, end))]
     facts = FitPeriodFacts(start=first * 60.0, end=end * 60.0, terms=terms or FitTerms())
     return {row.workload: row for row in fit_statement(uses, facts, part_text).rows}

@@ -23,9 +23,7 @@ def test_the_solver_needs_no_more_cards_and_never_fewer_than_the_bound(seed: int
     assert best.cards - best.least_cards <= 1
     for card in range(best.cards):
         on_card = [demand for demand, place in zip(demands, best.places, strict=True) if place.card == card]
-        assert all(
-            sum(sizes) <= most for sizes, most in zip(zip(*on_card, strict=True), CAPACITY, strict=True)
-        )
+        assert all(sum(sizes) <= most for sizes, most in zip(zip(*on_card, strict=True), CAPACITY, strict=True))
 
 
 def test_it_finds_what_the_largest_first_misses() -> None:

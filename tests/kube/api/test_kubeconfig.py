@@ -99,9 +99,7 @@ async def test_a_server_of_another_authority_gets_no_token(tmp_path: Path) -> No
         assert fake.requests == []
 
 
-async def test_a_renewed_client_certificate_is_used(
-    tmp_path: Path, pair: tuple[Path, Path, ssl.SSLContext]
-) -> None:
+async def test_a_renewed_client_certificate_is_used(tmp_path: Path, pair: tuple[Path, Path, ssl.SSLContext]) -> None:
     cert, key, context = pair
     mine = tmp_path / "mine"
     mine.mkdir()
@@ -173,9 +171,7 @@ def test_a_token_file_wins_over_a_token(tmp_path: Path) -> None:
         ({"token": ["a"]}, "token must be text"),
     ],
 )
-def test_a_login_that_podgpu_cannot_use_is_refused(
-    tmp_path: Path, user: dict[str, Any], message: str
-) -> None:
+def test_a_login_that_podgpu_cannot_use_is_refused(tmp_path: Path, user: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=f"config: user 'u': {message}"):
         config(tmp_path, user)
 
@@ -193,9 +189,7 @@ def test_a_login_that_podgpu_cannot_use_is_refused(
         ({"certificate-authority": "gone"}, "certificate-authority: there is no file"),
     ],
 )
-def test_a_cluster_that_podgpu_cannot_use_is_refused(
-    tmp_path: Path, cluster: dict[str, Any], message: str
-) -> None:
+def test_a_cluster_that_podgpu_cannot_use_is_refused(tmp_path: Path, cluster: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=f"config: cluster 'c': {message}"):
         config(tmp_path, **cluster)
 
@@ -210,9 +204,7 @@ def test_without_a_current_context_those_there_are_named(tmp_path: Path) -> None
         account(path)
 
 
-@given(
-    st.one_of(st.binary(max_size=60), st.text(alphabet="contexs: -\n[]{}'\"&*!", max_size=60).map(str.encode))
-)
+@given(st.one_of(st.binary(max_size=60), st.text(alphabet="contexs: -\n[]{}'\"&*!", max_size=60).map(str.encode)))
 def test_whatever_the_file_holds_the_answer_is_a_sentence(content: bytes) -> None:
     import tempfile
 

@@ -59,12 +59,7 @@ def test_each_container_has_its_own_request_of_a_claim() -> None:
             ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods,
         )
     }
-    devices = {
-        (name, each.name): each.devices
-        for name, pod in pods.items()
-        for each in pod.containers
-        if each.devices
-    }
+    devices = {(name, each.name): each.devices for name, pod in pods.items() for each in pod.containers if each.devices}
     gpu = "GPU-7f3c9a1{n}-52d4-4b8e-9c60-1a2b3c4d5e6{n}"
     dynamic = "gpu.nvidia.com/gpu-node-1/gpu-"
     migs = tuple(("nvidia.com/mig-1g.18gb", f"MIG-0a1b2c3d-1111-5111-8111-00000000000{n}") for n in (1, 2))
@@ -126,13 +121,10 @@ def test_init_and_debug_containers_are_containers_too() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("controllers", "expected"), [((False, True), "b"), ((False, False), None), ((), None)]
-)
+@pytest.mark.parametrize(("controllers", "expected"), [((False, True), "b"), ((False, False), None), ((), None)])
 def test_the_controller_alone_is_the_owner(controllers: tuple[bool, ...], expected: str | None) -> None:
     owners = [
-        Reference(kind="K", name=name, uid=name, controller=each)
-        for name, each in zip("ab", controllers, strict=False)
+        Reference(kind="K", name=name, uid=name, controller=each) for name, each in zip("ab", controllers, strict=False)
     ]
     pod = to_pod(PodMessage(metadata=Metadata(namespace="n", name="p", uid="u", owners=owners)))
     assert (pod.owner.name if pod.owner else None) == expected
@@ -141,9 +133,7 @@ def test_the_controller_alone_is_the_owner(controllers: tuple[bool, ...], expect
 def test_a_pod_cannot_pass_for_a_static_one() -> None:
     def static_hash(uid: str, **annotations: str) -> str:
         named = {f"kubernetes.io/config.{name}": value for name, value in annotations.items()}
-        return to_pod(
-            PodMessage(metadata=Metadata(namespace="n", name="p", uid=uid, annotations=named))
-        ).static_hash
+        return to_pod(PodMessage(metadata=Metadata(namespace="n", name="p", uid=uid, annotations=named))).static_hash
 
     assert static_hash("some-uid", hash="8cceda71") == ""
     assert static_hash("8cceda71", hash="8cceda71") == "8cceda71"
@@ -194,12 +184,8 @@ def test_containers_come_as_the_spec_lists_them_with_their_claims() -> None:
             metadata=Metadata(name="p", namespace="n", uid="u"),
             spec=PodSpec(
                 containers=[
-                    ContainerSpec(
-                        name="web", resources=Resources(limits={"nvidia.com/gpu": Quantity(text="2")})
-                    ),
-                    ContainerSpec(
-                        name="agent", resources=Resources(claims=[ClaimUse(name="gpu", request="big")])
-                    ),
+                    ContainerSpec(name="web", resources=Resources(limits={"nvidia.com/gpu": Quantity(text="2")})),
+                    ContainerSpec(name="agent", resources=Resources(claims=[ClaimUse(name="gpu", request="big")])),
                 ],
                 claims=[PodClaim(name="old", claim_name="o")],
             ),
@@ -256,9 +242,7 @@ def _edited(**changes: Any) -> dict[str, Any]:
 
 
 def _owner(**fields: Any) -> list[dict[str, Any]]:
-    return [
-        {"kind": "Job", "name": "train", "uid": "j-1", "apiVersion": "batch/v1", "controller": True, **fields}
-    ]
+    return [{"kind": "Job", "name": "train", "uid": "j-1", "apiVersion": "batch/v1", "controller": True, **fields}]
 
 
 EDITED = [

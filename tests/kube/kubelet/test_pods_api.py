@@ -181,18 +181,14 @@ async def test_two_pods_of_one_name_are_two_pods(kubelet: FakeKubelet, sleeper: 
         await until(lambda: uids(part) == ["2"])
 
 
-async def test_a_pod_that_went_before_the_watch_began_is_forgotten(
-    kubelet: FakeKubelet, sleeper: Sleeper
-) -> None:
+async def test_a_pod_that_went_before_the_watch_began_is_forgotten(kubelet: FakeKubelet, sleeper: Sleeper) -> None:
     kubelet.replies[LIST] = Reply(listing(message("1"), message("2")))
     kubelet.replies[WATCH] = watching(message("2"), message("3"))
     async with running(kubelet, sleeper) as part:
         await until(lambda: uids(part) == ["2", "3"])
 
 
-async def test_what_cannot_be_understood_is_counted_and_skipped(
-    kubelet: FakeKubelet, sleeper: Sleeper
-) -> None:
+async def test_what_cannot_be_understood_is_counted_and_skipped(kubelet: FakeKubelet, sleeper: Sleeper) -> None:
     kubelet.replies[LIST] = Reply(listing(message("1"), b"\xff", message("")))
     kubelet.replies[WATCH] = watch = watching(message("1"))
     async with running(kubelet, sleeper) as part:
@@ -215,9 +211,7 @@ async def test_a_watch_that_breaks_is_followed_by_a_new_list(kubelet: FakeKubele
     assert counts(part) == {"unavailable": 2}
 
 
-async def test_what_is_known_ages_from_the_moment_the_watch_is_lost(
-    kubelet: FakeKubelet, sleeper: Sleeper
-) -> None:
+async def test_what_is_known_ages_from_the_moment_the_watch_is_lost(kubelet: FakeKubelet, sleeper: Sleeper) -> None:
     clock = Clock()
     kubelet.replies[LIST] = Reply(listing(message("1")))
     kubelet.replies[WATCH] = watch = watching(message("1"))
@@ -261,9 +255,7 @@ async def test_a_kubelet_restart_keeps_the_pods_and_finds_the_new_socket(
         await until(lambda: uids(part) == ["2"] and part.status().up)
 
 
-async def test_a_socket_that_is_not_there_is_looked_for_and_found_soon(
-    kubelet: FakeKubelet, sleeper: Sleeper
-) -> None:
+async def test_a_socket_that_is_not_there_is_looked_for_and_found_soon(kubelet: FakeKubelet, sleeper: Sleeper) -> None:
     await kubelet.stop()
     async with running(kubelet, sleeper) as part:
         await until(lambda: len(sleeper.slept) >= 3)
@@ -326,9 +318,7 @@ async def test_a_watch_is_checked_by_a_list_now_and_then(
     assert counts(part) == {}
 
 
-async def test_an_event_that_changes_nothing_keeps_the_same_tuple(
-    kubelet: FakeKubelet, sleeper: Sleeper
-) -> None:
+async def test_an_event_that_changes_nothing_keeps_the_same_tuple(kubelet: FakeKubelet, sleeper: Sleeper) -> None:
     kubelet.replies[LIST] = Reply(listing(message("1"), message("2")))
     kubelet.replies[WATCH] = watch = watching(message("2"), message("1"))
     async with running(kubelet, sleeper) as part:

@@ -19,9 +19,7 @@ PACKAGED = {"containerd": "containerd", "ctr": "containerd", "runc": "runc", "op
     "gcc": "gcc",
 }
 PLUGINS = Path("/usr/lib/cni")
-PATH = os.pathsep.join(
-    [str(HOME / "bin"), str(Path.home() / "go/bin"), os.environ.get("PATH", ""), "/usr/sbin"]
-)
+PATH = os.pathsep.join([str(HOME / "bin"), str(Path.home() / "go/bin"), os.environ.get("PATH", ""), "/usr/sbin"])
 _START_SECONDS = 120.0
 _STOP_SECONDS = 20.0
 

@@ -10,9 +10,7 @@ from tests.kubernetes.plugins import device_plugin, dra_driver
 async def main(words: Sequence[str]) -> None:
     offers = (word.partition("=") for word in words)
     await dra_driver.offer()
-    await asyncio.gather(
-        *(device_plugin.keep_offering(resource, ids.split(",")) for resource, _, ids in offers)
-    )
+    await asyncio.gather(*(device_plugin.keep_offering(resource, ids.split(",")) for resource, _, ids in offers))
 
 
 if __name__ == "__main__":

@@ -92,9 +92,7 @@ async def test_the_same_bill_is_made_once_and_others_wait_their_turn() -> None:
         for number, client in enumerate(clients):
             client.ask(f"/api/v1/report?by=label-{number % (statements.MOST_WAITING + 2)}")
         await until(lambda: stub.asked)
-        refused = [
-            await client.answer() for client in clients[statements.MOST_WAITING : statements.MOST_WAITING + 2]
-        ]
+        refused = [await client.answer() for client in clients[statements.MOST_WAITING : statements.MOST_WAITING + 2]]
         assert {(answer.status, answer.text) for answer in refused} == {
             (503, "other bills are being made; try again in a while\n")
         }

@@ -16,9 +16,7 @@ CHAT = WorkloadName("ml", "Deployment", "chat", "main", "", "NVIDIA H200")
 STATEMENT = FitStatement(
     start=1_793_000_000.0,
     end=1_794_209_600.0,
-    rows=(
-        FitAdvice(workload=CHAT, kind="smaller", to="1g.18gb", certainty="high", gpus=1.0, saved_gpus=0.75),
-    ),
+    rows=(FitAdvice(workload=CHAT, kind="smaller", to="1g.18gb", certainty="high", gpus=1.0, saved_gpus=0.75),),
 )
 
 

@@ -27,9 +27,7 @@ from tests.tree import SETTINGS
 
 A = fresh("gpu-a", card("GPU-a", tenant("ml/train", 0.5)))
 B = fresh("gpu-b", card("GPU-b", tenant("web/serve")))
-LOST = ClusterNode(
-    name="gpu-c", state="failed", reason="timeout", detail="No answer within 5 s. <b>Look</b>."
-)
+LOST = ClusterNode(name="gpu-c", state="failed", reason="timeout", detail="No answer within 5 s. <b>Look</b>.")
 CLUSTER = reconclude(
     Cluster(
         taken_at=1_700_000_000.0,
@@ -110,9 +108,7 @@ async def test_a_client_chooses_by_name_and_by_group() -> None:
 
 async def test_names_are_allowed_and_denied() -> None:
     deny = ["podgpu_cluster_build_info", "gpu_a_*"]
-    async with serving(
-        StubFeed(CLUSTER), series_allow=["podgpu_cluster_*", "gpu_*_info"], series_deny=deny
-    ) as server:
+    async with serving(StubFeed(CLUSTER), series_allow=["podgpu_cluster_*", "gpu_*_info"], series_deny=deny) as server:
         own, mapped = await get(server, "/metrics"), await get(server, "/metrics/pod-gpu-map")
         nodes = await get(server, "/metrics/nodes")
     assert "podgpu_cluster_gpus" in names(own) and "podgpu_cluster_build_info" not in names(own)
@@ -305,9 +301,7 @@ async def test_the_same_question_is_asked_once_for_all_who_wait(path: str, statu
         assert (await get(server, "/-/healthy")).status == 200
         feed.answered.set()
         answers = [await client.answer() for client in clients[1:]]
-        assert {answer.status for answer in answers} == {status} and len(
-            {answer.body for answer in answers}
-        ) == 1
+        assert {answer.status for answer in answers} == {status} and len({answer.body for answer in answers}) == 1
         assert len(feed.asked) == 1
         assert (await get(server, f"/api/v1/{path}")).status == status
         assert len(feed.asked) == 2, "an answer is not kept"

@@ -143,9 +143,7 @@ async def test_what_was_right_before_is_checked_before_all_others() -> None:
     async with asyncio.timeout(PATIENCE):
         for _ in range(20):
             assert await kept.result(("mine",), "anywhere", Check()) == "good"
-        assert await kept.result(("changed",), "home", Check()) == "good", (
-            "an address that has logged in before"
-        )
+        assert await kept.result(("changed",), "home", Check()) == "good", "an address that has logged in before"
     slow.go.set()
     assert await asyncio.gather(*others) == ["bad"] * 4
     assert slow.calls == 4
@@ -177,10 +175,7 @@ async def test_who_comes_for_the_first_time_gets_in_beside_those_who_guess() -> 
     for number in range(4):
         await kept.result((str(number),), f"address-{number}", bad)
     slow.go.clear()
-    guessing = [
-        asyncio.create_task(kept.result((f"slow {number}",), f"address-{number}", slow))
-        for number in range(4)
-    ]
+    guessing = [asyncio.create_task(kept.result((f"slow {number}",), f"address-{number}", slow)) for number in range(4)]
     await asyncio.sleep(0)
     async with asyncio.timeout(PATIENCE):
         assert await kept.result(("mine",), "home", Check()) == "good"

@@ -148,9 +148,7 @@ async def test_no_name_is_told_from_another_by_the_work_it_makes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work, costs = Work(monkeypatch), []
-    async with serving(
-        StubNode(), guard=guard(tmp_path, cost=4, bob=hashed("x", 7), eve=hashed("y", 5))
-    ) as server:
+    async with serving(StubNode(), guard=guard(tmp_path, cost=4, bob=hashed("x", 7), eve=hashed("y", 5))) as server:
         for name in ("alice", "bob", "eve", "nobody", ""):
             before = work.done
             assert (await shown(server, basic(f"{name}:wrong"))).status == 401

@@ -16,9 +16,7 @@ from tests.serve.guard.login import basic, hashed
 from tests.serve.rig import Answer, StubNode, connected, fetch, serving
 
 PROXY, STRANGER = "127.0.0.2", "127.0.0.3"
-PROXIES = TrustedProxies(
-    [ip_network(PROXY), ip_network("10.0.0.0/8"), ip_network("fd00::/8")], "X-Forwarded-User"
-)
+PROXIES = TrustedProxies([ip_network(PROXY), ip_network("10.0.0.0/8"), ip_network("fd00::/8")], "X-Forwarded-User")
 
 
 def seen(remote: str | None, **headers: str) -> tuple[str | None, str]:
@@ -75,10 +73,7 @@ async def test_a_password_is_enough_without_the_proxy(tmp_path: Path) -> None:
         return (await asked(source, headers, Guard(file, proxies=PROXIES))).status
 
     assert await status(STRANGER, {"Authorization": basic("prometheus:secret")}) == 200
-    assert (
-        await status(STRANGER, {"Authorization": basic("prometheus:wrong"), "X-Forwarded-User": "alice"})
-        == 401
-    )
+    assert await status(STRANGER, {"Authorization": basic("prometheus:wrong"), "X-Forwarded-User": "alice"}) == 401
     assert await status(PROXY, {"X-Forwarded-User": "alice"}) == 200
     assert await status(PROXY, {}) == 401
 

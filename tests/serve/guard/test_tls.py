@@ -63,9 +63,7 @@ async def test_paths_start_from_the_folder_of_the_file(
         assert (await page(server, authority.client())).status == 200
 
 
-@pytest.mark.parametrize(
-    ("highest", "fits"), [(ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_3, True)]
-)
+@pytest.mark.parametrize(("highest", "fits"), [(ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_3, True)])
 async def test_a_version_below_the_lowest_is_refused(
     authority: Authority, server_pair: Pair, tmp_path: Path, highest: ssl.TLSVersion, fits: bool
 ) -> None:
@@ -99,9 +97,7 @@ async def test_a_client_without_a_certificate_gets_the_probes_only(
             path: (await page(server, authority.client(), path)).status
             for path in ("/metrics", "/", "/api/v1/snapshot", "/nowhere", "/-/release")
         }
-        probes = [
-            await page(server, authority.client(), path) for path in ("/-/healthy", "/-/ready", "/healthz")
-        ]
+        probes = [await page(server, authority.client(), path) for path in ("/-/healthy", "/-/ready", "/healthz")]
         own = await page(server, authority.client(authority.sign("prometheus")))
     assert set(answers.values()) == {403}
     assert [probe.status for probe in probes] == [200] * 3
@@ -127,9 +123,7 @@ async def test_a_certificate_may_be_left_out_where_it_is_optional(
         assert (await page(server, authority.client())).status == 200
 
 
-async def test_silent_clients_do_not_block_others(
-    authority: Authority, server_pair: Pair, tmp_path: Path
-) -> None:
+async def test_silent_clients_do_not_block_others(authority: Authority, server_pair: Pair, tmp_path: Path) -> None:
     guard = Guard(web_config(tmp_path, server_pair))
     async with serving(StubNode(), guard=guard) as server, AsyncExitStack() as stack:
         silent = [await stack.enter_async_context(connected(server)) for _ in range(20)]
@@ -202,9 +196,7 @@ async def test_stop_ends_a_handshake(server_pair: Pair, tmp_path: Path) -> None:
         assert await silent.rest() == b""
 
 
-def test_a_key_of_another_certificate_is_refused(
-    stranger: Authority, server_pair: Pair, tmp_path: Path
-) -> None:
+def test_a_key_of_another_certificate_is_refused(stranger: Authority, server_pair: Pair, tmp_path: Path) -> None:
     path = web_config(tmp_path, Pair(server_pair.cert, stranger.pair.key))
     with pytest.raises(UserError, match=r"do not go together .*; give a certificate and its own key"):
         Guard(path)
@@ -242,9 +234,7 @@ def test_a_key_with_a_password_is_refused_and_not_asked_for(server_pair: Pair, t
         Guard(web_config(tmp_path, Pair(server_pair.cert, locked)))
 
 
-async def test_a_closing_answer_arrives_whole(
-    authority: Authority, server_pair: Pair, tmp_path: Path
-) -> None:
+async def test_a_closing_answer_arrives_whole(authority: Authority, server_pair: Pair, tmp_path: Path) -> None:
     guard = Guard(web_config(tmp_path, server_pair))
     async with (
         serving(StubNode(), guard=guard, dialects={"big": big_page()}) as server,

@@ -96,9 +96,7 @@ async def test_what_every_account_may_get_of_kubernetes_opens_no_page() -> None:
         assert "'/podgpu/api/v1/snapshot'" in (await shown(server, GOOD, "/api/v1/snapshot")).text
 
 
-@pytest.mark.parametrize(
-    "authorization", [None, "Bearer", "Bearer ", "Bearer stolen", basic("alice:good-token")]
-)
+@pytest.mark.parametrize("authorization", [None, "Bearer", "Bearer ", "Bearer stolen", basic("alice:good-token")])
 async def test_nobodys_token_is_refused(authorization: str | None) -> None:
     async with cluster() as fake, guarded(fake) as server:
         answer = await shown(server, authorization)
@@ -173,9 +171,7 @@ async def test_one_token_is_reviewed_once_whatever_it_asks_for() -> None:
     async with cluster() as fake, guarded(fake) as server:
         fake.delay = 0.1
         paths = ("/metrics", "/", "/api/v1/snapshot", "/nowhere")
-        statuses = [
-            answer.status for answer in await asyncio.gather(*(shown(server, GOOD, path) for path in paths))
-        ]
+        statuses = [answer.status for answer in await asyncio.gather(*(shown(server, GOOD, path) for path in paths))]
         assert statuses == [200, 403, 403, 403]
     assert [seen.path for seen in fake.requests].count(TOKENS) == 1
     assert [seen.path for seen in fake.requests].count(ACCESS) == len(paths)
@@ -197,9 +193,7 @@ async def test_a_token_must_be_for_one_of_the_audiences(answered: list[str] | No
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 200])
 @pytest.mark.parametrize("path", [TOKENS, ACCESS])
-async def test_without_a_review_access_is_denied(
-    status: int, path: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_without_a_review_access_is_denied(status: int, path: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     body = b'{"kind": "Status", "message": "refused: good-token", "status": {"allowed": true}}'
     async with cluster() as fake, guarded(fake) as server:
@@ -248,8 +242,6 @@ async def test_either_a_password_or_a_token_opens_the_pages(tmp_path: Any) -> No
     async with cluster() as fake:
         guard = Guard(path, TokenReviewer(ApiServer(fake.url)))
         async with serving(StubNode(), guard=guard) as server:
-            answers = [
-                await shown(server, credentials) for credentials in (basic("alice:secret"), GOOD, None)
-            ]
+            answers = [await shown(server, credentials) for credentials in (basic("alice:secret"), GOOD, None)]
     assert [answer.status for answer in answers] == [200, 200, 401]
     assert answers[2].headers["www-authenticate"] == 'Basic realm="podgpu", Bearer realm="podgpu"'

@@ -112,9 +112,7 @@ basic_auth_users:
         ("basic_auth_users: {alice: hunter2", ("not valid YAML",)),
     ],
 )
-def test_a_mistake_says_where_it_is_and_what_to_write(
-    tmp_path: Path, text: str, words: tuple[str, ...]
-) -> None:
+def test_a_mistake_says_where_it_is_and_what_to_write(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     with pytest.raises(UserError) as caught:
         read(file(tmp_path, text))
     message = str(caught.value)

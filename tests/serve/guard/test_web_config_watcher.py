@@ -48,9 +48,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def logged(caplog: pytest.LogCaptureFixture, words: str) -> None:
-    await until(
-        lambda: words in caplog.text + str([getattr(record, "fields", "") for record in caplog.records])
-    )
+    await until(lambda: words in caplog.text + str([getattr(record, "fields", "") for record in caplog.records]))
 
 
 async def test_a_certificate_is_swapped_under_load_without_a_failed_scrape(
@@ -194,9 +192,7 @@ async def test_an_authority_taken_away_is_trusted_no_longer(
     (tmp_path / "ca.crt").write_bytes(authority.cert.read_bytes())
     kind = "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n"
     context = authority.client(authority.sign("prometheus"))
-    async with serving(
-        StubNode(), guard=Guard(web_config(tmp_path, server_pair, kind)), limits=LIMITS
-    ) as server:
+    async with serving(StubNode(), guard=Guard(web_config(tmp_path, server_pair, kind)), limits=LIMITS) as server:
         await served(server, context)
         (tmp_path / "ca.crt").write_bytes(stranger.cert.read_bytes())
         await logged(caplog, "read again")

@@ -53,9 +53,7 @@ async def test_an_unread_answer_makes_room_for_a_probe() -> None:
 async def test_unread_answers_share_a_bound() -> None:
     limits = replace(PATIENT, unread_bytes=15_000_000)
     async with (
-        serving(
-            StubNode(), limits=limits, dialects={name: big_page() for name in ("big", "other")}
-        ) as server,
+        serving(StubNode(), limits=limits, dialects={name: big_page() for name in ("big", "other")}) as server,
         AsyncExitStack() as stack,
     ):
         full = len((await fetch(server, "/metrics/big")).body)
@@ -316,11 +314,7 @@ async def test_what_a_client_sent_is_freed_when_it_leaves_without_a_collector() 
                     client.send(sent)
                     assert await client.reader.readline()
             await until(
-                lambda: (
-                    not any(
-                        isinstance(found, HttpRequestParser | ServerConnection) for found in gc.get_objects()
-                    )
-                )
+                lambda: not any(isinstance(found, HttpRequestParser | ServerConnection) for found in gc.get_objects())
             )
         finally:
             gc.enable()

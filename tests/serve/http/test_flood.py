@@ -203,8 +203,7 @@ async def test_polite_clients_in_great_numbers_keep_out_nobody(sources: tuple[st
     async with serving(StubNode(), max_connections=PLACES) as server, asyncio.TaskGroup() as group:
         port = server.ports[0]
         crowd = [
-            group.create_task(polite(port, sources[number % len(sources)], path, wires))
-            for number in range(PLACES + 2)
+            group.create_task(polite(port, sources[number % len(sources)], path, wires)) for number in range(PLACES + 2)
         ]
         await until(lambda: server.clients >= PLACES)
         answers = []
@@ -224,9 +223,7 @@ async def test_a_scraper_keeps_its_connection_beside_a_crowd() -> None:
         scraper = await stack.enter_async_context(connected(server))
         assert (await scraper.get("/metrics")).status == 200
         for number in range(2, 40):  # each from an address of its own: none has more than the scraper
-            stranger = await stack.enter_async_context(
-                connected(server, port, local_addr=(f"127.0.1.{number}", 0))
-            )
+            stranger = await stack.enter_async_context(connected(server, port, local_addr=(f"127.0.1.{number}", 0)))
             assert (await stranger.get("/-/healthy")).status == 200
         assert (await scraper.get("/metrics")).status == 200
 

@@ -24,9 +24,7 @@ class Crowd:
     def __init__(self, places: int) -> None:
         self._stack = ExitStack()
         self._wires: list[tuple[str, socket.socket]] = []
-        self.pending = PendingConnections(
-            Connections(Limits(), places), places, lambda pending: pending.sock.close()
-        )
+        self.pending = PendingConnections(Connections(Limits(), places), places, lambda pending: pending.sock.close())
 
     def come(self, name: str, client: str, now: float) -> None:
         ours, theirs = socket.socketpair()

@@ -14,9 +14,7 @@ HAMI = "hami-core-gpu.project-hami.io"
 
 def share(share_id: str, consumed: dict[str, str], request: str = "r", driver: str = DRIVER) -> ClaimedDevice:
     device = "hami-gpu-5" if driver == HAMI else "gpu-5"
-    return ClaimedDevice(
-        request=request, driver=driver, pool=POOL, device=device, share_id=share_id, consumed=consumed
-    )
+    return ClaimedDevice(request=request, driver=driver, pool=POOL, device=device, share_id=share_id, consumed=consumed)
 
 
 def shared(*devices: ClaimedDevice, name: str = "c", uid: str = "u") -> ResourceClaim:
@@ -24,9 +22,7 @@ def shared(*devices: ClaimedDevice, name: str = "c", uid: str = "u") -> Resource
 
 
 def capacity(driver: str = DRIVER, device: str = "gpu-5", **capacity: str) -> PoolDevice:
-    return PoolDevice(
-        driver=driver, pool=POOL, device=device, attributes={"uuid": "GPU-5"}, capacity=capacity
-    )
+    return PoolDevice(driver=driver, pool=POOL, device=device, attributes={"uuid": "GPU-5"}, capacity=capacity)
 
 
 def parts(claims: Iterable[Claim]) -> dict[str, tuple[float, int | None, float | None]]:

@@ -30,9 +30,7 @@ LEFT, RIGHT = "gpu-7-mig-1g18gb-19-0", "gpu-7-mig-1g18gb-19-1"
 
 
 def mig(uuid: str, start: int | None, profile: str = "1g.18gb") -> Instance:
-    return Instance(
-        mig=MigInstance(uuid=uuid, gpu_instance_id=1, compute_instance_id=0, profile=profile, start=start)
-    )
+    return Instance(mig=MigInstance(uuid=uuid, gpu_instance_id=1, compute_instance_id=0, profile=profile, start=start))
 
 
 def node(*instances: Instance) -> tuple[Device, ...]:
@@ -81,9 +79,7 @@ def container(name: str = "main", *uses: str, told: Iterable[tuple[str, str]] = 
 def pod(*containers: PodContainer, uid: str = "u", name: str = "p", claims: str = "c") -> Pod:
     """A pod that calls its claim `own`."""
     names = {"own": claims} if claims else {}
-    return Pod(
-        namespace="ns", name=name, uid=uid, phase="Running", containers=containers, resource_claims=names
-    )
+    return Pod(namespace="ns", name=name, uid=uid, phase="Running", containers=containers, resource_claims=names)
 
 
 def offered(device: str, **attributes: str) -> PoolDevice:
@@ -181,9 +177,7 @@ def test_a_name_and_a_parent_that_contradict_each_other_are_nothing() -> None:
 
 
 def test_a_channel_between_nodes_is_understood_and_no_gpu() -> None:
-    told = Allocation(
-        namespace="ns", pod="p", container="c", resource=dra.NO_GPU, device_id="node-1/channel-0"
-    )
+    told = Allocation(namespace="ns", pod="p", container="c", resource=dra.NO_GPU, device_id="node-1/channel-0")
     assert dra.explains(told, Inventory(DEVICES))
     assert held(row("channel-0", driver=dra.NO_GPU)) == []
 
@@ -193,9 +187,7 @@ def test_the_kubelet_lists_too_much_and_the_claim_says_what_is_for_whom() -> Non
 
 
 def test_without_the_claim_the_kubelets_list_is_taken_as_it_is() -> None:
-    both = {
-        (name, device) for _, name, device, share in shown(held(*TWO_ROWS, pods=[pod(*TWO)])) if share == 0.5
-    }
+    both = {(name, device) for _, name, device, share in shown(held(*TWO_ROWS, pods=[pod(*TWO)])) if share == 0.5}
     assert both == {(name, device) for name in "ab" for device in ("MIG-left", "MIG-right")}
 
 
@@ -293,9 +285,7 @@ def test_an_init_container_that_is_over_holds_nothing() -> None:
     before = PodContainer(name="warm", is_init=True, uses=(ClaimUse("own"),))
     beside = PodContainer(name="side", is_init=True, running=True, uses=(ClaimUse("own"),))
     claim = claimed(("gpu", "gpu-5"))
-    assert shown(held(pods=[pod(before, container("main", "own"))], claims=[claim])) == {
-        ("p", "main", "GPU-5", 1.0)
-    }
+    assert shown(held(pods=[pod(before, container("main", "own"))], claims=[claim])) == {("p", "main", "GPU-5", 1.0)}
     assert shown(held(pods=[pod(beside, container("main", "own"))], claims=[claim])) == {
         ("p", "side", "GPU-5", 0.5),
         ("p", "main", "GPU-5", 0.5),
@@ -318,9 +308,7 @@ def test_pods_that_share_a_claim_share_the_device() -> None:
     pods = [pod(container("main", "own"), uid=uid, name=uid) for uid in ("u", "v", "w")]
     claim = claimed(("gpu", "gpu-5"), uids=["u", "v", "w"])
     rows = [row("gpu-5", pod=name) for name in ("u", "v")]  # the third has just come
-    assert shown(held(*rows, pods=pods, claims=[claim])) == {
-        (name, "main", "GPU-5", 0.333) for name in ("u", "v", "w")
-    }
+    assert shown(held(*rows, pods=pods, claims=[claim])) == {(name, "main", "GPU-5", 0.333) for name in ("u", "v", "w")}
 
 
 def test_one_container_holds_a_device_once_however_often_it_is_told() -> None:
@@ -382,9 +370,7 @@ def test_a_claim_made_from_a_template_names_itself_where_the_pod_does_not() -> N
     )
     containers = (container("a", "gpus/big"), container("b", "gpus/small"))
     pod = Pod(namespace="ns", name="p", uid="u", phase="Running", containers=containers)
-    rows = [
-        row(device, name, claim=made.name) for name in ("a", "b") for device in ("gpu-5", "gpu-0", "gpu-7")
-    ]
+    rows = [row(device, name, claim=made.name) for name in ("a", "b") for device in ("gpu-5", "gpu-0", "gpu-7")]
     stock = Inventory(DEVICES, (), (), [pod], dynamic=rows, resource_claims=[made])
     assert {(claim.container.container, claim.gpu, claim.share) for claim in dra.claims(stock)} == {
         ("a", "GPU-5", 1.0),

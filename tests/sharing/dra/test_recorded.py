@@ -31,9 +31,7 @@ def uuid(number: int) -> str:
 
 def mig(uuid: str, start: int) -> Instance:
     return Instance(
-        mig=MigInstance(
-            uuid=uuid, gpu_instance_id=7 + start, compute_instance_id=0, profile="1g.18gb", start=start
-        )
+        mig=MigInstance(uuid=uuid, gpu_instance_id=7 + start, compute_instance_id=0, profile="1g.18gb", start=start)
     )
 
 
@@ -79,9 +77,7 @@ def all_up(snapshot: Attributed) -> bool:
     [("api", True, True), ("api", False, True), ("api", False, False), ("kubelet", True, True)],
     ids=["status", "list", "reserved", "kubelet alone"],
 )
-async def test_every_container_is_on_the_device_of_its_request(
-    source: str, with_devices: bool, lists: bool
-) -> None:
+async def test_every_container_is_on_the_device_of_its_request(source: str, with_devices: bool, lists: bool) -> None:
     """The kubelet lists both instances under both containers of `dra-mig`; one of them has no UUID to go by."""
     items = pods(with_devices=with_devices)
     with kubelet_root() as root:
@@ -108,8 +104,7 @@ async def test_every_container_is_on_the_device_of_its_request(
     tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
     claims = [claim for tenant in tenants for claim in tenant.claims if claim.system == "dra"]
     assert {
-        (claim.container.pod, claim.container.container, claim.mig or claim.gpu, claim.share)
-        for claim in claims
+        (claim.container.pod, claim.container.container, claim.mig or claim.gpu, claim.share) for claim in claims
     } == {
         ("dra-shared-1", "a", uuid(5), 0.5),
         ("dra-shared-2", "a", uuid(5), 0.5),

@@ -45,9 +45,7 @@ LAYOUTS = {
     "first": Offsets(804680, 48, 56, 1592, 1720, 1848, 784, 8, 40, None, 0, 776, 804664),
     "old": Offsets(1197896, 48, 56, 1592, 1720, 1848, 1168, 8, 40, 776, 24, 1160, 1197880),
     "1.1": Offsets(*_V1, (1, 1)),
-    "2.8.1": Offsets(
-        2008984, 88, 96, 1632, 1760, 1888, 1960, 16, 64, 1168, 48, 1936, 2008928, 2008944, (1, 1)
-    ),
+    "2.8.1": Offsets(2008984, 88, 96, 1632, 1760, 1888, 1960, 16, 64, 1168, 48, 1936, 2008928, 2008944, (1, 1)),
     "1.2": Offsets(*_V1, (1, 2)),
 }
 
@@ -90,9 +88,7 @@ class CacheFile:
         struct.pack_into("<2i", data, start, 1, process.pid)
         struct.pack_into("<i", data, start + at.status, process.status)
         for card, (context, module, buffer, total, sm) in enumerate(process.cards):
-            struct.pack_into(
-                "<5Q", data, start + at.used + card * at.used_size, context, module, buffer, 0, total
-            )
+            struct.pack_into("<5Q", data, start + at.used + card * at.used_size, context, module, buffer, 0, total)
             if at.util is not None:
                 struct.pack_into("<Q", data, start + at.util + card * at.util_size + 16, sm)
 
@@ -103,9 +99,7 @@ class CacheFile:
     def _cards(self, data: bytearray, at: Offsets) -> None:
         struct.pack_into("<Q", data, at.count, len(self.uuids) if self.count is None else self.count)
         for index, uuid in enumerate(self.uuids):
-            struct.pack_into(
-                "96s", data, at.uuids + index * 96, uuid if isinstance(uuid, bytes) else uuid.encode()
-            )
+            struct.pack_into("96s", data, at.uuids + index * 96, uuid if isinstance(uuid, bytes) else uuid.encode())
         struct.pack_into(f"<{len(self.memory)}Q", data, at.memory, *self.memory)
         struct.pack_into(f"<{len(self.cores)}Q", data, at.cores, *self.cores)
 

@@ -295,13 +295,11 @@ def test_only_ids_of_its_own_form_are_explained() -> None:
     assert not any(hami.explains(other, seen) for other in others)
 
 
-PIECES = st.sampled_from(
-    [ONE, TWO, FOREIGN, "NVIDIA", ",", ":", ";", "[0-1]", "0", "100", "101", "4096", "-", "\n"]
-)
+PIECES = st.sampled_from([ONE, TWO, FOREIGN, "NVIDIA", ",", ":", ";", "[0-1]", "0", "100", "101", "4096", "-", "\n"])
 NOTES = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
-DEVICES_OF_A_NOTE = st.tuples(
-    st.sampled_from([ONE, TWO, FOREIGN]), st.integers(0, 10**9), st.integers(0, 1000)
-).map(lambda one: f"{one[0]},NVIDIA,{one[1]},{one[2]}:")
+DEVICES_OF_A_NOTE = st.tuples(st.sampled_from([ONE, TWO, FOREIGN]), st.integers(0, 10**9), st.integers(0, 1000)).map(
+    lambda one: f"{one[0]},NVIDIA,{one[1]},{one[2]}:"
+)
 ENTRIES = st.lists(st.lists(DEVICES_OF_A_NOTE, max_size=3).map("".join), max_size=4).map(";".join)
 
 
@@ -312,14 +310,10 @@ ENTRIES = st.lists(st.lists(DEVICES_OF_A_NOTE, max_size=3).map("".join), max_siz
     init=st.lists(st.sampled_from("bx"), unique=True),
     phase=st.sampled_from(["", "Running"]),
 )
-def test_no_note_breaks_anything(
-    note: str, migs: str, given: dict[str, int], init: list[str], phase: str
-) -> None:
+def test_no_note_breaks_anything(note: str, migs: str, given: dict[str, int], init: list[str], phase: str) -> None:
     seen = inventory(note, given, init=init, migs=migs, phase=phase)
     claims = list(hami.claims(seen))
     assert all(0.0 <= claim.share <= 1.0 and claim.gpu in seen.gpus for claim in claims)
     held = places(claims)
     assert all(len(cards) <= given[container] for container, cards in held.items())
-    assert {
-        allocation.container for allocation in seen.allocations if hami.explains(allocation, seen)
-    } == set(held)
+    assert {allocation.container for allocation in seen.allocations if hami.explains(allocation, seen)} == set(held)

@@ -180,9 +180,7 @@ def test_nobody_is_kept_busy_with_many_folders(tmp_path: Path) -> None:
     assert refused(tmp_path) == {"too_many_folders": 1}
 
 
-@pytest.mark.parametrize(
-    "name", ["x", f"{POD}", f"{POD}_", f"{POD}_A", f"{POD}_a_b", f"x{POD}_a", f"{POD}_a\n"]
-)
+@pytest.mark.parametrize("name", ["x", f"{POD}", f"{POD}_", f"{POD}_A", f"{POD}_a_b", f"x{POD}_a", f"{POD}_a\n"])
 def test_a_folder_of_another_name_is_not_opened(tmp_path: Path, name: str) -> None:
     path = folder(tmp_path).with_name(name)
     path.mkdir(parents=True)
@@ -238,9 +236,7 @@ def test_a_file_of_any_size_costs_nothing(tmp_path: Path) -> None:
     assert refused(tmp_path) == {"size": 1}
 
 
-def test_a_file_that_shrinks_while_it_is_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_shrinks_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, CacheFile(processes=[WORK]).new())
     read = os.pread
 
@@ -274,9 +270,7 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
     size=st.sampled_from([1197897, 2008953]) | st.none(),
     is_new=st.booleans() | st.none(),
 )
-def test_no_file_breaks_the_reader(
-    tmp_path: Path, data: bytes, size: int | None, *, is_new: bool | None
-) -> None:
+def test_no_file_breaks_the_reader(tmp_path: Path, data: bytes, size: int | None, *, is_new: bool | None) -> None:
     start = b"" if is_new is None else (CacheFile().new() if is_new else CacheFile().old())[:1900]
     path = write(tmp_path, start + data)
     if size is not None:

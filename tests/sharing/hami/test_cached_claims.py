@@ -51,9 +51,7 @@ def pod(name: str, note: str | None = None, phase: str = "") -> Pod:
 
 def held(name: str, count: int = 1, container: str = "c") -> list[Allocation]:
     return [
-        Allocation(
-            namespace="ns", pod=name, container=container, resource="nvidia.com/gpu", device_id=f"{TWO}-{n}"
-        )
+        Allocation(namespace="ns", pod=name, container=container, resource="nvidia.com/gpu", device_id=f"{TWO}-{n}")
         for n in range(count)
     ]
 

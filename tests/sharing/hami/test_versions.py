@@ -10,9 +10,7 @@ from podgpu.sharing.inventory import Inventory
 from tests.sharing.hami.test_annotation import DEVICES, ONE, TWO, allocations, places
 
 
-def asking(
-    note: str, given: dict[str, int], *containers: PodContainer, resource: str = "nvidia.com/gpu"
-) -> Inventory:
+def asking(note: str, given: dict[str, int], *containers: PodContainer, resource: str = "nvidia.com/gpu") -> Inventory:
     """A pod whose spec says who asks for GPUs."""
     pod = Pod(
         namespace="ns",
@@ -25,9 +23,7 @@ def asking(
     return Inventory(DEVICES, allocations(given, resource=resource), (), [pod])
 
 
-def one(
-    name: str, count: int = 0, *, is_init: bool = False, resource: str = "nvidia.com/gpu"
-) -> PodContainer:
+def one(name: str, count: int = 0, *, is_init: bool = False, resource: str = "nvidia.com/gpu") -> PodContainer:
     return PodContainer(name=name, is_init=is_init, limits={resource: str(count)} if count else {})
 
 
@@ -70,12 +66,8 @@ def test_the_resource_may_have_another_name() -> None:
 @pytest.mark.parametrize(("has_files", "gpu"), [(True, TWO), (False, ONE)])
 def test_in_mps_mode_the_note_is_the_truth_and_not_the_replica(*, has_files: bool, gpu: str) -> None:
     """A pod's note alone does not make NVIDIA's ids HAMi's: there must be a file of HAMi's library on the node."""
-    given = [
-        Allocation(namespace="ns", pod="p", container="c", resource="nvidia.com/gpu", device_id=f"{ONE}::0")
-    ]
-    pod = Pod(
-        namespace="ns", name="p", uid="uid", annotations={DEVICES_ALLOCATED: B}, containers=(one("c", 1),)
-    )
+    given = [Allocation(namespace="ns", pod="p", container="c", resource="nvidia.com/gpu", device_id=f"{ONE}::0")]
+    pod = Pod(namespace="ns", name="p", uid="uid", annotations={DEVICES_ALLOCATED: B}, containers=(one("c", 1),))
     files = [VirtualGpu(pod_uid="other", container="x", gpu=ONE)] if has_files else []
     (claim,) = all_claims(Inventory(DEVICES, given, (), [pod], vgpus=files), systems())
     assert (claim.gpu, claim.system) == (gpu, "hami" if has_files else "time-slicing")
@@ -89,9 +81,7 @@ def test_an_older_note_names_an_instance_by_its_place(mib: int, place: int, mig:
     """It must be as large as noted."""
     instances = [
         Instance(mig=MigInstance(uuid=uuid, gpu_instance_id=n, compute_instance_id=0, profile=profile))
-        for n, (uuid, profile) in enumerate(
-            [("MIG-a", "3g.71gb"), ("MIG-b", "1g.18gb"), ("MIG-c", "1g.18gb")]
-        )
+        for n, (uuid, profile) in enumerate([("MIG-a", "3g.71gb"), ("MIG-b", "1g.18gb"), ("MIG-c", "1g.18gb")])
     ]
     card = Device(gpu=Gpu(uuid=ONE, index=0), instances=tuple(instances))
     note = f"{ONE}[2-{place}],NVIDIA,{mib},14:;"

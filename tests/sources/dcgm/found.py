@@ -13,6 +13,4 @@ def values(device: PageCard | Instance) -> dict[Key, float]:
 
 
 def names(allocations: tuple[Allocation, ...]) -> tuple[str, ...]:
-    return tuple(
-        f"{allocation.namespace}/{allocation.pod}/{allocation.container}" for allocation in allocations
-    )
+    return tuple(f"{allocation.namespace}/{allocation.pod}/{allocation.container}" for allocation in allocations)

@@ -44,9 +44,7 @@ async def booked(*, beside: bool) -> Snapshot:
 
         page = DcgmSource(find, PageClient(timeout=60.0, max_bytes=1 << 20))
         source = Merged(nvml, page) if beside else nvml
-        agent = Agent(
-            source, node="n", interval=5.0, settings=SETTINGS, attribution=Attribution(interval=5.0)
-        )
+        agent = Agent(source, node="n", interval=5.0, settings=SETTINGS, attribution=Attribution(interval=5.0))
         await agent.cycle()
         await agent.cycle()
         await agent.close()

@@ -87,9 +87,7 @@ async def test_those_who_share_a_card_in_unknown_parts_are_booked_equally() -> N
     async with FakeExporter(page("a", "b")) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page("a", "b", joules=8))
     [card] = snapshot.cards
-    found = {
-        (tenant.container.pod, tenant.booking.method, tenant.booking.energy_mj) for tenant in card.tenants
-    }
+    found = {(tenant.container.pod, tenant.booking.method, tenant.booking.energy_mj) for tenant in card.tenants}
     assert found == {
         ("a", "equal", 4000),
         ("b", "equal", 4000),

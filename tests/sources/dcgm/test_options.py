@@ -15,9 +15,7 @@ def test_the_page_of_an_exporter_has_a_path_that_goes_without_saying() -> None:
     assert chosen({}).url is None
 
 
-@pytest.mark.parametrize(
-    "text", ["localhost:9400", "ftp://host/", "http://", "http://host:port", "http://[::1"]
-)
+@pytest.mark.parametrize("text", ["localhost:9400", "ftp://host/", "http://", "http://host:port", "http://[::1"])
 def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:9400/metrics"):
         load({"dcgm_url": [text]}, {})

@@ -18,9 +18,7 @@ Sample = tuple[str, frozenset[tuple[str, str]], float]
 
 
 def samples(page: ParsedPage) -> Counter[Sample]:
-    return Counter(
-        (name, frozenset(row.labels.items()), value) for row in page.rows for name, value in row.samples
-    )
+    return Counter((name, frozenset(row.labels.items()), value) for row in page.rows for name, value in row.samples)
 
 
 def one(line: str) -> tuple[dict[str, str], float]:

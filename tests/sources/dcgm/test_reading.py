@@ -120,16 +120,12 @@ def test_a_pod_on_an_instance_holds_the_instance() -> None:
         f"DCGM_FI_DEV_POWER_USAGE 300 Hostname=n,{OWN}",
     )
     [instance] = found.device.instances
-    assert (
-        [allocation.device_id for allocation in found.allocations] == [instance.mig.uuid] == ["MIG-GPU-1/3/0"]
-    )
+    assert [allocation.device_id for allocation in found.allocations] == [instance.mig.uuid] == ["MIG-GPU-1/3/0"]
 
 
 def test_parts_of_instances_are_each_instance_s_own() -> None:
     first, second = (f"GPU_I_PROFILE=2g.20gb,GPU_I_ID={number},Hostname=n" for number in (3, 5))
-    found = card(
-        f"{UTIL} 50 {first},{OWN},vgpu=0", f"{UTIL} 50 {first},{OTHER},vgpu=1", f"{UTIL} 5 {second},{OWN}"
-    )
+    found = card(f"{UTIL} 50 {first},{OWN},vgpu=0", f"{UTIL} 50 {first},{OTHER},vgpu=1", f"{UTIL} 5 {second},{OWN}")
     assert [allocation.device_id for allocation in found.allocations] == [
         "MIG-GPU-1/3/0::0",
         "MIG-GPU-1/3/0::1",
@@ -156,9 +152,7 @@ def test_a_claim_means_the_only_instance_of_its_profile() -> None:
     found = card(*instances, f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}")
     assert [allocation.device_id for allocation in found.allocations] == ["MIG-GPU-1/3/0"]
     assert len(found.device.instances) == 2
-    doubtful = card(
-        *instances, f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}", f"{UTIL} 50 Hostname=n,{claim(2)},{OTHER}"
-    )
+    doubtful = card(*instances, f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}", f"{UTIL} 50 Hostname=n,{claim(2)},{OTHER}")
     assert doubtful.allocations == ()
 
 
@@ -218,9 +212,7 @@ def test_use_on_the_row_of_an_instance_is_not_the_card_s() -> None:
     assert values(card(f"{UTIL} 60 GPU_I_ID=2,GPU_I_PROFILE=1g.10gb")) == {}
 
 
-@pytest.mark.parametrize(
-    "labels", ["UUID=", "UUID=MIG-1", f"UUID=GPU-{'1' * 65}", "GPU_I_ID=x,GPU_I_PROFILE=1g.10gb"]
-)
+@pytest.mark.parametrize("labels", ["UUID=", "UUID=MIG-1", f"UUID=GPU-{'1' * 65}", "GPU_I_ID=x,GPU_I_PROFILE=1g.10gb"])
 def test_rows_of_no_card_are_left_out(labels: str) -> None:
     assert page(f"{UTIL} 50 {labels}").cards == ()
 

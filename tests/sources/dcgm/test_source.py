@@ -23,9 +23,7 @@ FOREVER = 20 * PATIENCE
 
 
 @asynccontextmanager
-async def pages(
-    *urls: str, fault: Fault | None = None, max_bytes: int = 16 << 20
-) -> AsyncIterator[DcgmSource]:
+async def pages(*urls: str, fault: Fault | None = None, max_bytes: int = 16 << 20) -> AsyncIterator[DcgmSource]:
     async def find() -> tuple[dict[str, str], Fault | None]:
         return dict.fromkeys(urls, "gpu-node"), fault
 
@@ -49,9 +47,7 @@ def models(report: Report) -> dict[int, str]:
 
 
 def invented(cards: int) -> bytes:
-    rows = (
-        f'DCGM_FI_DEV_POWER_USAGE{{gpu="{number}",UUID="GPU-{number:032x}"}} 7' for number in range(cards)
-    )
+    rows = (f'DCGM_FI_DEV_POWER_USAGE{{gpu="{number}",UUID="GPU-{number:032x}"}} 7' for number in range(cards))
     return "\n".join(rows).encode()
 
 
@@ -222,12 +218,8 @@ async def test_there_is_no_driver_to_let_go_of() -> None:
         assert await source.release(60)
 
 
-@pytest.mark.parametrize(
-    ("environment", "node"), [({}, "gpu-node-7"), ({"NODE_NAME": "worker-1"}, "worker-1")]
-)
-async def test_without_a_node_name_the_host_on_the_page_counts(
-    environment: dict[str, str], node: str
-) -> None:
+@pytest.mark.parametrize(("environment", "node"), [({}, "gpu-node-7"), ({"NODE_NAME": "worker-1"}, "worker-1")])
+async def test_without_a_node_name_the_host_on_the_page_counts(environment: dict[str, str], node: str) -> None:
     page = b'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",Hostname="gpu-node-7"} 40\n'
     async with FakeExporter(page) as exporter:
         agent = open_agent(load({"source": ["dcgm"], "dcgm_url": [exporter.url]}, environment))

@@ -32,9 +32,7 @@ def held(page: bytes) -> bytes:
     page = page.replace(b'container="",namespace="",pod=""', b'container="main",namespace="ns",pod="slice"')
     if b'pod="' in page:
         return page
-    return re.sub(
-        rb'GPU_I_ID="(\d+)"', rb'GPU_I_ID="\1",container="main",namespace="ns",pod="slice-\1"', page
-    )
+    return re.sub(rb'GPU_I_ID="(\d+)"', rb'GPU_I_ID="\1",container="main",namespace="ns",pod="slice-\1"', page)
 
 
 def later(page: bytes, steps: int) -> bytes:

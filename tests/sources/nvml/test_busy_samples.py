@@ -113,11 +113,7 @@ def test_the_counters_of_the_page_are_the_same_with_and_without_busy_samples(sta
         sampler.sample_busy()
     watched, other = sampler.report(ReadRequest(60.0, windows=CARDS, sampled=(h200(0).uuid,))).devices
     profiled = [
-        {
-            reading.metric: reading.value
-            for reading in device.readings
-            if reading.metric.endswith("_active_ratio")
-        }
+        {reading.metric: reading.value for reading in device.readings if reading.metric.endswith("_active_ratio")}
         for device in (watched, other)
     ]
     assert profiled[0] == profiled[1]
@@ -150,9 +146,7 @@ def slow_sample(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Sampler:
     return sampler
 
 
-def test_a_card_whose_busy_sample_runs_when_a_report_begins_does_not_hang(
-    stage: Stage, slow_sample: Sampler
-) -> None:
+def test_a_card_whose_busy_sample_runs_when_a_report_begins_does_not_hang(stage: Stage, slow_sample: Sampler) -> None:
     stage.node.faults.clear()
     ending = threading.Timer(0.1, stage.rewrite)
     ending.start()

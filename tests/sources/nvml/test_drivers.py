@@ -61,9 +61,7 @@ def test_a_list_that_no_form_gives_is_not_complete_and_named(driver: str, stage:
     forms = [form for form in ("_v3", "_v2", "") if f"{LIST}{form}" not in LACKS[driver]]
     device = card_of(stage, h200(0), *(FakeFault(refusing, f"{LIST}{form}") for form in forms)).read()
     assert not device.ability.sees_all
-    assert [refusal.call for refusal in device.refused if "Processes" in refusal.call] == [
-        "ComputeRunningProcesses_v3"
-    ]
+    assert [refusal.call for refusal in device.refused if "Processes" in refusal.call] == ["ComputeRunningProcesses_v3"]
 
 
 @pytest.mark.parametrize("kind", ["Graphics", "MPSCompute"])
@@ -81,9 +79,7 @@ def test_an_error_of_the_first_form_is_counted_and_no_list(library: Path, stage:
     stage.library = build(library.parent.parent, omit=LACKS["450.57"])
     gpu = h200(0)
     gpu.processes = [FakeProcess(70, 1 << 30)]
-    handle = Handle(
-        stage.play(gpu, faults=[FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", LIST)]), CallTracker()
-    )
+    handle = Handle(stage.play(gpu, faults=[FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", LIST)]), CallTracker())
     assert running(handle, None) == ((), False)
     assert handle.tracker.errors["unknown_error"] == 1
     stage.node.faults = []
@@ -100,6 +96,4 @@ def test_the_docs_name_the_oldest_driver_of_each_form() -> None:
         for line in DOCS.read_text().splitlines()
         if line.startswith("| `nvmlDeviceGetComputeRunningProcesses")
     ]
-    assert {cells[1]: cells[0] for cells in rows} == {
-        version: f"`{LIST}{form}`" for version, form in FORMS.items()
-    }
+    assert {cells[1]: cells[0] for cells in rows} == {version: f"`{LIST}{form}`" for version, form in FORMS.items()}

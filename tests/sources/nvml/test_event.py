@@ -54,9 +54,7 @@ def hearing(devices: tuple[Device, ...]) -> list[bool]:
         ("nvmlDeviceRegisterEvents", "RegisterEvents"),
     ],
 )
-def test_a_card_that_cannot_be_registered_is_not_heard_until_it_can(
-    stage: Stage, call: str, name: str
-) -> None:
+def test_a_card_that_cannot_be_registered_is_not_heard_until_it_can(stage: Stage, call: str, name: str) -> None:
     sampler = sampler_of(stage, FakeFault(DENIED, call, device=1))
     heard, unheard = read(sampler).devices
     assert (heard.ability.hears_xids, unheard.ability.hears_xids) == (True, False)
@@ -71,9 +69,7 @@ def test_without_a_set_of_events_no_card_is_heard(stage: Stage) -> None:
     sampler = sampler_of(stage, FakeFault(DENIED, "nvmlEventSetCreate"))
     devices = read(sampler).devices
     assert hearing(devices) == [False, False]
-    assert {device.refused for device in devices} == {
-        (Refused(call="EventSetCreate", reason="no_permission"),)
-    }
+    assert {device.refused for device in devices} == {(Refused(call="EventSetCreate", reason="no_permission"),)}
 
 
 def test_a_card_that_raises_no_xids_is_not_heard(stage: Stage) -> None:

@@ -63,9 +63,7 @@ async def test_a_reading_that_comes_too_late_is_shown_a_report_later(stage: Stag
 
 
 @pytest.mark.parametrize("ends", ["between two reports", "during a report"])
-async def test_values_from_before_a_hang_are_not_shown_after_it(
-    stage: Stage, clock: Clock, ends: str
-) -> None:
+async def test_values_from_before_a_hang_are_not_shown_after_it(stage: Stage, clock: Clock, ends: str) -> None:
     sampler = hung(stage)
     asked_at = clock.now = clock.now + 1000.0
     if ends == "between two reports":

@@ -43,9 +43,7 @@ def test_a_negative_activity_is_absent_and_takes_nothing_from_a_counter(stage: S
     gpu = h200(0)
     card = card_of(stage, gpu)
     card.read()
-    sums = {
-        reading.metric: reading.value for reading in card.read().readings if reading.metric.endswith("_total")
-    }
+    sums = {reading.metric: reading.value for reading in card.read().readings if reading.metric.endswith("_total")}
     gpu.gpm = dict.fromkeys(gpu.gpm, -50.0)
     stage.rewrite()
     device = card.read()

@@ -57,9 +57,7 @@ def test_a_list_that_cannot_be_read_counts_no_processes(stage: Stage, kind: str)
     assert values(card.read(), "processes") == []
 
 
-def test_a_clock_set_back_hides_use_for_one_reading_only(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_set_back_hides_use_for_one_reading_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = Handle(stage.play(busy_card()), CallTracker())
     right = process._now
     with monkeypatch.context() as ahead:
@@ -126,9 +124,7 @@ def test_a_name_that_is_not_text_costs_the_name(stage: Stage, monkeypatch: pytes
     assert device.gpu.model == ""
 
 
-def test_a_mistake_is_the_cards_fault_and_names_its_place(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistake_is_the_cards_fault_and_names_its_place(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def mistake(*_: Any) -> None:
         raise KeyError("no such type")
 
@@ -187,9 +183,7 @@ def test_the_energy_counter_is_read_every_few_seconds_and_when_the_processes_cha
 
 def test_a_brief_reading_leaves_out_what_takes_long_and_the_next_one_has_it(stage: Stage) -> None:
     card = card_of(stage, h200(0))
-    first, second = (
-        {reading.metric for reading in card.read(brief=is_brief).readings} for is_brief in (True, False)
-    )
+    first, second = ({reading.metric for reading in card.read(brief=is_brief).readings} for is_brief in (True, False))
     slow = {row.name for rows in (plan.SLOW.fields.values(), *plan.SLOW.calls.values()) for row in rows}
     assert {"power_watts", "energy_joules_total", "memory_used_bytes"} <= first
     assert second - first == (slow | {row.name for row in plan.GPM_ROWS}) & second

@@ -75,9 +75,7 @@ def test_the_newest_window_waits_for_its_tenths_but_only_once() -> None:
     assert card.exact(second) == list(second)
     splitter.split(card.windows(40, 50), card.samples(42, 44, 0))
     late = splitter.split([], card.samples(44, 45, 0))
-    assert [window for window in late if window.end_ns - window.begin_ns > TENTH] == card.windows(
-        46, 50
-    )  # for good
+    assert [window for window in late if window.end_ns - window.begin_ns > TENTH] == card.windows(46, 50)  # for good
 
 
 def test_without_samples_the_windows_are_the_drivers() -> None:
@@ -115,14 +113,8 @@ def test_what_waits_when_the_clock_is_set_back_far_stays_whole() -> None:
     splitter.split(card.windows(30, 52) + waiting, card.samples(21, 52, 0))
     hour = 3_600 * 10 * TENTH
     found = splitter.split(
-        [
-            BusyWindow(window.begin_ns - hour, window.end_ns - hour, window.busy_ns)
-            for window in card.windows(2, 26)
-        ],
-        [
-            BusySample(sample.begin_ns - hour, sample.end_ns - hour, sample.busy)
-            for sample in card.samples(1, 28, 0)
-        ],
+        [BusyWindow(window.begin_ns - hour, window.end_ns - hour, window.busy_ns) for window in card.windows(2, 26)],
+        [BusySample(sample.begin_ns - hour, sample.end_ns - hour, sample.busy) for sample in card.samples(1, 28, 0)],
     )
     assert list(found[:2]) == waiting
     assert len(found) > 20
@@ -132,8 +124,7 @@ def test_a_clock_that_is_set_back_between_two_samples_of_a_cycle_starts_anew() -
     card, splitter = Card(60), WindowSplitter()
     hour = 3_600 * 10 * TENTH
     before = [
-        BusySample(sample.begin_ns + hour, sample.end_ns + hour, sample.busy)
-        for sample in card.samples(1, 28, 0)
+        BusySample(sample.begin_ns + hour, sample.end_ns + hour, sample.busy) for sample in card.samples(1, 28, 0)
     ]
     splitter.split([], [*before, *card.samples(1, 3, 0)])
     found = splitter.split(card.windows(2, 26), card.samples(3, 28, 0))

@@ -38,9 +38,7 @@ def test_every_window_comes_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     assert again.begin_ns == first[-1].end_ns
 
 
-def test_a_clock_that_was_set_back_gives_no_window_twice(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_was_set_back_gives_no_window_twice(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     windows = windows_of(stage)
     windows._last_stamp -= 1_000_000
     windows.read()
@@ -79,9 +77,7 @@ class Samples:
 
     def _asked(self, _raw: object, _kind: int, last: int) -> tuple[int, list[SimpleNamespace]]:
         found = sorted((stamp, busy) for _, stamp, busy in self._kept if stamp > last)
-        return 1, [
-            SimpleNamespace(timeStamp=stamp, sampleValue=SimpleNamespace(uiVal=busy)) for stamp, busy in found
-        ]
+        return 1, [SimpleNamespace(timeStamp=stamp, sampleValue=SimpleNamespace(uiVal=busy)) for stamp, busy in found]
 
 
 @pytest.mark.parametrize("back", [1, 3, 10, 3600])
@@ -131,9 +127,7 @@ def test_they_are_read_only_if_somebody_asks(stage: Stage) -> None:
     assert reader.read(windows=True).windows
 
 
-def test_those_that_nobody_asked_for_in_time_are_left_out(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_those_that_nobody_asked_for_in_time_are_left_out(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     card = h200(0)
     raw = stage.play(card)
     samples = Samples(PlayedClock(monkeypatch), monkeypatch)

@@ -28,9 +28,7 @@ async def test_who_is_alone_draws_what_the_card_draws(interval: float) -> None:
     compared = 0
     async for snapshot in played(interval):
         for card in snapshot.cards:
-            drawn = [
-                tenant.booking.power_watts for tenant in card.tenants if tenant.booking.allocated_ratio == 1
-            ]
+            drawn = [tenant.booking.power_watts for tenant in card.tenants if tenant.booking.allocated_ratio == 1]
             if drawn and drawn[0] is not None:
                 assert drawn == [pytest.approx(power(card), abs=0.01)]
                 compared += 1
@@ -64,11 +62,7 @@ async def test_lanes_add_up_to_what_was_booked_in_the_same_minute() -> None:
                 continue
             band = card.balance.band if card.balance else None
             assert band and lanes.elapsed_us == band.elapsed_us
-            booked = {
-                tenant.container: tenant.booking.band.booked_us
-                for tenant in card.tenants
-                if tenant.booking.band
-            }
+            booked = {tenant.container: tenant.booking.band.booked_us for tenant in card.tenants if tenant.booking.band}
             assert booked == {lane.container: sum(lane.busy_us) for lane in lanes.lanes if lane.container}
             assert sum(map(sum, (lane.busy_us for lane in lanes.lanes))) == band.booked_us
             assert len(lanes.seen_us) <= 350

@@ -8,12 +8,7 @@ from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, _ids, scr
 from podgpu.sources.simulator.scenario import CARDS
 from podgpu.sources.simulator.source import Simulator
 
-TENANTS = {
-    resident.tenant
-    for card in CARDS
-    for resident in card.processes
-    if not resident.tenant.startswith("host:")
-}
+TENANTS = {resident.tenant for card in CARDS for resident in card.processes if not resident.tenant.startswith("host:")}
 
 
 async def inventory() -> Inventory:

@@ -352,8 +352,7 @@ def test_the_cast_is_sound() -> None:
     for card in CARDS:
         instances = {instance.gpu_instance_id for instance in card.instances}
         assert all(
-            (process.instance in instances) if instances else (process.instance is None)
-            for process in card.processes
+            (process.instance in instances) if instances else (process.instance is None) for process in card.processes
         )
 
 
@@ -376,9 +375,9 @@ def seconds(timeline: CardTimeline) -> Iterator[tuple[Activity, ...]]:
 
 def test_crowded_processes_share_what_there_is() -> None:
     timeline = CardTimeline(CARDS[4], seed=7)
-    assert max(
-        sum(activity.load for activity in activities) for activities in seconds(timeline)
-    ) == pytest.approx(0.99, abs=1e-5)
+    assert max(sum(activity.load for activity in activities) for activities in seconds(timeline)) == pytest.approx(
+        0.99, abs=1e-5
+    )
 
 
 def test_instances_do_not_crowd_each_other() -> None:

@@ -11,9 +11,7 @@ from tests.fakeswitches.node import END, START, record
 
 def played(*events: tuple[int, int, int], first: int = 100, dropped: int = 0) -> SliceBuilder:
     builder = SliceBuilder(began_ns=0)
-    records = [
-        record(event, pid, stamp, sequence=first + place) for place, (event, pid, stamp) in enumerate(events)
-    ]
+    records = [record(event, pid, stamp, sequence=first + place) for place, (event, pid, stamp) in enumerate(events)]
     builder.feed(b"".join(records), dropped)
     return builder
 

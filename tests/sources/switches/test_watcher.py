@@ -136,9 +136,7 @@ async def test_nothing_is_open_while_no_card_is_watched(node: SwitchNode) -> Non
         ({"put": 65_536}, "bad_layout: drain: the log goes on at 65536 of 65536"),
     ],
 )
-async def test_a_log_that_cannot_be_read_says_why(
-    node: SwitchNode, script: dict[str, int], expected: str
-) -> None:
+async def test_a_log_that_cannot_be_read_says_why(node: SwitchNode, script: dict[str, int], expected: str) -> None:
     node.script(**script)
     async with opened() as reader:
         assert (await reason(reader)).startswith(expected)
@@ -233,9 +231,7 @@ async def test_another_reader_on_the_card_is_left_alone(node: SwitchNode) -> Non
         assert node.is_bound()
 
 
-async def test_a_reader_that_hangs_is_not_joined_by_a_second(
-    node: SwitchNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_reader_that_hangs_is_not_joined_by_a_second(node: SwitchNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "PATIENCE", 0.2)
     monkeypatch.setattr(child_process, "STOP_SECONDS", 0.2)
     monkeypatch.setattr(child_process, "EXIT_SECONDS", 60.0)

@@ -22,9 +22,7 @@ CLUSTER = Cluster(
     version="1.0",
     name='"nodes":[]',
     nodes=(
-        ClusterNode(
-            name="a", state="fresh", origin="agent", snapshot=NODE, allocatable={"nvidia.com/gpu": "8"}
-        ),
+        ClusterNode(name="a", state="fresh", origin="agent", snapshot=NODE, allocatable={"nvidia.com/gpu": "8"}),
         ClusterNode(name="b", state="failed", reason="refused", detail="no agent listens on port 19400"),
     ),
     pending=(PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "1"}),),

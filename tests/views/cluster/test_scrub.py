@@ -21,11 +21,7 @@ CLUSTER = reconclude(
         version="1",
         name="secret-lab",
         nodes=(ClusterNode(name=SNAPSHOT.node, state="stale", detail="secret detail", snapshot=SNAPSHOT),),
-        pending=(
-            PendingPod(
-                namespace="secret-ns", name="secret-pod", reason="secret reason", claims=("secret-c",)
-            ),
-        ),
+        pending=(PendingPod(namespace="secret-ns", name="secret-pod", reason="secret reason", claims=("secret-c",)),),
         parts=(PartStatus(name="api", up=False, fault=Fault(reason="tls", detail="https://secret")),),
     ),
     SETTINGS,

@@ -16,9 +16,7 @@ def test_it_loses_readings_and_evidence_but_not_who_is_there() -> None:
     rest = Rest(reason="host", processes=(PROCESS,))
     own = card("GPU-1", tenant("ml/a", processes=(PROCESS,)), rest=(rest,))
     own = replace(own, readings=(*own.readings, Reading("fan_speed_ratio", 0.3)))
-    pod = Pod(
-        namespace="ml", name="a", uid="u", containers=(PodContainer(name="main"),), labels={"team": "x"}
-    )
+    pod = Pod(namespace="ml", name="a", uid="u", containers=(PodContainer(name="main"),), labels={"team": "x"})
     found = slim(replace(snapshot("n", own), pods=(pod,)))
     assert [reading.metric for reading in found.cards[0].readings] == [
         "memory_total_bytes", "memory_used_bytes", "power_watts",

@@ -86,9 +86,7 @@ def readings(load: float) -> tuple[Reading, ...]:
 
 def instance(number: int, place: int, profile: str, used: float, compute: int = 0) -> Instance:
     return Instance(
-        mig=MigInstance(
-            uuid=mig_uuid(number), gpu_instance_id=place, compute_instance_id=compute, profile=profile
-        ),
+        mig=MigInstance(uuid=mig_uuid(number), gpu_instance_id=place, compute_instance_id=compute, profile=profile),
         readings=(
             Reading("memory_total_bytes", 16 * GIB),
             Reading("memory_used_bytes", used),

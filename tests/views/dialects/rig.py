@@ -56,9 +56,9 @@ READING = {
 }
 READINGS = st.lists(st.sampled_from(list(READING)).flatmap(READING.__getitem__), max_size=6).map(tuple)
 # Few names, so that pods meet on cards, and some are made again under their old name.
-REFS = st.builds(
-    ContainerRef, st.just("a"), st.sampled_from("xy"), st.just("c"), st.sampled_from("12")
-) | st.builds(ContainerRef, NAMES, NAMES, NAMES, NAMES)
+REFS = st.builds(ContainerRef, st.just("a"), st.sampled_from("xy"), st.just("c"), st.sampled_from("12")) | st.builds(
+    ContainerRef, NAMES, NAMES, NAMES, NAMES
+)
 PROCESSES = st.lists(
     st.builds(
         Process,
@@ -66,9 +66,7 @@ PROCESSES = st.lists(
         kinds=st.sampled_from([("compute",), ()]),
         memory_bytes=MAYBE,
         holder=st.none()
-        | st.builds(
-            Holder, pid=st.just(1), kind=st.sampled_from(["pod", "host"]), container=st.none() | REFS
-        ),
+        | st.builds(Holder, pid=st.just(1), kind=st.sampled_from(["pod", "host"]), container=st.none() | REFS),
     ),
     max_size=2,
 ).map(tuple)
@@ -95,9 +93,7 @@ VGPUS = st.builds(
 )
 DEVICES = st.builds(
     Device,
-    gpu=st.builds(
-        Gpu, uuid=NAMES | st.sampled_from(["GPU-1", "GPU-2"]), index=st.integers(0, 2), model=NAMES
-    ),
+    gpu=st.builds(Gpu, uuid=NAMES | st.sampled_from(["GPU-1", "GPU-2"]), index=st.integers(0, 2), model=NAMES),
     fault=st.none() | st.builds(Fault, reason=NAMES, call=NAMES),
     readings=READINGS,
     instances=st.lists(

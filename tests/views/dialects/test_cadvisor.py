@@ -93,9 +93,7 @@ def test_a_recreated_pod_is_added_to_the_former_one_but_its_card_counts_once() -
 
 
 def test_what_is_not_measured_is_left_out() -> None:
-    hidden = (
-        rebooked(shown, memory_bytes=None, sm_ratio=None, instance_ratio=None) for shown in SNAPSHOT.cards
-    )
+    hidden = (rebooked(shown, memory_bytes=None, sm_ratio=None, instance_ratio=None) for shown in SNAPSHOT.cards)
     page = families(node(*hidden), DEFAULT)
     assert (values(page, USED), values(page, DUTY)) == ({}, {})
 

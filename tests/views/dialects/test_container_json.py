@@ -184,9 +184,7 @@ def test_a_row_has_all_fields_in_the_order_of_the_readme() -> None:
 def test_every_value_is_there_in_its_unit() -> None:
     (row,) = rows(node(held(CHAT)))
     assert {name: row[name] for name in NUMBERS} == VALUES
-    assert {
-        name: row[name] for name in ("node_name", "model_name", "device", "device_id", "device_uuid")
-    } == {
+    assert {name: row[name] for name in ("node_name", "model_name", "device", "device_id", "device_uuid")} == {
         "node_name": "n",
         "model_name": "NVIDIA H200",
         "device": "nvidia0",

@@ -55,9 +55,7 @@ def rows(
     """The labels and the value of each of a card's rows."""
     parsed = text_string_to_metric_families(page(dialect, config, snapshot).decode())
     # The parser gives every counter the suffix that counters should have.
-    samples = [
-        sample for family in parsed for sample in family.samples if sample.name in (name, f"{name}_total")
-    ]
+    samples = [sample for family in parsed for sample in family.samples if sample.name in (name, f"{name}_total")]
     return [(sample.labels, sample.value) for sample in samples if sample.labels["gpu"] == str(gpu)]
 
 
@@ -83,9 +81,7 @@ INHERITED = (
 @pytest.mark.parametrize("name", PAGES)
 def test_promtool_complains_about_inherited_names_only(name: str) -> None:
     assert PROMTOOL is not None
-    done = subprocess.run(
-        [PROMTOOL, "check", "metrics"], input=page(*PAGES[name]), capture_output=True, check=False
-    )
+    done = subprocess.run([PROMTOOL, "check", "metrics"], input=page(*PAGES[name]), capture_output=True, check=False)
     said = (done.stdout + done.stderr).decode().splitlines()
     assert [line for line in said if not line.endswith(INHERITED)] == []
 
@@ -106,14 +102,9 @@ def test_4_9_has_the_same_counters_by_new_names_and_the_size_of_the_memory() -> 
 
 def test_labels_are_in_the_order_of_dcgm_exporter() -> None:
     text = page(dcgm).decode()
-    device = (
-        f'gpu="0",UUID="{uuid(0)}",pci_bus_id="00000000:18:00.0",device="nvidia0",modelName="NVIDIA H200"'
-    )
+    device = f'gpu="0",UUID="{uuid(0)}",pci_bus_id="00000000:18:00.0",device="nvidia0",modelName="NVIDIA H200"'
     rest = 'Hostname="gpu-node-1",DCGM_FI_DRIVER_VERSION="580.159.04"'
-    assert (
-        f'DCGM_FI_DEV_GPU_UTIL{{{device},{rest},container="main",namespace="team-a",pod="train-0"}} 97\n'
-        in text
-    )
+    assert f'DCGM_FI_DEV_GPU_UTIL{{{device},{rest},container="main",namespace="team-a",pod="train-0"}} 97\n' in text
 
 
 def test_4_9_has_a_lower_case_hostname_and_a_new_name_for_the_driver() -> None:
@@ -166,9 +157,7 @@ def test_the_last_xid_has_its_meaning_in_words() -> None:
     assert rows("DCGM_FI_DEV_XID_ERRORS", 0, snapshot=strange)[0][0]["err_msg"] == "Unknown Error"
 
 
-@pytest.mark.parametrize(
-    ("dialect", "name"), [(dcgm, "DCGM_FI_DEV_XID_ERRORS"), (dcgm_4_9, "DCGM_FI_DEV_XID_ERROR")]
-)
+@pytest.mark.parametrize(("dialect", "name"), [(dcgm, "DCGM_FI_DEV_XID_ERRORS"), (dcgm_4_9, "DCGM_FI_DEV_XID_ERROR")])
 def test_a_card_without_an_xid_shows_0_if_one_would_have_been_heard(dialect: ModuleType, name: str) -> None:
     ((labels, value),) = rows(name, 1, dialect)
     assert (value, labels["err_code"], labels["err_msg"]) == (0, "0", "No Error")
@@ -269,9 +258,7 @@ def test_a_file_of_counters_chooses_families_types_help_and_labels(tmp_path: Pat
         ("DCGM_EXP_XID_ERRORS_TOTAL", "counter", "XIDs"),
     ]
     heat, xids = (values(found, family.name) for family in found[1:])
-    assert 'Hostname="gpu-node-1",DCGM_FI_DEV_VBIOS_VERSION="96.00",DCGM_FI_NVML_VERSION="13.' in next(
-        iter(heat)
-    )
+    assert 'Hostname="gpu-node-1",DCGM_FI_DEV_VBIOS_VERSION="96.00",DCGM_FI_NVML_VERSION="13.' in next(iter(heat))
     assert [text.partition("container=")[2] for text in xids] == [
         '"main",namespace="team-a",pod="train-0",xid="31"}',
         '"main",namespace="team-a",pod="train-0",xid="13"}',
@@ -323,9 +310,7 @@ def test_fields_that_cannot_be_provided_are_listed(tmp_path: Path) -> None:
 def test_only_known_counters_of_dcgm_exporter_are_missing(tmp_path: Path) -> None:
     counters = DEFAULT_COUNTERS | OPTIONAL_COUNTERS
     lines = [f'{name}, {kind}, "{words}"' for name, (kind, words) in counters.items()]
-    config = listed(
-        tmp_path / "counters.csv", "\n".join([*lines, *(f"{name}, label, fact" for name in LABELS)])
-    )
+    config = listed(tmp_path / "counters.csv", "\n".join([*lines, *(f"{name}, label, fact" for name in LABELS)]))
     missing = set(unavailable(config.collectors))
     assert missing & counters.keys() == LEFT_OUT.keys()
     assert not LABELS & missing
@@ -336,9 +321,7 @@ def test_a_field_means_the_same_rows_in_every_generation() -> None:
         (alias.name, row.name)
         for row in CATALOG
         for alias in (row.dcgm, row.dcgm49, row.dcgm1x)
-        if alias
-        and not alias.name.lower().startswith("dcgm_fi_dev_nvlink")
-        and "nvlink_bandwidth" not in alias.name
+        if alias and not alias.name.lower().startswith("dcgm_fi_dev_nvlink") and "nvlink_bandwidth" not in alias.name
     }
     assert [name for name, times in Counter(name for name, _ in pairs).items() if times > 1] == []
 

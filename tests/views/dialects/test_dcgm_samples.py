@@ -109,9 +109,7 @@ def _device(sample: list[Line]) -> Device:
         pci_bus_id=labels.get("pci_bus_id", ""),
         mig_enabled=bool(places),
     )
-    instances = tuple(
-        _instance([row for row in sample if row.labels["GPU_I_ID"] == place]) for place in places
-    )
+    instances = tuple(_instance([row for row in sample if row.labels["GPU_I_ID"] == place]) for place in places)
     return Device(gpu=gpu, readings=_readings(sample), instances=instances)
 
 
@@ -141,11 +139,7 @@ def test_rows_come_out_as_they_went_in(name: str) -> None:
 def test_help_and_type_are_those_of_dcgm_exporter(name: str) -> None:
     text = (SAMPLES / f"{name}.prom").read_text()
     theirs = [row for row in lines(text) if row.name in ROWS]
-    comments = {
-        line
-        for line in text.splitlines()
-        if line.startswith(("# HELP", "# TYPE")) and line.split()[2] in ROWS
-    }
+    comments = {line for line in text.splitlines() if line.startswith(("# HELP", "# TYPE")) and line.split()[2] in ROWS}
     config = load(SAME_GENERATION[name], {}).of(DcgmPageOptions)
     page = render(dcgm.families(snapshot(theirs), config), Format.TEXT).decode().splitlines()
     assert comments <= set(page)
@@ -176,9 +170,7 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
 
     found = lines(render(page, Format.TEXT).decode())
     assert sorted(map(bare, found)) == sorted(map(bare, theirs))
-    assert list(dict.fromkeys(family.name for family in found)) == list(
-        dict.fromkeys(family.name for family in theirs)
-    )
+    assert list(dict.fromkeys(family.name for family in found)) == list(dict.fromkeys(family.name for family in theirs))
 
 
 def test_the_labels_of_a_claim_are_where_dcgm_exporter_has_them() -> None:
@@ -219,9 +211,7 @@ def test_the_labels_of_a_claim_are_where_dcgm_exporter_has_them() -> None:
             ),
         ),
     )
-    assert lines(render(dcgm.families(node, load({}, {}).of(DcgmPageOptions)), Format.TEXT).decode()) == [
-        first
-    ]
+    assert lines(render(dcgm.families(node, load({}, {}).of(DcgmPageOptions)), Format.TEXT).decode()) == [first]
     assert second.labels["pod"] != labels["pod"]  # a claim of two pods: we name neither, or each for itself
 
 

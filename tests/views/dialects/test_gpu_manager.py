@@ -258,9 +258,7 @@ def test_two_cards_with_the_same_index_are_not_added_up() -> None:
 def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> None:
     halves = tuple(
         Instance(
-            mig=MigInstance(
-                uuid=f"MIG-{number}", gpu_instance_id=1, compute_instance_id=number, multiprocessors=20
-            )
+            mig=MigInstance(uuid=f"MIG-{number}", gpu_instance_id=1, compute_instance_id=number, multiprocessors=20)
         )
         for number in range(2)
     )
@@ -357,9 +355,7 @@ def test_the_page_of_requests_in_every_spelling(golden: Golden) -> None:
             uid=name,
             phase="Running",
             containers=(
-                PodContainer(
-                    name="work", limits={"tencent.com/vcuda-core": cores, "tencent.com/vcuda-memory": blocks}
-                ),
+                PodContainer(name="work", limits={"tencent.com/vcuda-core": cores, "tencent.com/vcuda-memory": blocks}),
             ),
         )
         for name, (cores, blocks) in spellings.items()

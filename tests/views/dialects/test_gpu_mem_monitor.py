@@ -14,9 +14,7 @@ from tests.views.dialects.rig import NODES, check_series, complaints, joined, pl
 from tests.views.quirks import SNAPSHOT
 
 README = load({}, {}).of(GpuMemMonitorOptions)
-LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"}).of(
-    GpuMemMonitorOptions
-)
+LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"}).of(GpuMemMonitorOptions)
 families = DIALECT.pages["/metrics/gpu-mem-monitor"]
 
 MIB = 2**20
@@ -45,9 +43,7 @@ def test_the_page_with_later_labels(golden: Golden) -> None:
     golden("dialects/gpu-mem-monitor/later.txt", text(families(SNAPSHOT, LATER)))
 
 
-async def test_a_shared_card_with_a_host_process_and_a_docker_container(
-    tmp_path: Path, golden: Golden
-) -> None:
+async def test_a_shared_card_with_a_host_process_and_a_docker_container(tmp_path: Path, golden: Golden) -> None:
     snapshot = await played(script("time-slicing"), tmp_path)
     golden("dialects/gpu-mem-monitor/time-slicing.txt", text(families(snapshot, LATER)))
 
@@ -98,9 +94,7 @@ def test_programs_outside_kubernetes_are_named_as_in_each_version() -> None:
 
 def test_programs_on_a_machine_without_kubernetes_are_named_so_too() -> None:
     titled = Holder(pid=1, kind="container", container=ContainerRef("", "", "docker/web"), title="docker/web")
-    (labels,) = values(
-        families(node(Device(gpu=CARD, processes=(process(1),)), holders=(titled,)), LATER), NAME
-    )
+    (labels,) = values(families(node(Device(gpu=CARD, processes=(process(1),)), holders=(titled,)), LATER), NAME)
     assert 'pod="docker run运行的程序"' in labels
 
 

@@ -270,9 +270,7 @@ def test_what_the_scheduler_says_of_a_card_is_known_from_its_claims() -> None:
     )
     device = replace(DEVICE, readings=(Reading("memory_total_bytes", float(80 * GIB)),))
     page = families(replace(node(joined(device, [*claims, *more, foreign])), pods=pods), BOTH)
-    found = {
-        family.name: {block(*labels): number for labels, number in family.samples.items()} for family in page
-    }
+    found = {family.name: {block(*labels): number for labels, number in family.samples.items()} for family in page}
     here = 'device_index="0",device_type="NVIDIA H200",device_uuid="GPU-0",node="n"'
     assert found["hami_gpu_memory_limit_bytes"] == {f'{{{here},zone="vGPU"}}': 80 * GIB}
     assert list(found["hami_gpu_memory_allocated_bytes"].values()) == [30 * GIB]

@@ -69,9 +69,7 @@ def used(*claims: Claim, ratio: float | None = 0.5, memory: int | None = 4096 * 
     return card(Device(gpu=gpu, readings=MEMORY), tenants=[tenant(*claims, ratio=ratio, memory=memory)])
 
 
-def tenant(
-    *claims: Claim, ratio: float | None = 0.5, memory: int | None = 4096 * MIB, **facts: object
-) -> Tenant:
+def tenant(*claims: Claim, ratio: float | None = 0.5, memory: int | None = 4096 * MIB, **facts: object) -> Tenant:
     booking = Booking(processes=1, sm_ratio=ratio, memory_bytes=memory)
     plain = Tenant(container=NOTEBOOK, claims=claims, processes=PROCESSES, booking=booking, idle=False)
     return replace(plain, **facts)
@@ -225,9 +223,7 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
     """Both halves share one number, which is the pod's if it is alone there."""
     halves = tuple(
         Instance(
-            mig=MigInstance(
-                uuid=f"MIG-{number}", gpu_instance_id=1, compute_instance_id=number, multiprocessors=20
-            )
+            mig=MigInstance(uuid=f"MIG-{number}", gpu_instance_id=1, compute_instance_id=number, multiprocessors=20)
         )
         for number in range(2)
     )

@@ -73,14 +73,10 @@ class DirectTarget:
         try:
             return self._ask(self._opened.loop.full(node)).result(FULL_SECONDS)
         except NotYet:
-            raise UserError(
-                f"the agent of node {node} does not answer within {duration(FULL_SECONDS)}"
-            ) from None
+            raise UserError(f"the agent of node {node} does not answer within {duration(FULL_SECONDS)}") from None
 
     def past(self, at: float) -> Cluster:
-        raise UserError(
-            "this command reads the nodes itself and keeps no past; give --url of a podgpu cluster"
-        )
+        raise UserError("this command reads the nodes itself and keeps no past; give --url of a podgpu cluster")
 
     def close(self) -> None:
         try:

@@ -177,9 +177,7 @@ class HttpTarget:
             self._path = SNAPSHOT
             answer, body = self._client.get(self._path)
         if body is None or answer.status == 404:
-            raise UserError(
-                f"{self._client.url} is neither an agent nor a cluster of podgpu; give another --url"
-            )
+            raise UserError(f"{self._client.url} is neither an agent nor a cluster of podgpu; give another --url")
         return self._read(body, answer.etag)
 
     def _ask(self) -> None:
@@ -212,11 +210,7 @@ class HttpTarget:
     def _concluded(self, body: bytes) -> Snapshot:
         """Older agents send no insight."""
         snapshot = json.decode(body)
-        return (
-            snapshot
-            if snapshot.insight
-            else conclude(snapshot, self._settings, has_books=not snapshot.stored)
-        )
+        return snapshot if snapshot.insight else conclude(snapshot, self._settings, has_books=not snapshot.stored)
 
 
 def _interval(cluster: Cluster) -> float:

@@ -44,9 +44,7 @@ def _name(title: str) -> TopColumn:
     return _words(title, lambda row: line(row.title), 0)
 
 
-_NODE = _words(
-    "NODE", lambda row: line(row.node) or (UNKNOWN if row.state == "pending" else "several"), 12, 7
-)
+_NODE = _words("NODE", lambda row: line(row.node) or (UNKNOWN if row.state == "pending" else "several"), 12, 7)
 _GPU = TopColumn("GPU", _gpus, lambda row: float(row.cards), 9, 6, number=False)
 _MODEL = _words("MODEL", lambda row: line(row.model) or UNKNOWN, 12, 4)
 _KIND = _words("KIND", lambda row: line(row.kind), 11, 3)
@@ -55,16 +53,10 @@ _CARDS = TopColumn("GPUS", lambda row: integer(row.cards), lambda row: float(row
 _HELD = TopColumn("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 6, 6)
 _SHARE = TopColumn("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 5, 2)
 _USE = TopColumn(USE, lambda row: use_text(row.use), lambda row: row.use_ratio, 13)
-_MEMORY = TopColumn(
-    "MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8
-)
-_LIMIT = TopColumn(
-    "OF GiB", lambda row: gib(row.memory_total_bytes), lambda row: row.memory_total_bytes, 7, 3
-)
+_MEMORY = TopColumn("MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8)
+_LIMIT = TopColumn("OF GiB", lambda row: gib(row.memory_total_bytes), lambda row: row.memory_total_bytes, 7, 3)
 _POWER = TopColumn("POWER", lambda row: watts(row.power_watts), lambda row: row.power_watts, 7, 5)
-_HEAT = TopColumn(
-    "TEMP", lambda row: celsius(row.temperature_celsius), lambda row: row.temperature_celsius, 6, 5
-)
+_HEAT = TopColumn("TEMP", lambda row: celsius(row.temperature_celsius), lambda row: row.temperature_celsius, 6, 5)
 _STATE = _words(STATE, state_of, 11, 8)
 
 COLUMNS: Mapping[str, tuple[TopColumn, ...]] = {

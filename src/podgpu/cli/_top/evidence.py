@@ -80,9 +80,7 @@ def _gpu(entry: SummaryItem) -> Iterator[Line]:
     yield from _members(entry)
     for on in entry.cards:
         if lost := switching_text(on.card):
-            yield [
-                (f"{_INDENT}{lost} of its time goes into switching between tenants: use MPS or MIG", YELLOW)
-            ]
+            yield [(f"{_INDENT}{lost} of its time goes into switching between tenants: use MPS or MIG", YELLOW)]
         for rest in visible_rest(on.card):
             yield _rest(rest)
 
@@ -90,10 +88,7 @@ def _gpu(entry: SummaryItem) -> Iterator[Line]:
 def _rest(rest: Rest) -> Line:
     whose = owner_titles(rest.running, 2)
     name = REASONS.get(rest.reason, line(rest.reason)) + (f" ({whose})" if whose else "")
-    return [
-        (text, DIM)
-        for text, _ in _row(name, rest.use, rest.memory_bytes, rest.use.watts if rest.use else None)
-    ]
+    return [(text, DIM) for text, _ in _row(name, rest.use, rest.memory_bytes, rest.use.watts if rest.use else None)]
 
 
 def _node(entry: SummaryItem) -> Iterator[Line]:

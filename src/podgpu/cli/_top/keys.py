@@ -20,9 +20,7 @@ class TopState:
     typing: bool = False
     only_idle: bool = False
     line: int = 0
-    follows: tuple[str, int] | None = (
-        None  # the row and the line of it where the cursor stays, wherever it moves
-    )
+    follows: tuple[str, int] | None = None  # the row and the line of it where the cursor stays, wherever it moves
     opened: frozenset[tuple[str, str]] = frozenset()
     paused: bool = False
     has_meters: bool = True  # whether GPUs stand above the rows
@@ -130,9 +128,7 @@ class Zone:
 
 def opened(view: str, key: str) -> Change:
     """Go to the view and open that row alone."""
-    return lambda state, _: replace(
-        state, view=view, opened=frozenset({(view, key)}), follows=(key, 0), overlay=""
-    )
+    return lambda state, _: replace(state, view=view, opened=frozenset({(view, key)}), follows=(key, 0), overlay="")
 
 
 def zone_at(zones: Sequence[Zone], click: Click) -> Zone | None:

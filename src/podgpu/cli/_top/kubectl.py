@@ -42,9 +42,7 @@ class Kubectl:
         """Raise UserError unless kubectl's pod of that name is this very pod: the cluster may be another."""
         command = [*self._call(container), "get", "pod", container.pod, _UIDS]
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
-            )
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
         except FileNotFoundError:
             raise UserError("kubectl is not installed here; install it, or run top where it is") from None
         except subprocess.TimeoutExpired:
@@ -54,9 +52,7 @@ class Kubectl:
             raise UserError(f"kubectl cannot read the pod: {line(said)}; choose its cluster with --context")
         if container.pod_uid and container.pod_uid not in done.stdout.split():
             name = f"{container.namespace}/{container.pod}"
-            raise UserError(
-                f"kubectl's {name} is another pod (its UID differs); choose the cluster with --context"
-            )
+            raise UserError(f"kubectl's {name} is another pod (its UID differs); choose the cluster with --context")
 
     def _call(self, container: ContainerRef) -> list[str]:
         where = [f"--kubeconfig={self.kubeconfig}"] * bool(self.kubeconfig)

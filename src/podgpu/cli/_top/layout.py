@@ -61,9 +61,7 @@ class RenderedScreen:
     zones: tuple[Zone, ...] = ()
 
 
-def render(
-    rows: TopRows, state: TopState, width: int, height: int, first: int = 0, mode: str = ""
-) -> RenderedScreen:
+def render(rows: TopRows, state: TopState, width: int, height: int, first: int = 0, mode: str = "") -> RenderedScreen:
     """`mode` is said before all else, such as REPLAY and its time."""
     above, foot = [_first_problem(rows, width)], clipped(_foot(state, width), width)
     if state.overlay:
@@ -78,9 +76,7 @@ def render(
     zones += [zone.below(len(above) - 1) for zone in table.layout.zones()]
     room, at = max(height - len(above) - 1, 1), table.cursor()
     first = min(max(first, at - room + 1, 0), at, max(len(table) - room, 0))
-    shown = [
-        table.line(number, is_marked=number == at) for number in range(first, min(first + room, len(table)))
-    ]
+    shown = [table.line(number, is_marked=number == at) for number in range(first, min(first + room, len(table)))]
     shown = shown or [[(empty_text(state), DIM)]]
     return RenderedScreen(
         [*above, *shown, *_blank(room - len(shown)), foot],

@@ -81,9 +81,7 @@ class PastRows:
         """Return None if what comes next is the present."""
         if key == BACK:
             return self._target.past(shown.taken_at - _A_LITTLE)
-        step = max(
-            _NODE_SECONDS if self._target.is_one_node else _CLUSTER_SECONDS, 1.2 * shown.interval_seconds
-        )
+        step = max(_NODE_SECONDS if self._target.is_one_node else _CLUSTER_SECONDS, 1.2 * shown.interval_seconds)
         newest = self._target.cluster.taken_at
         if shown.taken_at + step >= newest:
             return None

@@ -41,9 +41,7 @@ class RowLines:
         self._entries = rows.shown(state)
         self.layout = _ColumnLayout(rows, state, width)
         opened = {key for view, key in state.opened if view == state.view}
-        found = (
-            [number for number, entry in enumerate(self._entries) if entry.key in opened] if opened else []
-        )
+        found = [number for number, entry in enumerate(self._entries) if entry.key in opened] if opened else []
         self._below = {number: evidence(state.view, self._entries[number]) for number in found}
 
     def __len__(self) -> int:

@@ -33,8 +33,7 @@ class UseHistory:
         before = self._values.get(view, {})
         # Put in place as a whole: another thread draws.
         self._values[view] = {
-            item.key: before.get(item.key, b"")[1 - MOST_READINGS :] + _byte(item.row.use_ratio)
-            for item in items
+            item.key: before.get(item.key, b"")[1 - MOST_READINGS :] + _byte(item.row.use_ratio) for item in items
         }
 
     def of(self, view: str, key: str) -> list[float | None]:
@@ -105,14 +104,10 @@ class TopRows:
         found = [entry for entry in self.all(state.view) if _has(entry, words)]
         if state.only_idle:
             found = [entry for entry in found if entry.row.idle_pods]
-        return ordered(
-            found, state.view, state.sorts[state.view], is_reversed=state.view in state.reversed_views
-        )
+        return ordered(found, state.view, state.sorts[state.view], is_reversed=state.view in state.reversed_views)
 
 
-def ordered(
-    entries: list[SummaryItem], view: str, title: str, *, is_reversed: bool = False
-) -> list[SummaryItem]:
+def ordered(entries: list[SummaryItem], view: str, title: str, *, is_reversed: bool = False) -> list[SummaryItem]:
     """Sort by a column, then by name. What is unknown comes last, either way."""
     by = column_of(view, title)
     if by is COLUMNS[view][0]:

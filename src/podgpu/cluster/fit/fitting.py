@@ -146,19 +146,13 @@ async def read_pools(store: CounterStore, window: TimeWindow) -> dict[PoolKey, P
             )
         )
     )
-    pools = {
-        card: (card.cluster, point.labels.get("model", ""))
-        for point in infos
-        if (card := card_of(point.labels))
-    }
+    pools = {card: (card.cluster, point.labels.get("model", "")) for point in infos if (card := card_of(point.labels))}
     watts, numbers, times = (_by_pool(pools, points) for points in (power, switches, seconds))
     return {
         pool: PoolFacts(
             cards=cards,
             idle_watts=min(watts[pool]) if watts[pool] else None,
-            switch_seconds=sum(times[pool]) / sum(numbers[pool])
-            if sum(numbers[pool]) >= ENOUGH_SWITCHES
-            else None,
+            switch_seconds=sum(times[pool]) / sum(numbers[pool]) if sum(numbers[pool]) >= ENOUGH_SWITCHES else None,
         )
         for pool, cards in Counter(pools.values()).items()
     }

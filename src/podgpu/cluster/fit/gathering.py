@@ -166,12 +166,8 @@ class UseGatherer:
             watched_seconds=self._step * held * (seen + unseen) / seen,
             seen_ratio=seen / (seen + unseen),
             busy_doubt=state.doubt / state.bounded if state.bounded else None,
-            dram_ratio=max(
-                (each.dram_ratio for each in all_facts if each.dram_ratio is not None), default=None
-            ),
-            tensor_ratio=max(
-                (each.tensor_ratio for each in all_facts if each.tensor_ratio is not None), default=None
-            ),
+            dram_ratio=max((each.dram_ratio for each in all_facts if each.dram_ratio is not None), default=None),
+            tensor_ratio=max((each.tensor_ratio for each in all_facts if each.tensor_ratio is not None), default=None),
             energy_joules=total_of_known(each.energy_joules for each in all_facts),
             restarts=tuple(sorted(state.restarts)),
             nodes=tuple(sorted({holder.card.node for holder in recent})),
@@ -202,9 +198,7 @@ def counter_ratios(points: Sequence[tuple[int, float]], step: int) -> Iterator[t
 
 def _began_anew(before: float, used: float, size: int | None) -> bool:
     """Whether its process ended in between. One that is back at once shows it only if it had used all that it may."""
-    return before > 0 and (
-        used == 0 or (size is not None and before >= AT_LIMIT * size and used < before / 2)
-    )
+    return before > 0 and (used == 0 or (size is not None and before >= AT_LIMIT * size and used < before / 2))
 
 
 def _unseen_series(steps: int) -> tuple["array[int]", "array[float]", "array[float]"]:

@@ -73,9 +73,7 @@ class HeldFacts:
 
     async def read(self) -> dict[FitHolder, HolderFacts]:
         pods = await self._pods.pods(self._window, ())
-        infos, instances = await asyncio.gather(
-            self._last(f"{_GPU}info"), self._last(f"{_MIG}memory_total_bytes")
-        )
+        infos, instances = await asyncio.gather(self._last(f"{_GPU}info"), self._last(f"{_MIG}memory_total_bytes"))
         models = {card: point.labels.get("model", "") for point in infos if (card := card_of(point.labels))}
         profiles = {
             own.get("mig", ""): (own.get("profile", ""), round(point.value))
@@ -170,8 +168,5 @@ def system_of(resource: str) -> str:
 def _signs() -> tuple[tuple[str, str], ...]:
     """Return the systems whose parts can be asked for, with what their resources begin with."""
     return tuple(
-        (each.name, _NOT_IN_A_LABEL.sub("_", sign))
-        for each in sharing.systems()
-        if each.request
-        for sign in each.signs
+        (each.name, _NOT_IN_A_LABEL.sub("_", sign)) for each in sharing.systems() if each.request for sign in each.signs
     )

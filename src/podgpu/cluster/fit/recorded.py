@@ -79,9 +79,7 @@ def _tenants(node: NodeKey, snapshot: Snapshot) -> Iterator[tuple[FitHolder, Car
 
 
 def _facts(holder: FitHolder, card: Card, tenant: Tenant) -> HolderFacts:
-    instance = (
-        next((each for each in card.instances if each.mig.uuid == tenant.mig), None) if tenant.mig else None
-    )
+    instance = next((each for each in card.instances if each.mig.uuid == tenant.mig), None) if tenant.mig else None
     size = value_of(instance.readings, "memory_total_bytes") if instance else None
     claim, booking, total = tenant.claims[0], tenant.booking, value_of(card.readings, "memory_total_bytes")
     limit = booking.memory_limit_bytes

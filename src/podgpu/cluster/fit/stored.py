@@ -75,9 +75,7 @@ async def _interval(store: CounterStore, window: TimeWindow) -> float:
 
 
 class _MinuteReader:
-    def __init__(
-        self, store: CounterStore, period: FitPeriod, interval: float, gatherer: UseGatherer
-    ) -> None:
+    def __init__(self, store: CounterStore, period: FitPeriod, interval: float, gatherer: UseGatherer) -> None:
         self._store = store
         self._period = period
         self._gatherer = gatherer
@@ -100,9 +98,7 @@ class _MinuteReader:
             if (node := _node(series)) is not None:
                 self._gatherer.add_node(node, (self._period.number(at) for at, _ in series.samples))
         used = _by_holder(memory, lambda samples: self._peaks(samples, numbers))
-        busy = [
-            _by_holder(answer, lambda samples: self._ratios(samples, numbers)) for answer in (most, least)
-        ]
+        busy = [_by_holder(answer, lambda samples: self._ratios(samples, numbers)) for answer in (most, least)]
         for holder in sorted({*used, *busy[0]}):
             minutes = HolderMinutes(used.get(holder, {}), busy[0].get(holder, {}), busy[1].get(holder, {}))
             self._gatherer.add(holder, minutes)

@@ -96,9 +96,7 @@ def bill_request(words: BillWords, prices: Prices | None, now: float) -> BillReq
         prices=prices,
     )
     if asked.basis is Basis.ENERGY and prices and not prices.has_kwh:
-        raise UserError(
-            "--basis=energy needs a price of energy; add kwh to the file of --price, and to its changes"
-        )
+        raise UserError("--basis=energy needs a price of energy; add kwh to the file of --price, and to its changes")
     return asked
 
 
@@ -160,9 +158,7 @@ async def _check_label(store: Store, grouping: Grouping, found: Statement) -> No
     if grouping.is_known or not groups or any(value for group in groups for value in group.values()):
         return
     pods = await store.points(f"last_over_time({store.select(_INFO)}[1h])", found.end)
-    known = sorted(
-        {name.removeprefix(_LABEL) for pod in pods for name in pod.labels if name.startswith(_LABEL)}
-    )
+    known = sorted({name.removeprefix(_LABEL) for pod in pods for name in pod.labels if name.startswith(_LABEL)})
     labels = f"the agents show {', '.join(known)}" if known else "the agents show no labels of pods"
     advice = did_you_mean(grouping.by, known, "show it with --kube.pod-labels")
     raise UserError(f"--by={grouping.by}: no pod has such a label in this time; {labels}; {advice}")

@@ -64,24 +64,16 @@ def coverage(
     return found
 
 
-def _card(
-    period: Stretch, own: CardPresence, missed_here: Sequence[Stretch], there: Sequence[Stretch]
-) -> CardCoverage:
+def _card(period: Stretch, own: CardPresence, missed_here: Sequence[Stretch], there: Sequence[Stretch]) -> CardCoverage:
     pause = longest_pause(own.interval)
     start, end = period
     edges = [edge for edge in ((start, own.first), (own.last, end)) if edge[1] - edge[0] > pause]
     # A node that is new or about to go need not be scraped at once.
-    at_edges = [
-        (begins, ends)
-        for begins, ends in _common(_common(edges, missed_here), there)
-        if ends - begins > pause
-    ]
+    at_edges = [(begins, ends) for begins, ends in _common(_common(edges, missed_here), there) if ends - begins > pause]
     return _summed(period, [*_common(own.gaps, missed_here), *at_edges], [*own.gaps, *edges])
 
 
-def _missed_here(
-    period: Stretch, own: Sequence[Stretch], others: Iterable[Sequence[Stretch]]
-) -> list[Stretch]:
+def _missed_here(period: Stretch, own: Sequence[Stretch], others: Iterable[Sequence[Stretch]]) -> list[Stretch]:
     """Say when a GPU that nobody sees is missed in this node: from when it is seen here until it is seen elsewhere.
 
     Before it is seen for the first time, it is missed where that will be. Demo nodes have the same UUIDs at the same

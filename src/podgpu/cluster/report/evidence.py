@@ -28,14 +28,8 @@ async def gather(store: StoreQueries, period: Stretch, now: float, scraped: Iter
         _none() if until - end < 1 else store.points(f"last_over_time({info}{range_of(until - end)})", until),
         store.points(f"max_over_time({store.select(_CAPACITY, _GPUS)}{range_of(end - start)})", end),
     )
-    known = [
-        frozenset(card for point in points if (card := card_of(point.labels))) for points in (earlier, later)
-    ]
-    nodes = {
-        name
-        for card in (*known[0], *known[1], *scraped)
-        for name in ((card.cluster, card.node), ("", card.node))
-    }
+    known = [frozenset(card for point in points if (card := card_of(point.labels))) for points in (earlier, later)]
+    nodes = {name for card in (*known[0], *known[1], *scraped) for name in ((card.cluster, card.node), ("", card.node))}
     unscraped = await _unscraped(store, period, [point for point in capacity if _node(point) not in nodes])
     wanted = nodes | {(card.cluster, card.node) for card in unscraped}
     return GpuEvidence(known[0], known[1], await _node_times(store, period, wanted), unscraped)

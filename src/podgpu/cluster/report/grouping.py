@@ -68,10 +68,6 @@ _VALUES: dict[str, Callable[[CounterKey, str, Sequence[dict[str, str]]], str]] =
     "node": lambda counter, _model, _pods: counter.card.node,
     "model": lambda _counter, model, _pods: model,
     "cluster": lambda counter, _model, _pods: counter.card.cluster,
-    "workload_kind": lambda counter, _model, pods: (
-        _only(pods, "workload_kind") or ("Pod" if counter.pod else "")
-    ),
-    "workload_name": lambda counter, _model, pods: (
-        _only(pods, "workload_name") or counter.pod or counter.container
-    ),
+    "workload_kind": lambda counter, _model, pods: _only(pods, "workload_kind") or ("Pod" if counter.pod else ""),
+    "workload_name": lambda counter, _model, pods: _only(pods, "workload_name") or counter.pod or counter.container,
 }

@@ -85,9 +85,7 @@ class CounterTotals:
             if card := self._cards.get(counter.card):
                 card.last.pop(counter, None)
 
-    def _card(
-        self, key: CardKey, scrapes: Mapping[float, dict[CounterKey, int]], interval: float | None
-    ) -> CardGrowth:
+    def _card(self, key: CardKey, scrapes: Mapping[float, dict[CounterKey, int]], interval: float | None) -> CardGrowth:
         growth, times = CardGrowth(), sorted(scrapes)
         is_steady = interval is not None
         if interval is None and len(times) > 1:
@@ -105,17 +103,13 @@ class CounterTotals:
                     card.last = now
             card.presence.interval = interval or card.presence.interval
         if not is_steady and times and times[-1] - times[0] >= RECENT_SECONDS:
-            recent = set[CounterKey]().union(
-                *(scrapes[at] for at in times if at >= times[-1] - RECENT_SECONDS)
-            )
+            recent = set[CounterKey]().union(*(scrapes[at] for at in times if at >= times[-1] - RECENT_SECONDS))
             ended = [counter for counter in self._cards[key].last if counter not in recent]
             self.forget(counter for counter in ended if counter.scope is CounterScope.CONTAINER)
         return growth
 
 
-def _scrape(
-    card: _CardState, at: float, now: Mapping[CounterKey, int], growth: CardGrowth, interval: float
-) -> None:
+def _scrape(card: _CardState, at: float, now: Mapping[CounterKey, int], growth: CardGrowth, interval: float) -> None:
     is_new = _is_restarted(card.last, now)
     increases = _increases(card.last, now, is_restarted=is_new)
     growth.add(increases)
@@ -127,9 +121,7 @@ def _scrape(
             presence.gaps.append((presence.last, seen_since))
     growth.seen_us += microseconds(at) - microseconds(seen_since)
     if is_new:
-        card.last = {
-            counter: value for counter, value in card.last.items() if counter.scope is CounterScope.METER
-        }
+        card.last = {counter: value for counter, value in card.last.items() if counter.scope is CounterScope.METER}
     card.last.update(now)
     presence.last = at
 
@@ -139,9 +131,7 @@ def _is_restarted(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int])
 
     A small counter may already have passed its old value by the next scrape: by itself it would seem to go on.
     """
-    return any(
-        value < last.get(counter, 0) for counter, value in now.items() if counter.scope is CounterScope.BOOKED
-    )
+    return any(value < last.get(counter, 0) for counter, value in now.items() if counter.scope is CounterScope.BOOKED)
 
 
 def _proven_seconds(increases: Mapping[CounterKey, int]) -> float:

@@ -134,9 +134,7 @@ class CounterHistory:
                 for at in sorted(times):
                     last[card].update(times[at])
         for card in self._alive.keys() & last.keys():
-            last[card] = {
-                counter: value for counter, value in last[card].items() if counter in there.get(card, {})
-            }
+            last[card] = {counter: value for counter, value in last[card].items() if counter in there.get(card, {})}
         return last
 
     async def _find_interval(self, start: float) -> None:
@@ -214,9 +212,7 @@ class CounterHistory:
             async for part in self._window(smaller, nodes):
                 yield part
 
-    def _sampled(
-        self, scrapes: Scrapes, nodes: Sequence[str], summary: _WindowSummary
-    ) -> Iterator[HistoryPart]:
+    def _sampled(self, scrapes: Scrapes, nodes: Sequence[str], summary: _WindowSummary) -> Iterator[HistoryPart]:
         for card, times in scrapes.items():
             self._take_interval(card, sorted(times))
         self._update_alive(summary, nodes)
@@ -244,9 +240,7 @@ class CounterHistory:
         recent, ended, fallen, there, seen, pods = await asyncio.gather(
             self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", window, chosen),
             self._queries.values(
-                lambda metric: (
-                    f"last_over_time({metric}{of_a_slot}) unless last_over_time({metric}{_RECENT})"
-                ),
+                lambda metric: f"last_over_time({metric}{of_a_slot}) unless last_over_time({metric}{_RECENT})",
                 window,
                 chosen,
                 _of_containers,
@@ -265,9 +259,7 @@ class CounterHistory:
         for card, point in _by_card(seen):
             counts[card] += int(point.value)
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
-        unsteady = {
-            card.node for card, count in counts.items() if self._is_sparse(card, count, longer.seconds)
-        }
+        unsteady = {card.node for card, count in counts.items() if self._is_sparse(card, count, longer.seconds)}
         unsteady |= {card.node for card in fallen.by_end[window.end]} | mixed
         unsteady |= recent.divided | ended.divided | _divided(card for card, _ in _by_card(seen))
         before = {card: own for card, own in self._alive.items() if not nodes or card.node in nodes}
@@ -276,9 +268,7 @@ class CounterHistory:
             alive, last, gone = there[end], recent.by_end[end], ended.by_end[end]
             unsteady |= {card.node for card in (*last, *gone) if card not in alive}
             now = _device_counters(alive, last)
-            unsteady |= {
-                card.node for card in before.keys() | now.keys() if before.get(card) != now.get(card)
-            }
+            unsteady |= {card.node for card in before.keys() | now.keys() if before.get(card) != now.get(card)}
             before, left = now, list[CounterKey]()
             for card, values in gone.items():
                 own = last.setdefault(card, {})

@@ -24,9 +24,7 @@ LATE = "offset -1ms"
 
 K = TypeVar("K")
 PodFacts = dict[PodKey, list[dict[str, str]]]
-Scrapes = Mapping[
-    CardKey, Mapping[float, dict[CounterKey, int]]
-]  # when, and the counters in their integer units
+Scrapes = Mapping[CardKey, Mapping[float, dict[CounterKey, int]]]  # when, and the counters in their integer units
 _labels = msgspec.json.Decoder(dict[str, str]).decode
 
 
@@ -43,9 +41,7 @@ class StoreQueries(Protocol):
 class CounterStore(StoreQueries, Protocol):
     """The same, and values by keys, for questions with many answers."""
 
-    async def values(
-        self, query: str, at: float, key: Callable[[bytes], K | None]
-    ) -> list[tuple[K, float]]: ...
+    async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]: ...
 
 
 class TimeWindow(NamedTuple):
@@ -128,9 +124,7 @@ class _KnownLabels:
 class CounterQueries:
     """`facts` names the labels of pods that the report needs."""
 
-    def __init__(
-        self, store: CounterStore, families: Sequence[CounterFamily], facts: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, store: CounterStore, families: Sequence[CounterFamily], facts: Sequence[str] = ()) -> None:
         self._store = store
         self._families = families
         self._facts = facts
@@ -147,16 +141,11 @@ class CounterQueries:
         families = [family for family in self._families if wanted(family)]
         found = CounterValues({end: {} for end in window.ends}, set())
         await asyncio.gather(
-            *(
-                self._find(found, family, question(self._select(family, *chosen)), window)
-                for family in families
-            )
+            *(self._find(found, family, question(self._select(family, *chosen)), window) for family in families)
         )
         return found
 
-    async def _find(
-        self, found: CounterValues, family: CounterFamily, question: str, window: TimeWindow
-    ) -> None:
+    async def _find(self, found: CounterValues, family: CounterFamily, question: str, window: TimeWindow) -> None:
         if len(found.by_end) == 1:
             for key, value in await self._store.values(question, window.end, self._known[family]):
                 found.add(window.end, key, round(value * family.unit))

@@ -150,9 +150,7 @@ class _StatementWriter:
         if self._terms.share == "none" or not groups:
             return [None if cost is None else units for cost, units in zip(paid, costs, strict=True)], nothing
         given_up = [at for at, ((kind, _), _) in enumerate(shown) if kind in SHARED]
-        weights = [
-            shown[at][1].sums.get(Measure.HELD, 0) if self._terms.share == "held" else 1 for at in groups
-        ]
+        weights = [shown[at][1].sums.get(Measure.HELD, 0) if self._terms.share == "held" else 1 for at in groups]
         shares: list[int | None] = [None] * len(shown)
         for at, part in zip(groups, divided(sum(costs[at] for at in given_up), weights), strict=True):
             shares[at] = part
@@ -175,8 +173,7 @@ class _StatementWriter:
             for at, totals, cost in zip(begins, parts, costs, strict=True):
                 by_period[at].append(self._line(key, totals, cost))
         return tuple(
-            ChargePeriod(start=max(at, start), end=min(at + length, end), lines=tuple(by_period[at]))
-            for at in begins
+            ChargePeriod(start=max(at, start), end=min(at + length, end), lines=tuple(by_period[at])) for at in begins
         )
 
     def _prices(self, models: Iterable[str]) -> dict[str, float]:
@@ -203,13 +200,8 @@ class _StatementWriter:
         return tuple(sorted(missing))
 
     def _hash(self, covered: Mapping[CardKey, CardCoverage]) -> str:
-        sums = [
-            [*counter.card, *counter[1:], amount] for counter, amount in self._sums.inputs.items() if amount
-        ]
-        seen = [
-            [*card, own.total.seen_us, own.total.unseen_us, own.total.absent_us]
-            for card, own in covered.items()
-        ]
+        sums = [[*counter.card, *counter[1:], amount] for counter, amount in self._sums.inputs.items() if amount]
+        seen = [[*card, own.total.seen_us, own.total.unseen_us, own.total.absent_us] for card, own in covered.items()]
         prices = msgspec.to_builtins(self._terms.prices)
         whole = [
             *self._period,

@@ -123,23 +123,15 @@ def _last_scrapes(clocks: Iterable[Series]) -> tuple[dict[str, _Scrape], list[No
         if node and clock.samples:
             by = {name: value for name, value in clock.labels.items() if name != "__name__"}
             at, taken_at = clock.samples[-1]
-            found.setdefault(node, []).append(
-                _Scrape(by, at, taken_at, _interval([when for when, _ in clock.samples]))
-            )
-    clusters = {
-        node: sorted({scrape.by.get("cluster", "") for scrape in scrapes}) for node, scrapes in found.items()
-    }
+            found.setdefault(node, []).append(_Scrape(by, at, taken_at, _interval([when for when, _ in clock.samples])))
+    clusters = {node: sorted({scrape.by.get("cluster", "") for scrape in scrapes}) for node, scrapes in found.items()}
     notices = [
-        Notice(
-            "store_ambiguous", f"node {node} is in clusters {', '.join(names)}: give --prometheus.selector"
-        )
+        Notice("store_ambiguous", f"node {node} is in clusters {', '.join(names)}: give --prometheus.selector")
         for node, names in clusters.items()
         if len(names) > 1
     ]
     last = {
-        node: max(scrapes, key=lambda scrape: scrape.at)
-        for node, scrapes in found.items()
-        if len(clusters[node]) == 1
+        node: max(scrapes, key=lambda scrape: scrape.at) for node, scrapes in found.items() if len(clusters[node]) == 1
     }
     return last, notices
 
@@ -175,9 +167,7 @@ def _gone(scrapes: Mapping[str, _Scrape], seen_at: Iterable[Point]) -> set[_Hold
     }
 
 
-def _sorted(
-    scrapes: Mapping[str, _Scrape], gone: set[_Holder], points: Iterable[Point]
-) -> dict[str, NodeRows]:
+def _sorted(scrapes: Mapping[str, _Scrape], gone: set[_Holder], points: Iterable[Point]) -> dict[str, NodeRows]:
     found: dict[str, NodeRows] = {}
     for point in points:
         labels = own_labels(point.labels)

@@ -17,9 +17,7 @@ def matchers(text: str) -> str:
     """Take label matchers as PromQL writes them, with or without braces."""
     inside = text.strip().removeprefix("{").removesuffix("}").strip()
     if not _MATCHERS.fullmatch(inside):
-        raise UserError(
-            f"""{text!r} is not a list of label matchers; write it like cluster="prod",job="podgpu\""""
-        )
+        raise UserError(f"""{text!r} is not a list of label matchers; write it like cluster="prod",job="podgpu\"""")
     return inside
 
 
@@ -40,8 +38,7 @@ class StoreOptions:
     )
     selector: str | None = STORE.optional(
         "--prometheus.selector",
-        help="Which of the store's series to read, where it has those of other clusters too, such as "
-        'cluster="prod".',
+        help='Which of the store\'s series to read, where it has those of other clusters too, such as cluster="prod".',
         parse=matchers,
         value_name="MATCHERS",
         default_note="all",

@@ -32,9 +32,7 @@ class StoreHistory:
         found: dict[str, list[Sample]] = {}
         try:
             for name, metric in METRICS.items():
-                either = " or ".join(
-                    f"sum({self._of(metric, prefix, namespace, pod)})" for prefix in _PREFIXES
-                )
+                either = " or ".join(f"sum({self._of(metric, prefix, namespace, pod)})" for prefix in _PREFIXES)
                 # A subquery in an instant query: every store answers it.
                 series = await self._store.series(f"({either})[{seconds}s:{step}s]", now)
                 found[name] = series[0].samples if series else []
@@ -76,9 +74,7 @@ class StoreHistory:
         await self._store.close()
 
     def _of(self, metric: str, prefix: str, namespace: str, pod: str) -> str:
-        return self._store.select(
-            metric, f"{prefix}namespace={quoted(namespace)}", f"{prefix}pod={quoted(pod)}"
-        )
+        return self._store.select(metric, f"{prefix}namespace={quoted(namespace)}", f"{prefix}pod={quoted(pod)}")
 
 
 def _moment(at: float, values: Mapping[str, float], namespaces: dict[str, float], step: int) -> Moment:
@@ -97,9 +93,7 @@ PODS_AT_A_TIME = 50
 _LABELS = ("node", "uuid", "mig", "namespace", "pod", "container")
 
 
-async def last_uses(
-    store: Store, pods: Collection[str], seconds: float, now: float
-) -> dict[tuple[str, ...], float]:
+async def last_uses(store: Store, pods: Collection[str], seconds: float, now: float) -> dict[tuple[str, ...], float]:
     """Return the last use by node, card, instance, namespace, pod and container, within so many seconds before now."""
     within = f"[{round(max(min(seconds, LONGEST_SECONDS), 60.0))}s]"
     found: dict[tuple[str, ...], float] = {}

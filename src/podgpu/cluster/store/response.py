@@ -46,9 +46,7 @@ K = TypeVar("K")
 
 PARTIAL = "store_partial"
 EMPTY = "store_empty"
-NOTHING = (
-    "the store has no samples of podgpu: see whether agents are scraped, and check --prometheus.selector"
-)
+NOTHING = "the store has no samples of podgpu: see whether agents are scraped, and check --prometheus.selector"
 # The same query about less time or fewer nodes may be answered.
 ANSWERABLE_IN_PARTS = frozenset({"store_late", "store_limited", "store_too_large"})
 
@@ -126,9 +124,7 @@ def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
         return [Point(labels, value) for labels, value in known if is_sound(value)], notices
 
 
-def values(
-    status: int, body: bytes, key: Callable[[bytes], K | None]
-) -> tuple[list[tuple[K, float]], list[Notice]]:
+def values(status: int, body: bytes, key: Callable[[bytes], K | None]) -> tuple[list[tuple[K, float]], list[Notice]]:
     """Decode the same, with a key in place of the labels, which `key` is given as JSON: labels come again and again."""
     with _sound(status, body):
         rows, notices = _read(status, _decode_values(body), "vector")
@@ -152,9 +148,7 @@ def _sound(status: int, body: bytes) -> Iterator[None]:
         yield
     except (ValueError, RecursionError) as error:  # msgspec's errors and those of text that is not UTF-8, too
         if status == 200:
-            raise StoreFault(
-                "store_garbage", f"the answer does not follow Prometheus' API ({error})"
-            ) from None
+            raise StoreFault("store_garbage", f"the answer does not follow Prometheus' API ({error})") from None
         raise _refusal(status, "", one_line(body.decode(errors="replace"))) from None
 
 
@@ -164,9 +158,7 @@ def _read(status: int, answer: _QueryResponse[R], wanted: str) -> tuple[list[R],
     data = answer.data
     if data is None or data.resultType != wanted:
         kind = data.resultType if data else ""
-        raise StoreFault(
-            "store_garbage", f"asked for a {wanted}, the store answered with {kind or 'nothing'}"
-        )
+        raise StoreFault("store_garbage", f"asked for a {wanted}, the store answered with {kind or 'nothing'}")
     notices = [Notice(_kind(warning), one_line(warning)) for warning in answer.warnings or ()]
     if answer.isPartial:
         notices.append(Notice(PARTIAL, "the store says that it could not read all of its data"))

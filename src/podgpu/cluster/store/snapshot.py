@@ -134,11 +134,7 @@ def _pods(rows: NodeRows) -> Iterator[Pod]:
             name=labels.get("pod", ""),
             uid=labels.get("pod_uid", ""),
             phase=labels.get("phase", ""),
-            labels={
-                key.removeprefix(_LABEL): text
-                for key, text in labels.items()
-                if key.startswith(_LABEL) and text
-            },
+            labels={key.removeprefix(_LABEL): text for key, text in labels.items() if key.startswith(_LABEL) and text},
             workload=Workload(kind=labels.get("workload_kind", ""), name=name) if name else None,
         )
 
@@ -242,9 +238,7 @@ def _tenants(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]
         )
 
 
-def _claims(
-    uuid: str, mig: str, container: ContainerRef, booking: Booking, given: float
-) -> tuple[Claim, ...]:
+def _claims(uuid: str, mig: str, container: ContainerRef, booking: Booking, given: float) -> tuple[Claim, ...]:
     """Make the claim that the allocated share shows. Of a MIG instance it is the part of what was given of it."""
     share = booking.allocated_ratio
     if not share:

@@ -119,9 +119,7 @@ def _larger(case: Case) -> Verdict | None:
     if part is None:
         to = "larger card" if is_whole else "whole card"
         return Verdict(kind=ENLARGE, to=to, ratio=1.0, why=(why,))
-    return Verdict(
-        kind=ENLARGE, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=(why,)
-    )
+    return Verdict(kind=ENLARGE, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=(why,))
 
 
 def _next_part(use: WorkloadUse, *, memory_factor: float = 1.0, core_factor: float = 1.0) -> PartSize | None:
@@ -177,9 +175,7 @@ def _fewer_devices(case: Case) -> Verdict | None:
     why = f"Of its {held.devices} devices, {used} were ever used."
     to = f"{used} of {held.devices}"
     wanted = WantedPart(devices=used, profile=held.profile)
-    return Verdict(
-        kind=SHRINK, to=to, ratio=held.ratio, devices=used, why=(why,), wanted=wanted, part_kind=held.kind
-    )
+    return Verdict(kind=SHRINK, to=to, ratio=held.ratio, devices=used, why=(why,), wanted=wanted, part_kind=held.kind)
 
 
 def _smaller(case: Case) -> Verdict | None:
@@ -194,9 +190,7 @@ def _smaller(case: Case) -> Verdict | None:
         f"{part.name} has {memory(part.memory_bytes)} of memory and {percent(part.core_ratio)} of the card; with "
         f"{percent(case.terms.headroom)} headroom it needs {memory(need.memory_bytes)} and {percent(need.core_ratio)}."
     )
-    return Verdict(
-        kind=SHRINK, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=(why,)
-    )
+    return Verdict(kind=SHRINK, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=(why,))
 
 
 def _part_for(case: Case, need: Need) -> PartSize | None:
@@ -217,9 +211,7 @@ def _leave(case: Case) -> Verdict:
     if held.kind == TIME_SLICE:
         why = "A time slice has no size of its own: how many there are is the same for all on a card."
     elif held.devices > 1:
-        why = (
-            "All of its devices are used, and parts of several cards cannot work together as whole cards do."
-        )
+        why = "All of its devices are used, and parts of several cards cannot work together as whole cards do."
     else:
         why = "Nothing smaller holds what it used, with headroom."
     return Verdict(kind=LEAVE, why=(why,))
@@ -241,9 +233,7 @@ def evidence(case: Case) -> tuple[str, ...]:
     sentences = [f"Watched for {duration(use.watched_seconds)}, {percent(use.seen_ratio)} of it seen."]
     if figures.peak_bytes:
         size = memory_size(use)
-        grown = (
-            f", {memory(figures.growth_bytes)} more than in the first half" if figures.growth_bytes else ""
-        )
+        grown = f", {memory(figures.growth_bytes)} more than in the first half" if figures.growth_bytes else ""
         usual = f"{memory(figures.usual_bytes)} in {percent(case.terms.percentile)} of the minutes"
         sentences.append(f"Memory: at most {memory(figures.peak_bytes)} of {memory(size)}{grown}; {usual}.")
     if figures.busy is not None:
@@ -253,9 +243,7 @@ def evidence(case: Case) -> tuple[str, ...]:
             f"{percent(case.terms.percentile)} of the minutes."
         )
     if figures.used_ratio is not None and figures.used_ratio > USED_RATIO:
-        pause = (
-            f"; longest pause {duration(figures.longest_pause * case.step)}" if figures.longest_pause else ""
-        )
+        pause = f"; longest pause {duration(figures.longest_pause * case.step)}" if figures.longest_pause else ""
         sentences.append(f"Used in {percent(figures.used_ratio)} of the minutes{pause}.")
     if figures.restarts:
         sentences.append(f"It began anew {count(figures.restarts, 'time')}.")

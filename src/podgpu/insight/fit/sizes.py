@@ -99,10 +99,7 @@ def _out_of_memory(use: WorkloadUse) -> int:
     if size is None:
         return 0
     memory = use.series.memory
-    return sum(
-        max(memory[max(at - STEPS_BEFORE_RESTART, 0) : at], default=0) >= AT_LIMIT * size
-        for at in use.restarts
-    )
+    return sum(max(memory[max(at - STEPS_BEFORE_RESTART, 0) : at], default=0) >= AT_LIMIT * size for at in use.restarts)
 
 
 class PartSize(Struct, frozen=True, kw_only=True):

@@ -98,9 +98,7 @@ def fit_statement(uses: Sequence[WorkloadUse], facts: FitPeriodFacts, write: Par
 
 def _portion_systems(uses: Iterable[WorkloadUse]) -> Mapping[str, str]:
     """Return the sharing system by which the workloads of each cluster hold parts of cards."""
-    return {
-        use.workload.cluster: use.held.system for use in uses if use.held.kind == PORTION and use.held.system
-    }
+    return {use.workload.cluster: use.held.system for use in uses if use.held.kind == PORTION and use.held.system}
 
 
 def _shared(found: Verdict, group: Sequence[WorkloadName]) -> Verdict:
@@ -167,11 +165,7 @@ def _change(use: WorkloadUse, found: Verdict, portions: str, write: PartWriter) 
     if found.kind == RELEASE:
         if use.workload.kind in _SCALED:
             return "replicas: 0"
-        return (
-            "suspend: true"
-            if use.workload.kind in _SUSPENDED
-            else f"# delete {use.workload.kind} {use.workload}"
-        )
+        return "suspend: true" if use.workload.kind in _SUSPENDED else f"# delete {use.workload.kind} {use.workload}"
     if found.wanted is None:
         return ""
     system = use.held.system or portions if found.part_kind == PORTION else ""
@@ -233,12 +227,7 @@ def _pool(case: Case) -> tuple[str, str]:
 def _candidate(case: Case) -> _Candidate | None:
     use, need = case.use, case.need
     is_alone = use.held.kind == WHOLE and use.held.devices == 1 and use.replicas == 1
-    if (
-        not is_alone
-        or need is None
-        or not use.card.memory_bytes
-        or (case.figures.mean_most or 0.0) > MOST_BUSY
-    ):
+    if not is_alone or need is None or not use.card.memory_bytes or (case.figures.mean_most or 0.0) > MOST_BUSY:
         return None
     most = use.series.most
     blocks = range(0, len(most), STEPS_OF_A_BLOCK)

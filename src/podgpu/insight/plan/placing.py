@@ -171,14 +171,10 @@ class PlacingPool:
             return self._left_of_slices(card, self._mig)
         free = [
             most - sum(sizes)
-            for most, sizes in zip(
-                self._capacity, zip(*(demand.size for demand, _ in card), strict=True), strict=True
-            )
+            for most, sizes in zip(self._capacity, zip(*(demand.size for demand, _ in card), strict=True), strict=True)
         ]
         memory = max(free[0], 0) / self._memory
-        is_useful = any(
-            all(size <= left for size, left in zip(demand.size, free, strict=True)) for demand in demands
-        )
+        is_useful = any(all(size <= left for size, left in zip(demand.size, free, strict=True)) for demand in demands)
         return memory, 0.0 if is_useful else memory
 
     def _left_of_slices(self, card: Sequence[tuple[Demand, int | None]], mig: MigCard) -> tuple[float, float]:

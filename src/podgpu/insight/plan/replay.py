@@ -94,9 +94,7 @@ class CardReplay(Struct, frozen=True, kw_only=True):
 NOTHING_FULL = CardReplay()
 
 
-def replay_shared(
-    demands: Sequence[Demand], memory: int | None, turns: TurnTaking, most_minutes: int
-) -> CardReplay:
+def replay_shared(demands: Sequence[Demand], memory: int | None, turns: TurnTaking, most_minutes: int) -> CardReplay:
     """Let workloads share a card's memory, and its time in turns. If its memory is not known, none is missing."""
     uses = [demand.use for demand in demands]
     if len(uses) < 2:

@@ -64,9 +64,7 @@ def plan_statement(
         end=facts.end,
         plan=layout,
         terms=facts.terms,
-        pools=tuple(
-            _pool(key, own, pools.get(key, PoolFacts()), question) for key, own in sorted(of_pool.items())
-        ),
+        pools=tuple(_pool(key, own, pools.get(key, PoolFacts()), question) for key, own in sorted(of_pool.items())),
         step_seconds=facts.step,
         coverage=coverage_of(uses),
         currency=prices.currency if prices else "",
@@ -120,10 +118,7 @@ def _pool(key: PoolKey, uses: Sequence[WorkloadUse], facts: PoolFacts, question:
         saved_per_hour=None if price is None else price * saved,
         minutes=_minutes(placed, replays, period),
         layout=tuple(
-            tuple(
-                PlanPlace(workload=demand.use.workload, part=demand.part, start=start)
-                for demand, start in own
-            )
+            tuple(PlanPlace(workload=demand.use.workload, part=demand.part, start=start) for demand, start in own)
             for own in placed.cards
         ),
     )
@@ -138,9 +133,7 @@ def _replays(placed: PlacedPool, card: CardType, layout: PlanLayout, facts: Pool
     return [replay_shared(own, card.memory_bytes, turns, MOST_MINUTES) for own in demands]
 
 
-def _minutes(
-    placed: PlacedPool, replays: Sequence[CardReplay], period: FitPeriodFacts
-) -> tuple[PlanMinute, ...]:
+def _minutes(placed: PlacedPool, replays: Sequence[CardReplay], period: FitPeriodFacts) -> tuple[PlanMinute, ...]:
     found = [(card, minute) for card, replay in enumerate(replays) for minute in replay.minutes]
     return tuple(
         PlanMinute(

@@ -110,9 +110,7 @@ def checked_account(account: ApiAccount) -> ApiAccount:
     except ValueError:
         raise UserError("the API server's URL is not valid; write it like https://10.0.0.1:6443") from None
     if parts.username is not None or parts.password is not None:
-        raise UserError(
-            "the API server's URL holds a user or a password; leave them out, and give a token file"
-        )
+        raise UserError("the API server's URL holds a user or a password; leave them out, and give a token file")
     account.login.check(account.url)
     return account
 
@@ -130,9 +128,7 @@ class ApiServer:
         self._url = url.rstrip("/")
         self._answer_seconds = answer_seconds
         self._connections = connections
-        self._client = HttpClient(
-            login, connections=connections, kept=connections, connect_seconds=connect_seconds
-        )
+        self._client = HttpClient(login, connections=connections, kept=connections, connect_seconds=connect_seconds)
 
     async def get(
         self,

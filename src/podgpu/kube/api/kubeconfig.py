@@ -90,9 +90,7 @@ def account(path: Path, context: str = "") -> ApiAccount:
     cluster, user = place.text(chosen, "cluster"), place.text(chosen, "user")
     server = _named(path, document, "cluster", cluster)
     login = _named(path, document, "user", user) if user else {}
-    return _account(
-        server, ConfigPart(path, f"cluster {cluster!r}"), login, ConfigPart(path, f"user {user!r}")
-    )
+    return _account(server, ConfigPart(path, f"cluster {cluster!r}"), login, ConfigPart(path, f"user {user!r}"))
 
 
 def _account(server: Entry, at: ConfigPart, user: Entry, who: ConfigPart) -> ApiAccount:
@@ -122,8 +120,7 @@ def _token(login: Entry, who: ConfigPart) -> str:
 
 def _client(login: Entry, who: ConfigPart) -> ClientCertificate | None:
     cert, key = (
-        who.pem(login, f"{name}-data") or who.file(login, name)
-        for name in ("client-certificate", "client-key")
+        who.pem(login, f"{name}-data") or who.file(login, name) for name in ("client-certificate", "client-key")
     )
     if not cert and not key:
         return None

@@ -208,9 +208,7 @@ class PodResources:
 
     name = "podresources"
 
-    def __init__(
-        self, kubelet: Path, *, deadline: float = 2.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, kubelet: Path, *, deadline: float = 2.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._connection = KubeletConnection(kubelet / "pod-resources" / "kubelet.sock")
         self._deadline = deadline
         self._clock = clock
@@ -322,9 +320,7 @@ class PodResources:
         """A list that is too long is used as far as it goes."""
         if self._excess:
             detail = f"{self._excess} pods, containers or ids more than any node has are left out"
-            self._condition.worked_partly(
-                Fault(reason="too_many", call=LIST.rpartition("/")[2], detail=detail)
-            )
+            self._condition.worked_partly(Fault(reason="too_many", call=LIST.rpartition("/")[2], detail=detail))
         else:
             self._condition.worked()
 

@@ -143,9 +143,7 @@ class ClusterPages:
         body = await view.body(form, gzipped=gzipped)
         return self._named(body, view, _Form(form, gzipped), secrets.randbits(32))
 
-    def _named(
-        self, body: Sequence[bytes], view: ClusterView[Any], shape: _Form, version: int
-    ) -> RenderedPage:
+    def _named(self, body: Sequence[bytes], view: ClusterView[Any], shape: _Form, version: int) -> RenderedPage:
         mark = f"{self._mark}-{version}{'-gzip' if shape.gzipped else ''}"
         return RenderedPage(b"", view.content_type(shape.form), shape.gzipped, body, mark)
 
@@ -158,9 +156,7 @@ class ClusterPages:
         last = self._ready[path]
         age = time.monotonic() - last.at
         if age > STALE_INTERVALS * max(self._feed.interval, last.seconds):
-            raise StalePage(
-                f"this page could not be rendered for {age:.0f} s; check the log of podgpu cluster"
-            )
+            raise StalePage(f"this page could not be rendered for {age:.0f} s; check the log of podgpu cluster")
 
     def _check_feed(self) -> None:
         behind = self._feed.seconds_behind

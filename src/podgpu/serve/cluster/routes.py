@@ -58,11 +58,7 @@ class ClusterRoutes:
             "/api/v1/rows": Route(self._rows),
             "/api/v1/history": Route(self._past, waits=True),
             "/api/v1/report": Route(self._bills or _no_store, waits=True),
-            **(
-                self._fits.routes()
-                if self._fits
-                else dict.fromkeys((FIT_PATH, FIT_METRICS_PATH), Route(_no_store))
-            ),
+            **(self._fits.routes() if self._fits else dict.fromkeys((FIT_PATH, FIT_METRICS_PATH), Route(_no_store))),
             "/metrics": pages[PREFIX + dialect],
             **probes(self._load, lambda: self._feed.ready, "no node has been read yet"),
         }

@@ -63,9 +63,7 @@ class BillRoute:
             return busy_response("other bills are being made; try again in a while")
         write, content_type = _FORMATS[form]
         body = write(bill.statement, bill.request).encode()
-        headers = (
-            {"Content-Disposition": f'attachment; filename="{_file_name(bill)}"'} if form == "csv" else {}
-        )
+        headers = {"Content-Disposition": f'attachment; filename="{_file_name(bill)}"'} if form == "csv" else {}
         return fresh_response(body, content_type, request, headers)
 
     def close(self) -> None:
@@ -101,8 +99,7 @@ def _check(query: Mapping[str, str], form: str) -> None:
 def _file_name(bill: _KeptBill) -> str:
     """`podgpu-2026-11-01-2026-11-16.csv`; in letters that every file system takes."""
     first, last = (
-        datetime.fromtimestamp(at, UTC).date().isoformat()
-        for at in (bill.statement.start, bill.statement.end)
+        datetime.fromtimestamp(at, UTC).date().isoformat() for at in (bill.statement.start, bill.statement.end)
     )
     return f"podgpu-{first}-{last}.csv"
 
@@ -130,9 +127,7 @@ class FitRoute:
     def routes(self) -> Mapping[str, Route]:
         return {FIT_PATH: Route(self.document), FIT_METRICS_PATH: Route(self.metrics)}
 
-    def _written(
-        self, write: Callable[[FitStatement], bytes], content_type: str, request: Request
-    ) -> Response:
+    def _written(self, write: Callable[[FitStatement], bytes], content_type: str, request: Request) -> Response:
         found = self._current()
         return fresh_response(write(found), content_type, request) if found else self._not_yet()
 

@@ -233,12 +233,8 @@ def register_cluster_pages(
     containers = partial(_containers, options)
     return ClusterPageRegistry(
         {
-            "/": ClusterListView(
-                page.row, page.frame, separator=b"", content_type="text/html; charset=utf-8"
-            ),
-            "/api/v1/cluster": ClusterListView(
-                json.row, json.frame, separator=b",", content_type="application/json"
-            ),
+            "/": ClusterListView(page.row, page.frame, separator=b"", content_type="text/html; charset=utf-8"),
+            "/api/v1/cluster": ClusterListView(json.row, json.frame, separator=b",", content_type="application/json"),
             PREFIX + NATIVE: metrics_view(metrics.of_node, metrics.of_cluster),
             "/metrics/pod-gpu-map": metrics_view(pod_gpu_map.of_node, pod_gpu_map.of_cluster(maps)),
             "/metrics/nodes": metrics_view(pod_gpu_map.by_node, lambda _: []),

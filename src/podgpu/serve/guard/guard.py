@@ -243,9 +243,7 @@ class Guard:
                     lets_it = f"a ClusterRole with {needed!a} among its nonResourceURLs lets it"
                     return text_response(403, f"this account may not read this page; {lets_it}")
         if not self.takes_secrets:
-            return text_response(
-                403, "log in at the proxy in front of this page; --web.trusted-proxy says which"
-            )
+            return text_response(403, "log in at the proxy in front of this page; --web.trusted-proxy says which")
         ways = {"Basic": self._watcher.config.users, "Bearer": self._tokens}
         offered = ", ".join(f'{name} realm="podgpu"' for name, there in ways.items() if there)
         return text_response(401, "log in to read this page", {"WWW-Authenticate": offered})

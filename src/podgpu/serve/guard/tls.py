@@ -44,9 +44,7 @@ class WebConfigWatcher:
             self.config, self.context = config, context
             log.info("the web configuration has been read again", path=str(self._path))
         except UserError as error:
-            log.error(
-                "the changed web configuration is refused; the one before stays in force", reason=str(error)
-            )
+            log.error("the changed web configuration is refused; the one before stays in force", reason=str(error))
         self._tried = self._seen = self._stamps()
         return self.config is not old
 

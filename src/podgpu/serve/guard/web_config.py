@@ -135,9 +135,7 @@ class WebConfig:
 def read(path: Path) -> WebConfig:
     """Read the file. Paths in it start from its folder. Raises UserError."""
     document = yaml_document(path, ADVICE, kibibytes=MOST_KIB)
-    top = ConfigSection(
-        path, "", document or {}, ("tls_server_config", "http_server_config", "basic_auth_users")
-    )
+    top = ConfigSection(path, "", document or {}, ("tls_server_config", "http_server_config", "basic_auth_users"))
     http = top.section("http_server_config", ("headers", "http2"))
     if http.text("http2", _yes_or_no):
         raise http.refusal("http2", "podgpu speaks HTTP/1.1; write false or leave it out")
@@ -176,9 +174,7 @@ def _suites(section: ConfigSection) -> tuple[str, ...]:
     for name in found:
         if name not in SUITES:
             known = f"choose among {', '.join(SUITES)}; the suites of TLS 1.3 are always on"
-            raise section.refusal(
-                "cipher_suites", did_you_mean(name, SUITES, known), f"unknown suite {name!r} in"
-            )
+            raise section.refusal("cipher_suites", did_you_mean(name, SUITES, known), f"unknown suite {name!r} in")
     return tuple(SUITES[name] for name in found)
 
 
@@ -196,9 +192,7 @@ def _hash(section: ConfigSection, name: str) -> bytes:
     if found is None:
         raise section.refusal(name, f"this is not a bcrypt hash; make one with 'htpasswd -nBC 10 {name}'")
     if not 4 <= int(found[1]) <= LONGEST_COST:
-        raise section.refusal(
-            name, f"the cost of the bcrypt hash must be from 4 to {LONGEST_COST}; make one with 10"
-        )
+        raise section.refusal(name, f"the cost of the bcrypt hash must be from 4 to {LONGEST_COST}; make one with 10")
     return found[0].encode()
 
 
@@ -225,9 +219,7 @@ def _auth_type(text: str) -> str:
             f"{text} would accept certificates that no authority has signed; write RequireAndVerifyClientCert"
         )
     if text not in AUTH_TYPES:
-        raise UserError(
-            f"{text!r} is not known; {did_you_mean(text, AUTH_TYPES, f'write {_either(AUTH_TYPES)}')}"
-        )
+        raise UserError(f"{text!r} is not known; {did_you_mean(text, AUTH_TYPES, f'write {_either(AUTH_TYPES)}')}")
     return text
 
 

@@ -48,9 +48,7 @@ class ServerConnection(TrackedConnection):
     async def _connect(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
         seconds = self._connections.limits.write_seconds if context else None
         try:
-            await self._loop.connect_accepted_socket(
-                lambda: self, sock, ssl=context, ssl_shutdown_timeout=seconds
-            )
+            await self._loop.connect_accepted_socket(lambda: self, sock, ssl=context, ssl_shutdown_timeout=seconds)
         except OSError:  # not logged: any client could fill the log with it
             self._connections.remove(self)
             sock.close()

@@ -52,9 +52,7 @@ class PendingConnections:
     a socket with everything in it still unread.
     """
 
-    def __init__(
-        self, connections: Connections, places: int, connect: Callable[[PendingConnection], None]
-    ) -> None:
+    def __init__(self, connections: Connections, places: int, connect: Callable[[PendingConnection], None]) -> None:
         self._limits = connections.limits
         self._known_clients = connections.known_clients
         self._places = max(1, places)

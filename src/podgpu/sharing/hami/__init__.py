@@ -110,11 +110,7 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     placed = inventory.once(_holders)
     for uid, containers in inventory.once(_given).items() if inventory.once(_is_here) else ():
         for name, ids in containers.items():
-            if (
-                _ID.fullmatch(ids[0].device_id)
-                and ids[0].resource.startswith(VENDOR)
-                and (uid, name) not in placed
-            ):
+            if _ID.fullmatch(ids[0].device_id) and ids[0].resource.startswith(VENDOR) and (uid, name) not in placed:
                 yield replace(ids[0], units=sum(given.units for given in ids))
 
 
@@ -170,17 +166,9 @@ def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
         return True
     pod = inventory.pod(allocation)
     if not allocation.device_id:
-        return (
-            pod is not None
-            and DEVICES_ALLOCATED in pod.annotations
-            and allocation.resource.startswith(VENDOR)
-        )
+        return pod is not None and DEVICES_ALLOCATED in pod.annotations and allocation.resource.startswith(VENDOR)
     form = _REPLICA if inventory.vgpus and "::" in allocation.device_id else _ID
-    return (
-        pod is not None
-        and DEVICES_ALLOCATED in pod.annotations
-        and form.fullmatch(allocation.device_id) is not None
-    )
+    return pod is not None and DEVICES_ALLOCATED in pod.annotations and form.fullmatch(allocation.device_id) is not None
 
 
 def _given(inventory: Inventory) -> Given:
@@ -198,9 +186,7 @@ def _annotated_pods(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set
     for pod in inventory.pods:
         held = given.get(pod.uid, {}) if DEVICES_ALLOCATED in pod.annotations else {}
         if held:
-            counts = {
-                container: sum(allocation.units for allocation in ids) for container, ids in held.items()
-            }
+            counts = {container: sum(allocation.units for allocation in ids) for container, ids in held.items()}
             found.append((pod, counts, {allocation.resource for ids in held.values() for allocation in ids}))
     return found
 
@@ -232,9 +218,7 @@ def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
 
 def _shared(inventory: Inventory) -> set[str]:
     """The cards that a file may name: whole ones that no other system's id mentions."""
-    foreign = (
-        allocation.device_id for allocation in inventory.allocations if not _is_own(allocation, inventory)
-    )
+    foreign = (allocation.device_id for allocation in inventory.allocations if not _is_own(allocation, inventory))
     others = {card for device_id in foreign for card in inventory.named(device_id)}
     return set(inventory.gpus) - set(inventory.instances.values()) - others
 
@@ -269,9 +253,7 @@ def _device_of(vgpu: VirtualGpu) -> HamiDevice:
     )
 
 
-def _claim(
-    allocation: Allocation, device: HamiDevice, source: str, index: int | None, inventory: Inventory
-) -> Claim:
+def _claim(allocation: Allocation, device: HamiDevice, source: str, index: int | None, inventory: Inventory) -> Claim:
     instance = _instance(device, inventory)
     return inventory.claim(
         allocation,

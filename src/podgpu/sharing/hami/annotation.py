@@ -89,9 +89,7 @@ def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     """
     entries = _entries(pod.annotations[DEVICES_ALLOCATED], pod.annotations.get(MIG_ALLOCATIONS, "[]"))
     lasting = [
-        container
-        for container in pod.containers
-        if pod.phase and not (container.is_init or container.is_ephemeral)
+        container for container in pod.containers if pod.phase and not (container.is_init or container.is_ephemeral)
     ]
     if len(entries) != len(lasting):
         return {}
@@ -113,9 +111,7 @@ def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) ->
         if containers and len(entries) == len(containers):
             yield {container.name: entry for container, entry in zip(containers, entries, strict=True)}
     asking = [
-        container.name
-        for container in listed
-        if any(quantity(container.limits.get(name, "")) for name in resources)
+        container.name for container in listed if any(quantity(container.limits.get(name, "")) for name in resources)
     ]
     full = [entry for entry in entries if entry]
     if asking and len(full) == len(asking):
@@ -126,9 +122,7 @@ def _fits(placed: Mapping[str, Entry], given: Mapping[str, int], pod: Pod) -> bo
     """Whether entries are as long as they must be. The kubelet lists only those init containers that keep running."""
     init = {container.name for container in pod.containers if container.is_init}
     return given.keys() <= placed.keys() and all(
-        len(entry) == given.get(name, 0)
-        for name, entry in placed.items()
-        if name in given or name not in init
+        len(entry) == given.get(name, 0) for name, entry in placed.items() if name in given or name not in init
     )
 
 
@@ -177,10 +171,7 @@ def _migs(text: str) -> dict[tuple[int, int], str]:
         annotations = msgspec.json.decode(text, type=list[MigAllocation])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return {}
-    return {
-        (annotation.container_index, annotation.device_index): annotation.mig_uuid
-        for annotation in annotations
-    }
+    return {(annotation.container_index, annotation.device_index): annotation.mig_uuid for annotation in annotations}
 
 
 def cards(node: KubeNode) -> Iterator[Device]:
@@ -192,11 +183,7 @@ def cards(node: KubeNode) -> Iterator[Device]:
     text = node.annotations.get(NODE_CARDS, "")
     for listed in _listed(text) if text.lstrip().startswith("[") else _joined(text):
         if kube_cards.UUID.fullmatch(listed.id):
-            number = (
-                listed.index
-                if listed.index is not None and 0 <= listed.index < kube_cards.MOST_CARDS
-                else None
-            )
+            number = listed.index if listed.index is not None and 0 <= listed.index < kube_cards.MOST_CARDS else None
             memory = listed.devmem * MIB if 0 < listed.devmem <= MOST_MIB else None
             yield kube_cards.card(listed.id, number=number, model=listed.type, memory=memory)
 

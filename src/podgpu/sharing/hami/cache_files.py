@@ -229,9 +229,7 @@ MOST_FOLDERS = 1024
 MOST_FILES = 64
 
 _CLOSED_IN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NAME = re.compile(
-    r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)", re.ASCII
-)
+_NAME = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)", re.ASCII)
 
 
 def observe(host: Host) -> Observation:

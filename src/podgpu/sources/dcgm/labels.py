@@ -72,9 +72,7 @@ class PagePlace(Struct, frozen=True, kw_only=True):
 def is_relabelled(rows: Iterable[Labels]) -> bool:
     """Whether the page passed through Prometheus. If so, even an idle card seems to have a pod: the exporter's."""
     cards = [labels for labels in rows if _uuid(labels)]
-    return bool(cards) and all(
-        all(map(labels.get, _SCRAPED)) and not _is_as_printed(labels) for labels in cards
-    )
+    return bool(cards) and all(all(map(labels.get, _SCRAPED)) and not _is_as_printed(labels) for labels in cards)
 
 
 def place(labels: Labels, last: Labels, *, relabelled: bool) -> PagePlace | None:

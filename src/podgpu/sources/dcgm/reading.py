@@ -105,14 +105,10 @@ class PageContents(Struct, frozen=True, kw_only=True):
 def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> PageContents:
     """`at` is when the page had arrived, `seconds` how long that took."""
     parsed = parse(page, MEANINGS, PREFIXES)
-    errors = Counter(
-        {f"{reason}_sample": count for reason, count in parsed.skipped.items() if reason != "blank"}
-    )
+    errors = Counter({f"{reason}_sample": count for reason, count in parsed.skipped.items() if reason != "blank"})
     builders = _card_builders(parsed.rows, errors)
     minors = _minors(builders)
-    cards = [
-        builder.card(order, minors.get(builder.uuid), at, seconds) for order, builder in enumerate(builders)
-    ]
+    cards = [builder.card(order, minors.get(builder.uuid), at, seconds) for order, builder in enumerate(builders)]
     facts = [labels for builder in builders for labels in (*builder.labels, *builder.links)]
     return PageContents(
         cards=tuple(sorted(cards, key=lambda card: card.device.gpu.index)),
@@ -224,9 +220,7 @@ class _CardBuilder:
             for meaning in MEANINGS[name]:
                 self._take(place, row.labels, name, meaning, value)
 
-    def _take(
-        self, place: PagePlace, labels: row_labels.Labels, name: str, meaning: Meaning, value: float
-    ) -> None:
+    def _take(self, place: PagePlace, labels: row_labels.Labels, name: str, meaning: Meaning, value: float) -> None:
         own = tuple(row_labels.fact(labels, label) for label in meaning.row.own_labels)
         base = meaning.base(value)
         if base is None:
@@ -289,9 +283,7 @@ class _CardBuilder:
     def _named(self) -> Iterator[Instance]:
         """The MIG devices that only claims name: on a page with instances they would be there twice."""
         for uuid, profile in sorted(self._claimed.items()) if not self._profiles else ():
-            mig = MigInstance(
-                uuid=uuid, gpu_instance_id=UNKNOWN, compute_instance_id=UNKNOWN, profile=profile
-            )
+            mig = MigInstance(uuid=uuid, gpu_instance_id=UNKNOWN, compute_instance_id=UNKNOWN, profile=profile)
             yield Instance(mig=mig)
 
     def _device(self, claimed: ClaimedMig) -> str:
@@ -312,9 +304,7 @@ class _CardBuilder:
             elif place.tenant is not None:
                 held.setdefault(place.instance, []).append(place)
         for instance, places in held.items():
-            is_vague = instance is None and (
-                bool(self._profiles) or _all_say(place.is_divided for place in places)
-            )
+            is_vague = instance is None and (bool(self._profiles) or _all_say(place.is_divided for place in places))
             if not is_vague:
                 device = self.uuid if instance is None else self._instance_name(instance)
                 yield from _allocations(device, places)

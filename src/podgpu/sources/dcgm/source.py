@@ -126,8 +126,7 @@ def _numbered(cards: list[PageCard], before: Mapping[str, int]) -> tuple[list[Pa
             others[gpu.uuid] = fresh if kept in own | used else kept
         used.add(others.get(gpu.uuid, gpu.index))
     numbered = [
-        _with_index(card, others[card.device.gpu.uuid]) if card.device.gpu.uuid in others else card
-        for card in cards
+        _with_index(card, others[card.device.gpu.uuid]) if card.device.gpu.uuid in others else card for card in cards
     ]
     return sorted(numbered, key=lambda card: card.device.gpu.index), others
 

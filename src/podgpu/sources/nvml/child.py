@@ -256,9 +256,7 @@ class Sampler:
         if slot is None:
             worker = Worker(f"gpu{found.index}", self._results)
             self._slots[uuid] = GpuSlot(worker, GpuReader(found.raw, uuid, found.index, worker.tracker))
-        elif not slot.worker.busy and (
-            slot.reader.fault or slot.absent or slot.reader.gpu.index != found.index
-        ):
+        elif not slot.worker.busy and (slot.reader.fault or slot.absent or slot.reader.gpu.index != found.index):
             slot.reader.reopen(found.raw, found.index)
 
     def _errors(self) -> Counter[str]:

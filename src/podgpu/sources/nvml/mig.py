@@ -16,9 +16,7 @@ MOST_INSTANCES = 64  # a card has seven GPU instances at most
 class InstanceReader:
     """Reads a MIG device. The first compute instance of a GPU instance reports its memory and activity."""
 
-    def __init__(
-        self, parent: Handle, handle: Handle, mig: MigInstance, *, reports_gpu_instance: bool
-    ) -> None:
+    def __init__(self, parent: Handle, handle: Handle, mig: MigInstance, *, reports_gpu_instance: bool) -> None:
         self.mig = mig
         self._handle = handle
         self._reports_gpu_instance = reports_gpu_instance

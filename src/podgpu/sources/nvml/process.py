@@ -19,9 +19,7 @@ LISTS = {
 }
 LARGEST_PID = 4_194_304
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
-AGAIN = failure.REFUSED | {
-    pynvml.NVML_ERROR_INSUFFICIENT_SIZE
-}  # the list may grow, and a refusal may be a mistake
+AGAIN = failure.REFUSED | {pynvml.NVML_ERROR_INSUFFICIENT_SIZE}  # the list may grow, and a refusal may be a mistake
 SAMPLES_CALL = "nvmlDeviceGetProcessUtilization"
 ROOM = 64  # processes in an answer, until there are more
 MOST_ROOM = 65_536

@@ -137,9 +137,7 @@ class GpuReader:
             instances, listing = self._instances.read(brief=brief)
             processes = listing.processes
         else:
-            total = next(
-                (reading.value for reading in readings if reading.metric == "memory_total_bytes"), None
-            )
+            total = next((reading.value for reading in readings if reading.metric == "memory_total_bytes"), None)
             instances, listing = (), running(self._handle, total)
             processes = self._utilization.apply(listing.processes)
         # Whose energy it is can be said best while the same processes run.
@@ -177,9 +175,7 @@ class GpuReader:
             if code is not None and self._handle.lacks(call):
                 missed[call, ()] = code
         for call, code in sorted({(name, code) for (name, _), code in missed.items()}):
-            yield Refused(
-                call=call.removeprefix("nvmlDeviceGet").removeprefix("nvml"), reason=failure.reason(code)
-            )
+            yield Refused(call=call.removeprefix("nvmlDeviceGet").removeprefix("nvml"), reason=failure.reason(code))
 
     def _quick_readings(self, *, brief: bool) -> Iterator[Reading]:
         yield from plan.read(plan.EVERY_CYCLE, self._handle)

@@ -154,9 +154,7 @@ class Session:
                 yield FoundGpu(index, raw, uuid)
             except pynvml.NVMLError as error:
                 if error.value in failure.SESSION_LOST:
-                    raise failure.SessionFailed(
-                        failure.reason(error.value), "nvmlDeviceGetHandleByIndex"
-                    ) from error
+                    raise failure.SessionFailed(failure.reason(error.value), "nvmlDeviceGetHandleByIndex") from error
                 yield FoundGpu(index, reason=failure.reason(error.value))
             except UnicodeDecodeError:
                 self._tracker.errors[NOT_TEXT] += 1

@@ -48,9 +48,7 @@ def switch_log(timeline: CardTimeline, window: ReadingWindow) -> SwitchLog:
     slices = list(_slices(timeline, begin, end))
     gaps = [after.begin_ns - before.end_ns for before, after in pairwise(slices)]
     switches = sum(after.pid != before.pid for before, after in pairwise(slices))
-    return SwitchLog(
-        begin_ns=begin, end_ns=end, slices=tuple(slices), switches=switches, switching_ns=sum(gaps)
-    )
+    return SwitchLog(begin_ns=begin, end_ns=end, slices=tuple(slices), switches=switches, switching_ns=sum(gaps))
 
 
 def busy_windows(timeline: CardTimeline, window: ReadingWindow) -> tuple[BusyWindow, ...]:

@@ -99,8 +99,7 @@ class DemoPods(DemoPart):
 
     def pods(self) -> tuple[Pod, ...]:
         return tuple(
-            _pod(tenant, self._started_at)
-            for tenant in dict.fromkeys(device.to for device in script().allocated)
+            _pod(tenant, self._started_at) for tenant in dict.fromkeys(device.to for device in script().allocated)
         )
 
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
@@ -138,9 +137,7 @@ def _allocations() -> DemoAllocations:
 
 def _allocation(device: ScriptedDevice, device_id: str) -> Allocation:
     namespace, pod, container = device.to.split("/")
-    return Allocation(
-        namespace=namespace, pod=pod, container=container, resource=device.resource, device_id=device_id
-    )
+    return Allocation(namespace=namespace, pod=pod, container=container, resource=device.resource, device_id=device_id)
 
 
 def _ids(pattern: str) -> Iterator[str]:
@@ -175,9 +172,7 @@ def _pod(tenant: str, demo_started_at: float) -> Pod:
         annotations={key: _named(note) for key, note in scripted.annotations.items()},
         host_ip=ADDRESS,
         qos="burstable",
-        containers=(
-            PodContainer(name=container, container_id=_container_id(tenant), image=image, running=True),
-        ),
+        containers=(PodContainer(name=container, container_id=_container_id(tenant), image=image, running=True),),
     )
 
 
@@ -193,9 +188,7 @@ def _workload(namespace: str, pod: str) -> Workload:
 
 def _holder(process: SimulatedProcess, demo_started_at: float) -> Holder:
     if process.tenant.startswith("host:"):
-        return Holder(
-            pid=process.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
-        )
+        return Holder(pid=process.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service")
     namespace, pod, container = process.tenant.split("/")
     uid, container_id = _uid(process.tenant), _container_id(process.tenant)
     slice_ = f"kubepods-burstable-pod{uid.replace('-', '_')}.slice"

@@ -78,9 +78,7 @@ _CONSTANT: Values = {(row.name, *row.label_values): 0 for row in device_rows() i
 }
 
 
-def card_readings(
-    timeline: CardTimeline, window: ReadingWindow, activities: Sequence[Activity]
-) -> tuple[Reading, ...]:
+def card_readings(timeline: CardTimeline, window: ReadingWindow, activities: Sequence[Activity]) -> tuple[Reading, ...]:
     card = timeline.card
     # A partitioned card reports the use of its instances through GPM alone.
     use = {} if card.instances else _use(activities)

@@ -171,9 +171,7 @@ CARDS = (
         ),
         processes=(
             _tuning(),
-            SimulatedProcess(
-                40977, "search/embed-5d8f7c-9hzt4/server", 9 * GIB, SCORING, CALLS, 2 * GIB, instance=7
-            ),
+            SimulatedProcess(40977, "search/embed-5d8f7c-9hzt4/server", 9 * GIB, SCORING, CALLS, 2 * GIB, instance=7),
             SimulatedProcess(41233, "lab/notebook-1/jupyter", 5 * GIB, NOTEBOOK, CELLS, 6 * GIB, instance=8),
             SimulatedProcess(41380, "lab/notebook-2/jupyter", 11 * GIB, NOTEBOOK, NOTHING, instance=9),
         ),

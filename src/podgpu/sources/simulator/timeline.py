@@ -123,10 +123,7 @@ class CardTimeline:
     def loads(self, elapsed: float) -> list[tuple[int, float]]:
         """Each process's load at a time, by PID."""
         _, second, _ = position(elapsed)
-        return [
-            (process.pid, loads[second])
-            for process, loads in zip(self.card.processes, self._loads, strict=True)
-        ]
+        return [(process.pid, loads[second]) for process, loads in zip(self.card.processes, self._loads, strict=True)]
 
     def clock_megahertz(self, second: int) -> int:
         """Slow down once the card is too hot and, in steps, once it wants more than it may draw."""
@@ -142,9 +139,7 @@ class CardTimeline:
         return [
             sum(
                 loads[second] * weight * quantity(process.mix)
-                for process, loads, weight in zip(
-                    self.card.processes, self._loads, self._weights, strict=True
-                )
+                for process, loads, weight in zip(self.card.processes, self._loads, self._weights, strict=True)
             )
             for second in range(ROUND)
         ]

@@ -88,9 +88,7 @@ class Driver:
             if card[0] and card[-2] == minor:
                 found = self.control(self._client, layout.ID_INFO, struct.pack("<I28x", card[7]), "card id")
                 return int.from_bytes(found[8:12], "little")
-        raise SwitchLogRefused(
-            "no_device", "cards", f"the driver does not list the card of /dev/nvidia{minor}"
-        )
+        raise SwitchLogRefused("no_device", "cards", f"the driver does not list the card of /dev/nvidia{minor}")
 
     def allocate(self, parent: int, handle: int, kind: int, parameters: bytes = b"") -> int:
         """Return the handle of a new object. A parent of 0 is the client."""
@@ -198,9 +196,7 @@ class CardLog:
         new = records[begin_at:end_at] if begin_at <= end_at else records[begin_at:] + records[:end_at]
         self._next = end
         # The driver counts dropped records from here.
-        self._driver.control(
-            layout.BUFFER_HANDLE, layout.TELL, end.to_bytes(8, "little"), "tell what was read"
-        )
+        self._driver.control(layout.BUFFER_HANDLE, layout.TELL, end.to_bytes(8, "little"), "tell what was read")
         return new, dropped
 
     def clock(self) -> tuple[int, int, int]:

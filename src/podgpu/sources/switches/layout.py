@@ -15,9 +15,7 @@ CLIENT, DEVICE, SUBDEVICE, MEMORY, EVENT_BUFFER = 0x41, 0x80, 0x2080, 0x90CE, 0x
 ID_INFO, GPU_TIME, BIND, ENABLE, TELL = 0x205, 0x2080_0403, 0x2080_1238, 0x90CD_0101, 0x90CD_0102
 
 # The handles are ours to choose. A client is a name space of its own.
-DEVICE_HANDLE, SUBDEVICE_HANDLE, HEADER_HANDLE, RECORDS_HANDLE, BUFFER_HANDLE = range(
-    0x50D6_0001, 0x50D6_0006
-)
+DEVICE_HANDLE, SUBDEVICE_HANDLE, HEADER_HANDLE, RECORDS_HANDLE, BUFFER_HANDLE = range(0x50D6_0001, 0x50D6_0006)
 
 RECORD_BYTES = 32
 RECORDS = 65_536  # 2 MiB: 20 s of the busiest log that was recorded
@@ -26,9 +24,7 @@ PARAMETER_BYTES = 256  # of any class: the driver copies as many as it expects
 
 ALLOC_CALL = struct.Struct("<IIIIQII")  # client, parent, object, class, parameters, their size, status
 CONTROL_CALL = struct.Struct("<IIIIQII")  # client, object, command, flags, parameters, their size, status
-MAP_CALL = struct.Struct(
-    "<IIIIQQQIIiI"
-)  # client, device, memory, -, offset, size, address, status, flags, fd, -
+MAP_CALL = struct.Struct("<IIIIQQQIIiI")  # client, device, memory, -, offset, size, address, status, flags, fd, -
 FREE_CALL = struct.Struct("<IIII")  # client, parent, object, status
 VERSION_CALL = struct.Struct("<II64s")  # command, reply, text
 VERSION_QUERY = ord("2")
@@ -39,9 +35,7 @@ UNWRITTEN = 0xDEAD_BEEF  # a status that the driver did not touch
 RETRY = frozenset({0x03, 0x66})
 
 HEADER = struct.Struct("<IIQQ")  # next to read, next to write, count, dropped
-RECORD = struct.Struct(
-    "<HHIBBHIIHBBQ"
-)  # type, -, -, event, -, sequence, context, PID, -, GI, CI, nanoseconds
+RECORD = struct.Struct("<HHIBBHIIHBBQ")  # type, -, -, event, -, sequence, context, PID, -, GI, CI, nanoseconds
 TYPES = frozenset({2, 134})
 TYPE_WITHOUT_MIG = 134  # has the upper half of a PID in place of the instances
 START, END = 6, 7
@@ -61,9 +55,7 @@ def memory(size: int) -> bytes:
 
 def event_buffer() -> bytes:
     """All other fields are 0, above all the notification."""
-    return struct.pack(
-        "<16xII28xI4xII4x", RECORD_BYTES, RECORDS, SUBDEVICE_HANDLE, HEADER_HANDLE, RECORDS_HANDLE
-    )
+    return struct.pack("<16xII28xI4xII4x", RECORD_BYTES, RECORDS, SUBDEVICE_HANDLE, HEADER_HANDLE, RECORDS_HANDLE)
 
 
 def bind() -> bytes:

@@ -79,9 +79,7 @@ class SliceBuilder:
         return self.cut(found.clock, found.delay_ns)
 
     def feed(self, records: bytes, dropped: int) -> None:
-        for kind, _, _, event, _, sequence, context, pid, _, gi, ci, stamp in layout.RECORD.iter_unpack(
-            records
-        ):
+        for kind, _, _, event, _, sequence, context, pid, _, gi, ci, stamp in layout.RECORD.iter_unpack(records):
             if kind not in layout.TYPES:
                 self.counts["other_record"] += 1
             elif kind != layout.TYPE_WITHOUT_MIG and (gi, ci) != (layout.NO_INSTANCE, layout.NO_INSTANCE):
@@ -228,9 +226,7 @@ class SliceBuilder:
             if part.begin_ns < until
         ]
         self._slices = [
-            Slice(part.pid, max(part.begin_ns, until), part.end_ns)
-            for part in self._slices
-            if part.end_ns > until
+            Slice(part.pid, max(part.begin_ns, until), part.end_ns) for part in self._slices if part.end_ns > until
         ]
         current = self._current
         if current and current.begin_ns < until:
@@ -240,9 +236,7 @@ class SliceBuilder:
 
     def _lost_until(self, until: int, ahead: int) -> list[Span]:
         ready = [
-            Span(span.begin_ns - ahead, min(span.end_ns, until) - ahead)
-            for span in self._lost
-            if span.begin_ns < until
+            Span(span.begin_ns - ahead, min(span.end_ns, until) - ahead) for span in self._lost if span.begin_ns < until
         ]
         self._lost = _after(self._lost, until)
         return ready

@@ -90,15 +90,11 @@ class SwitchWatcher(ChildProcess[list[CardRecords]]):
         return logs
 
     def _judge(self, counts: Counter[str], refused: CardRecords | None) -> None:
-        self.errors.update(
-            {reason: count for reason, count in counts.items() if count and reason not in NOT_ERRORS}
-        )
+        self.errors.update({reason: count for reason, count in counts.items() if count and reason not in NOT_ERRORS})
         if refused:
             self._fault = Fault(reason=refused.reason, call=refused.call, detail=refused.detail)
         elif counts["hidden_record"]:
-            self._fault = Fault(
-                reason="hidden_processes", detail="processes of other users are booked as unknown"
-            )
+            self._fault = Fault(reason="hidden_processes", detail="processes of other users are booked as unknown")
         else:
             self._fault = None
 

@@ -195,9 +195,7 @@ def _columns(nodes: Sequence[NodeMemory], unit: SizeUnit, *, with_use: bool) -> 
 
 
 def _summary_row(node: NodeMemory, columns: CardColumns) -> list[str]:
-    cells = columns.cells(
-        lambda cards: columns.share([pod for card in cards for pod in card.pods], cards), node
-    )
+    cells = columns.cells(lambda cards: columns.share([pod for card in cards for pod in card.pods], cards), node)
     pending = columns.unit.whole(allocated(node.pending)) if node.pending else ""
     return [
         node.name,

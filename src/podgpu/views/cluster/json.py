@@ -71,8 +71,7 @@ def slim(snapshot: Snapshot) -> Snapshot:
         snapshot,
         cards=tuple(map(_card, snapshot.cards)),
         pods=tuple(
-            replace(pod, containers=(), annotations={}, resource_claims={}, extended=())
-            for pod in snapshot.pods
+            replace(pod, containers=(), annotations={}, resource_claims={}, extended=()) for pod in snapshot.pods
         ),
         errors=(),
     )
@@ -116,6 +115,4 @@ def _outsider(process: Process) -> Process:
     holder = process.holder
     if holder is None:
         return process
-    return replace(
-        process, holder=Holder(pid=holder.pid, kind=holder.kind, command=holder.command, title=holder.title)
-    )
+    return replace(process, holder=Holder(pid=holder.pid, kind=holder.kind, command=holder.command, title=holder.title))

@@ -40,9 +40,7 @@ def rendered(families: Sequence[Family], limit: int) -> RenderedFamilies:
     """Write the lines. Beyond the limit the least valuable families go: no node can fill the whole page."""
     fitting, _ = fit(families, limit)
     written = ((family, exposition.lines(family)) for family in fitting)
-    return RenderedFamilies(
-        tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines)
-    )
+    return RenderedFamilies(tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines))
 
 
 def join(parts: Iterable[RenderedFamilies], form: Format, query: FamilyQuery | None = None) -> bytes:
@@ -89,9 +87,7 @@ def _families(series: Mapping[str, Iterable[Series]]) -> list[Family]:
         for name, values, number in own:
             row = _ROWS[name]
             if number is not None:
-                page[name].put(
-                    number, Labels((*names, *row.scope.labels, *row.own_labels), (*first, *values))
-                )
+                page[name].put(number, Labels((*names, *row.scope.labels, *row.own_labels), (*first, *values)))
     return [family for family in page.values() if family.samples]
 
 

@@ -86,10 +86,7 @@ def _banner(cluster: Cluster) -> str:
 
 def _problems(cluster: Cluster) -> str:
     problems = cluster.insight.problems if cluster.insight else ()
-    lines = [
-        f"! {problem_text(problem, with_node=True)} {line(problem.next_step)}".rstrip()
-        for problem in problems
-    ]
+    lines = [f"! {problem_text(problem, with_node=True)} {line(problem.next_step)}".rstrip() for problem in problems]
     return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
 
 

@@ -50,9 +50,7 @@ class HamiSamples(NamedTuple):
     values: Mapping[HamiFamily, float | None]
 
     def with_new_names(self) -> "HamiSamples":
-        return HamiSamples(
-            self.pairs, {family: value for family, value in self.values.items() if family.name}
-        )
+        return HamiSamples(self.pairs, {family: value for family, value in self.values.items() if family.name})
 
     def with_old_names(self) -> "list[HamiSamples]":
         """Families may have called the node by different names: those with the same name stay together."""
@@ -108,9 +106,7 @@ LIMIT = HamiFamily(
     "vGPU device limit",
 )
 DEVICE_MEMORY = HamiFamily("hami_container_device_memory_bytes", "Container device memory usage in bytes")
-OLD_DEVICE_MEMORY = HamiFamily(
-    "", "", "Device_memory_desc_of_container", "Container device memory description"
-)
+OLD_DEVICE_MEMORY = HamiFamily("", "", "Device_memory_desc_of_container", "Container device memory description")
 UTILIZATION = HamiFamily(
     "hami_container_device_utilization_ratio",
     "Container device SM utilization ratio",

@@ -83,9 +83,7 @@ class PodTenant(Struct, frozen=True):
             return 1.0
         own = instance.mig
         beside = [
-            instance.mig
-            for instance in self.card.instances
-            if instance.mig.gpu_instance_id == own.gpu_instance_id
+            instance.mig for instance in self.card.instances if instance.mig.gpu_instance_id == own.gpu_instance_id
         ]
         if beside == [own]:
             return 1.0

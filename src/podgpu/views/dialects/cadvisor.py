@@ -16,9 +16,7 @@ from podgpu.views.series import Family, Labels
 
 MAKE = "nvidia"
 PREFIX = "container_accelerator_"
-DUTY_HELP = (
-    "Percent of time over the past sample period during which the accelerator was actively processing."
-)
+DUTY_HELP = "Percent of time over the past sample period during which the accelerator was actively processing."
 
 
 @dataclass(frozen=True, kw_only=True)

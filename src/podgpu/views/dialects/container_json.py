@@ -127,8 +127,7 @@ class _ObjectIndex:
     def __init__(self, objects: Sequence[Object]) -> None:
         # Each as it stands in the list.
         self._written = [
-            msgspec.json.format(msgspec.json.encode([row]), indent=2)[len(OPEN) : 1 - len(CLOSE)]
-            for row in objects
+            msgspec.json.format(msgspec.json.encode([row]), indent=2)[len(OPEN) : 1 - len(CLOSE)] for row in objects
         ]
         self._index: dict[tuple[str, object], set[int]] = {}
         for number, row in enumerate(objects):
@@ -151,8 +150,7 @@ def _rows(snapshot: Snapshot, *, split: bool) -> Iterator[ContainerRow]:
     """Yield the rows that have values. `split` asks for the containers' own where several share an entity."""
     for entity in entities(snapshot.cards):
         shared = {
-            key: event_mask(entity.card) if key == _CLOCKS else entity.values(_COUNTERS[key]).get(())
-            for key in FIELDS
+            key: event_mask(entity.card) if key == _CLOCKS else entity.values(_COUNTERS[key]).get(()) for key in FIELDS
         }
         present: Sequence[Occupant | None] = entity.occupants or (None,)
         for occupant in present:

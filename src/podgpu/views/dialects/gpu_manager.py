@@ -99,9 +99,7 @@ def usage(snapshot: Snapshot, _options: None) -> Answers:
             name = clean(use.container.container)
             if use.cards:
                 pod["stat"][name] = {"dev": list(map(_device, use.cards))}
-            pod["spec"][name] = known(
-                {"gpu": _number(use.requested_cards), "mem": _number(use.requested_mib)}
-            )
+            pod["spec"][name] = known({"gpu": _number(use.requested_cards), "mem": _number(use.requested_mib)})
     body = msgspec.json.encode({"usage": found})
     return lambda _query: body
 

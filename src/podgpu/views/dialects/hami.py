@@ -208,9 +208,7 @@ def _of_instance(on: PodTenant, card: Pairs) -> Iterator[HamiSamples]:
     yield HamiSamples(untyped | legacy, {names.OLD_CARD_MIG: 1.0})
 
 
-def _of_container(
-    snapshot: Snapshot, on: PodTenant, positions: Mapping[tuple[str, str], int]
-) -> Iterator[HamiSamples]:
+def _of_container(snapshot: Snapshot, on: PodTenant, positions: Mapping[tuple[str, str], int]) -> Iterator[HamiSamples]:
     position = positions.get((on.container.pod_uid, on.container.container))
     given = _given(on)
     if position is None or not given:
@@ -248,9 +246,7 @@ def _positions(snapshot: Snapshot) -> dict[tuple[str, str], int]:
         for pod in snapshot.pods
         if pod.phase
         for position, name in enumerate(
-            container.name
-            for container in pod.containers
-            if not (container.is_init or container.is_ephemeral)
+            container.name for container in pod.containers if not (container.is_init or container.is_ephemeral)
         )
     }
 

@@ -97,9 +97,7 @@ def _order(tenant: PodTenant) -> tuple[int, int, int]:
     return tenant.gpu.index, *place
 
 
-def _namespaces(
-    snapshot: Snapshot, pods: Mapping[PodName, Sequence[PodTenant]], *, always: bool
-) -> dict[PodName, str]:
+def _namespaces(snapshot: Snapshot, pods: Mapping[PodName, Sequence[PodTenant]], *, always: bool) -> dict[PodName, str]:
     """The namespace to show for each pod. Without it, two pods of the same name would be one series.
 
     Of such pods the first keeps its series as it is: a later pod must not change it.
@@ -132,11 +130,7 @@ def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[Po
 def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
     """One row for each virtual GPU. Which one of a device does the work is unknown, so each of them shows it."""
     devices = grouped(held, lambda tenant: tenant.uuid)
-    parts = [
-        (tenant, claim)
-        for tenant in held
-        for claim in sorted(tenant.claims, key=lambda claim: claim.device_id)
-    ]
+    parts = [(tenant, claim) for tenant in held for claim in sorted(tenant.claims, key=lambda claim: claim.device_id)]
     slots = Counter(tenant.uuid for tenant, _ in parts)
     for slot, (tenant, claim) in enumerate(parts):
         here = devices[tenant.uuid]

@@ -32,8 +32,7 @@ H200 = "GPU-f64319d0-0dde-3ea0-1a6c-316823782584::{n}"
 
 def rows(allocated: PodResourceLists) -> list[tuple[str, ...]]:
     return [
-        (f"{each.namespace}/{each.pod}", each.container, each.resource, each.device_id)
-        for each in allocated.devices
+        (f"{each.namespace}/{each.pod}", each.container, each.resource, each.device_id) for each in allocated.devices
     ]
 
 
@@ -51,9 +50,7 @@ KUBERNETES_1_36 = [
 ]
 
 
-async def test_every_device_of_a_recorded_node_is_its_containers(
-    kubelet: FakeKubelet, part: PodResources
-) -> None:
+async def test_every_device_of_a_recorded_node_is_its_containers(kubelet: FakeKubelet, part: PodResources) -> None:
     kubelet.replies[LIST] = Reply(recorded("kubernetes-1.36.4", "podresources-v1-list"))
     kubelet.replies[ALLOCATABLE] = Reply(recorded("kubernetes-1.36.4", "podresources-v1-allocatable"))
     allocated = await part.read()
@@ -150,9 +147,7 @@ async def test_a_claim_without_devices_is_no_allocation(kubelet: FakeKubelet, pa
 
 async def test_parts_of_a_device_are_told_apart(kubelet: FakeKubelet, part: PodResources) -> None:
     """Kubelets before 1.35 do not name them."""
-    devices = [
-        ClaimDevice(driver=b"d", pool=b"p", device=b"gpu-0", share_id=share) for share in (b"1", b"2", b"")
-    ]
+    devices = [ClaimDevice(driver=b"d", pool=b"p", device=b"gpu-0", share_id=share) for share in (b"1", b"2", b"")]
     claim = ClaimEntry(name=b"c", namespace=b"n", devices=devices)
     pod = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", claims=[claim])])
     kubelet.replies[LIST] = Reply(ListResponse(pods=[pod]).SerializeToString())
@@ -171,9 +166,7 @@ async def test_fields_of_a_later_kubelet_are_passed_over(kubelet: FakeKubelet, p
     assert ids(await part.read()) == ["GPU-a"]
 
 
-async def test_what_can_be_given_is_asked_for_rarely(
-    kubelet: FakeKubelet, part: PodResources, clock: Clock
-) -> None:
+async def test_what_can_be_given_is_asked_for_rarely(kubelet: FakeKubelet, part: PodResources, clock: Clock) -> None:
     async def asked() -> int:
         clock.now += 10
         await part.read()
@@ -186,9 +179,7 @@ async def test_what_can_be_given_is_asked_for_rarely(
     assert [await asked() for _ in range(2)] == [3, 3]
 
 
-async def test_without_the_list_of_what_can_be_given_the_map_is_up(
-    kubelet: FakeKubelet, part: PodResources
-) -> None:
+async def test_without_the_list_of_what_can_be_given_the_map_is_up(kubelet: FakeKubelet, part: PodResources) -> None:
     kubelet.replies[LIST] = Reply(given(b"GPU-a"))
     kubelet.replies[ALLOCATABLE] = Reply(status=Status.UNIMPLEMENTED)
     assert ids(await part.read()) == ["GPU-a"]
@@ -203,9 +194,7 @@ async def test_5000_pods_are_read_whole(kubelet: FakeKubelet) -> None:
                 name=b"pod-%d" % number,
                 namespace=b"team",
                 containers=[
-                    ContainerEntry(
-                        name=b"c", devices=[DeviceEntry(resource=b"r/gpu", ids=[b"GPU-%d" % number])]
-                    )
+                    ContainerEntry(name=b"c", devices=[DeviceEntry(resource=b"r/gpu", ids=[b"GPU-%d" % number])])
                 ],
             )
             for number in range(5000)
@@ -232,9 +221,7 @@ async def test_what_a_plugin_offered_stands_until_it_registers_again(
     assert (await part.read()).allocatable == ()
 
 
-@pytest.mark.parametrize(
-    "silent", [Reply(b""), Reply(status=Status.UNAVAILABLE)], ids=["nothing", "a failure"]
-)
+@pytest.mark.parametrize("silent", [Reply(b""), Reply(status=Status.UNAVAILABLE)], ids=["nothing", "a failure"])
 async def test_a_plugin_that_has_not_registered_is_asked_after_soon(
     kubelet: FakeKubelet, part: PodResources, clock: Clock, silent: Reply
 ) -> None:
@@ -250,9 +237,7 @@ async def test_a_plugin_that_has_not_registered_is_asked_after_soon(
     assert kubelet.calls.count(ALLOCATABLE) == 2
 
 
-async def test_another_kubelet_is_asked_what_can_be_given_at_once(
-    kubelet: FakeKubelet, part: PodResources
-) -> None:
+async def test_another_kubelet_is_asked_what_can_be_given_at_once(kubelet: FakeKubelet, part: PodResources) -> None:
     kubelet.replies[LIST] = Reply(given(b"GPU-1::0"))
     kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-1::0", b"GPU-1::1"))
     await part.read()
@@ -272,9 +257,7 @@ def listed(*names: bytes) -> bytes:
     return b"".join(given(b"GPU-" + name, pod=name) for name in names)
 
 
-async def test_an_unchanged_answer_is_the_same_object_in_any_order(
-    kubelet: FakeKubelet, part: PodResources
-) -> None:
+async def test_an_unchanged_answer_is_the_same_object_in_any_order(kubelet: FakeKubelet, part: PodResources) -> None:
     kubelet.replies[LIST] = Reply(listed(b"a", b"b"))
     before = await part.read()
     assert await part.read() is before
@@ -301,9 +284,7 @@ async def test_what_can_be_given_makes_a_new_object_only_if_it_changed(
     assert (await part.read()).allocatable == (("nvidia.com/gpu", "GPU-a"),)
 
 
-async def test_a_failure_between_two_equal_answers_changes_nothing(
-    kubelet: FakeKubelet, part: PodResources
-) -> None:
+async def test_a_failure_between_two_equal_answers_changes_nothing(kubelet: FakeKubelet, part: PodResources) -> None:
     kubelet.replies[LIST] = Reply(given(b"GPU-a"))
     before = await part.read()
     kubelet.replies[LIST] = Reply(b"\x0a\xff")
@@ -314,9 +295,7 @@ async def test_a_failure_between_two_equal_answers_changes_nothing(
     assert part.status().up
 
 
-async def test_a_bad_id_is_counted_once_for_as_long_as_it_is_listed(
-    kubelet: FakeKubelet, part: PodResources
-) -> None:
+async def test_a_bad_id_is_counted_once_for_as_long_as_it_is_listed(kubelet: FakeKubelet, part: PodResources) -> None:
     bad = given(b"GPU bad")
     for answer in (bad, bad, bad + given(b"GPU-a"), given(b"GPU-a"), bad):
         kubelet.replies[LIST] = Reply(answer)

@@ -98,9 +98,7 @@ async def restarted(kubelet: FakeKubelet, *listed: bytes) -> None:
     kubelet.replies[LIST] = Reply(b"".join(listed))
 
 
-async def test_a_kubelet_that_has_just_started_takes_nothing_away(
-    kubelet: FakeKubelet, part: PodResources
-) -> None:
+async def test_a_kubelet_that_has_just_started_takes_nothing_away(kubelet: FakeKubelet, part: PodResources) -> None:
     one, other = given(b"GPU-a", pod=b"one"), given(b"GPU-b", pod=b"other")
     kubelet.replies[LIST] = Reply(one + other)
     before = await part.read()
@@ -125,9 +123,7 @@ async def test_a_pod_that_ended_with_the_kubelet_is_not_waited_for_for_ever(
     assert ids(await part.read()) == []
 
 
-async def test_a_device_is_not_kept_for_a_pod_when_another_has_it(
-    kubelet: FakeKubelet, part: PodResources
-) -> None:
+async def test_a_device_is_not_kept_for_a_pod_when_another_has_it(kubelet: FakeKubelet, part: PodResources) -> None:
     kubelet.replies[LIST] = Reply(given(b"GPU-a", pod=b"old"))
     await part.read()
     await restarted(kubelet, given(b"GPU-a", pod=b"new"))

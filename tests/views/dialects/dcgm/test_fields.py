@@ -82,9 +82,7 @@ def found(path: Path, name: str, snapshot: Snapshot = ONE, kind: str = "gauge") 
         ("dcgm_fi_prof_pcie_tx_bytes", 4096),
     ],
 )
-def test_a_listed_field_has_its_value_in_the_unit_of_its_name(
-    tmp_path: Path, name: str, value: float
-) -> None:
+def test_a_listed_field_has_its_value_in_the_unit_of_its_name(tmp_path: Path, name: str, value: float) -> None:
     ((labels, told),) = found(tmp_path, name)
     assert told == value
     assert labels["pod"] == "train-0"

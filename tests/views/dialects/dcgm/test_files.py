@@ -72,9 +72,7 @@ _RENAMED_OPTIONAL = {
         for reason in ("POWER", "THERMAL", "SYNC_BOOST", "LOW_UTIL", "RELIABILITY")
     },
 }
-NEWEST: Fields = {
-    (RENAMED_IN_4_9 | _RENAMED_OPTIONAL).get(name, name): kind for name, kind in DEFAULT.items()
-} | {
+NEWEST: Fields = {(RENAMED_IN_4_9 | _RENAMED_OPTIONAL).get(name, name): kind for name, kind in DEFAULT.items()} | {
     "DCGM_FI_DEV_FB_CAPACITY_BYTES": "gauge",
     "DCGM_EXP_XID_ERRORS_TOTAL": "counter",
     "DCGM_EXP_CLOCK_EVENTS_TOTAL": "counter",
@@ -110,10 +108,7 @@ def test_every_field_of_the_file_is_served_or_named(name: str, tmp_path: Path) -
     lines = [*(f"{field}, {kind}, as listed" for field, kind in fields.items()), *labels]
     options = listed(tmp_path / "counters.csv", "\n".join(lines))
     for dialect in (dcgm, dcgm_4_9):
-        served = {
-            family.name: family.kind.value
-            for family in dialect.families(replace(NODE, cards=(FULL,)), options)
-        }
+        served = {family.name: family.kind.value for family in dialect.families(replace(NODE, cards=(FULL,)), options)}
         assert served == {field: kind for field, kind in fields.items() if field not in missing}
     left = set(unavailable(options.collectors))
     assert left == missing

@@ -82,8 +82,7 @@ def test_parts_that_exceed_the_card_are_all_cut_by_the_same_ratio(
     ratios: tuple[float, float], shown: list[float]
 ) -> None:
     tenants = tuple(
-        Tenant(container=ref, booking=Booking(sm_ratio=ratio))
-        for ref, ratio in zip((CHAT, BATCH), ratios, strict=True)
+        Tenant(container=ref, booking=Booking(sm_ratio=ratio)) for ref, ratio in zip((CHAT, BATCH), ratios, strict=True)
     )
     busy = replace(NODE, cards=(replace(EXCLUSIVE, tenants=tenants),))
     found = rows("DCGM_FI_DEV_GPU_UTIL", 0, config=PER_CONTAINER, snapshot=busy)
@@ -91,9 +90,7 @@ def test_parts_that_exceed_the_card_are_all_cut_by_the_same_ratio(
 
 
 NUMBERS = st.none() | st.floats()
-BOOKINGS = st.builds(
-    Booking, memory_bytes=st.none() | st.integers(0, 2**64), sm_ratio=NUMBERS, power_watts=NUMBERS
-)
+BOOKINGS = st.builds(Booking, memory_bytes=st.none() | st.integers(0, 2**64), sm_ratio=NUMBERS, power_watts=NUMBERS)
 Booked = dict[ContainerRef, Booking]
 # A container of the same name as one with a claim is the same pod, made again.
 SPLITS = st.dictionaries(

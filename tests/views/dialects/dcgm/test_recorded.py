@@ -83,9 +83,7 @@ def test_the_recorded_page_has_whole_numbers_and_six_decimals() -> None:
     assert forms == {"N", "N.000000"}
 
 
-def test_the_versions_of_the_inforom_are_labels_if_a_counters_file_asks_for_them(
-    library: Path, tmp_path: Path
-) -> None:
+def test_the_versions_of_the_inforom_are_labels_if_a_counters_file_asks_for_them(library: Path, tmp_path: Path) -> None:
     counters = tmp_path / "counters.csv"
     counters.write_text(
         "DCGM_FI_DEV_GPU_TEMP, gauge, as listed\n"

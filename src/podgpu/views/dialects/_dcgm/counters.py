@@ -72,9 +72,7 @@ class DcgmPageOptions:
     collectors: CountersFile | None = option.DIALECTS.optional(
         "--dcgm.collectors",
         help="Counters of the dcgm pages: a CSV file as dcgm-exporter reads it.",
-        parse=text_file(
-            counters_file, kibibytes=1024, advice="give a file of counters, as dcgm-exporter reads it"
-        ),
+        parse=text_file(counters_file, kibibytes=1024, advice="give a file of counters, as dcgm-exporter reads it"),
         default_note="dcgm-exporter's default counters",
         also_from=("DCGM_EXPORTER_COLLECTORS",),
     )
@@ -145,14 +143,10 @@ FACTS = (
         lambda _, gpu: None if gpu.minor is None else str(gpu.minor),
     ),
     Fact("DCGM_FI_DEV_VBIOS_VERSION", "DCGM_FI_DEV_VBIOS_VERSION", lambda _, gpu: gpu.vbios),
-    Fact(
-        "DCGM_FI_DEV_INFOROM_IMAGE_VER", "DCGM_FI_DEV_INFOROM_IMAGE_VERSION", lambda _, gpu: gpu.inforom_image
-    ),
+    Fact("DCGM_FI_DEV_INFOROM_IMAGE_VER", "DCGM_FI_DEV_INFOROM_IMAGE_VERSION", lambda _, gpu: gpu.inforom_image),
     Fact("DCGM_FI_DEV_OEM_INFOROM_VER", "DCGM_FI_DEV_INFOROM_OEM_VERSION", lambda _, gpu: gpu.inforom_oem),
     Fact("DCGM_FI_DEV_ECC_INFOROM_VER", "DCGM_FI_DEV_INFOROM_ECC_VERSION", lambda _, gpu: gpu.inforom_ecc),
-    Fact(
-        "DCGM_FI_DEV_POWER_INFOROM_VER", "DCGM_FI_DEV_INFOROM_POWER_VERSION", lambda _, gpu: gpu.inforom_power
-    ),
+    Fact("DCGM_FI_DEV_POWER_INFOROM_VER", "DCGM_FI_DEV_INFOROM_POWER_VERSION", lambda _, gpu: gpu.inforom_power),
 )
 
 

@@ -189,11 +189,7 @@ def _fb_used(readings: Iterable[Reading]) -> Iterator[Reading]:
 
 
 def _unlabelled(readings: Iterable[Reading]) -> dict[str, float]:
-    return {
-        reading.metric: reading.value
-        for reading in readings
-        if not reading.labels and isfinite(reading.value)
-    }
+    return {reading.metric: reading.value for reading in readings if not reading.labels and isfinite(reading.value)}
 
 
 def _health(card: Card) -> Iterator[Reading]:

@@ -213,6 +213,4 @@ def _by_metric(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
 def _fits(reading: Reading, row: Metric) -> bool:
     if not isfinite(reading.value):
         return False
-    return (
-        len(reading.labels) == len(row.own_labels) if row.own_labels else reading.labels == row.label_values
-    )
+    return len(reading.labels) == len(row.own_labels) if row.own_labels else reading.labels == row.label_values

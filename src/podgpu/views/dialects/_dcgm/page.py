@@ -165,9 +165,7 @@ def _device_labels(snapshot: Snapshot, entity: Entity, selected: SelectedCounter
         number = entity.instances[0].mig.gpu_instance_id
         pairs["GPU_I_ID"] = "" if number == UNKNOWN else str(number)
     pairs[hostname] = snapshot.node
-    return Labels.of(
-        pairs | {name: value for name, fact in selected.facts if (value := fact.value(snapshot, gpu))}
-    )
+    return Labels.of(pairs | {name: value for name, fact in selected.facts if (value := fact.value(snapshot, gpu))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +183,7 @@ class PodLabels:
     def of_holder(self, claims: Sequence[Claim], entity: Entity) -> RowLabels:
         """Name the pod that has all these claims. If several of its containers do, the container is empty."""
         first, *others = (self._of_claim(claim, entity) for claim in claims)
-        same = {
-            name: value
-            for name, value in first.items()
-            if all(labels.get(name) == value for labels in others)
-        }
+        same = {name: value for name, value in first.items() if all(labels.get(name) == value for labels in others)}
         return self._with_pod(claims[0].container, {"container": "", **same})
 
     def _with_pod(self, container: ContainerRef, known: Mapping[str, str]) -> RowLabels:
