@@ -1,6 +1,7 @@
 """HAMi's names of families and labels: those since 2.9, and those before."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from operator import add
 from typing import NamedTuple
 
@@ -30,8 +31,8 @@ LEGACY_LABELS = {
 class HamiFamily(NamedTuple):
     """The names of one family. `joined` makes one value from those of two pods with the same name.
 
-    A family without a `name` has only its legacy one. `node` is what the family called the node before 2.9. `group` is
-    what clients can ask for together.
+    A family without a `name` has only its legacy one, and the other way round. `group` is what clients can ask for
+    together.
     """
 
     name: str
@@ -39,7 +40,6 @@ class HamiFamily(NamedTuple):
     legacy: str = ""
     legacy_help: str = ""
     joined: Callable[[float, float], float] = add
-    node: str = "nodeid"
     group: str = "containers"
 
 
@@ -49,22 +49,16 @@ class HamiSamples(NamedTuple):
     pairs: Pairs
     values: Mapping[HamiFamily, float | None]
 
-    def with_new_names(self) -> "HamiSamples":
-        return HamiSamples(self.pairs, {family: value for family, value in self.values.items() if family.name})
-
-    def with_old_names(self) -> "list[HamiSamples]":
-        """Families may have called the node by different names: those with the same name stay together."""
-        by_node: dict[str, dict[HamiFamily, float | None]] = {}
-        for family, value in self.values.items():
-            if family.legacy:
-                old = family._replace(name=family.legacy, help=family.legacy_help or family.help)
-                by_node.setdefault(family.node, {})[old] = value
-        return [HamiSamples(_old_labels(self.pairs, node), values) for node, values in by_node.items()]
-
-
-def _old_labels(pairs: Pairs, node: str) -> Pairs:
-    names = LEGACY_LABELS | {"node": node}
-    return {names[key]: text for key, text in pairs.items() if key in names}
+    def with_old_names(self) -> "HamiSamples":
+        # Of the containers that the scheduler numbers, the node's label had a name of its own.
+        labels = LEGACY_LABELS | ({"node": "nodename"} if "container_index" in self.pairs else {})
+        return HamiSamples(
+            {labels[key]: text for key, text in self.pairs.items() if key in labels},
+            {
+                family._replace(name=family.legacy, help=family.legacy_help or family.help): value
+                for family, value in self.values.items()
+            },
+        )
 
 
 # The node's cards.
@@ -83,9 +77,7 @@ HOST_UTILIZATION = HamiFamily(
     group="use",
 )
 HOST_CONTROLLER = HamiFamily(
-    "hami_host_gpu_memory_controller_utilization_ratio",
-    "GPU memory controller utilization ratio (0-100)",
-    group="use",
+    "hami_host_gpu_memory_controller_utilization_ratio", "GPU memory controller utilization ratio (0-100)", group="use"
 )
 HOST_TEMPERATURE = HamiFamily(
     "hami_host_gpu_temperature_celsius", "GPU temperature in degrees Celsius", group="temperature"
@@ -132,71 +124,39 @@ MIG = HamiFamily(
 )
 
 # What the scheduler says of cards.
-CAPACITY = "capacity"
-CARD_MEMORY_LIMIT = HamiFamily(
-    "hami_gpu_memory_limit_bytes",
-    "Device memory limit for a certain GPU",
-    "GPUDeviceMemoryLimit",
-    group=CAPACITY,
+_capacity = partial(HamiFamily, group="capacity")
+CARD_MEMORY_LIMIT = _capacity(
+    "hami_gpu_memory_limit_bytes", "Device memory limit for a certain GPU", "GPUDeviceMemoryLimit"
 )
-CARD_CORE_LIMIT = HamiFamily(
+CARD_CORE_LIMIT = _capacity(
     "hami_gpu_core_limit_ratio",
     "Device core limit for a certain GPU",
     "GPUDeviceCoreLimit",
     "Device memory core limit for a certain GPU",
-    group=CAPACITY,
 )
-CARD_MEMORY = HamiFamily(
-    "hami_gpu_memory_allocated_bytes",
-    "Device memory allocated for a certain GPU",
-    "GPUDeviceMemoryAllocated",
-    group=CAPACITY,
+CARD_MEMORY = _capacity(
+    "hami_gpu_memory_allocated_bytes", "Device memory allocated for a certain GPU", "GPUDeviceMemoryAllocated"
 )
-CARD_CORE = HamiFamily(
-    "hami_gpu_core_allocated_ratio",
-    "Device core allocated for a certain GPU",
-    "GPUDeviceCoreAllocated",
-    group=CAPACITY,
+CARD_CORE = _capacity(
+    "hami_gpu_core_allocated_ratio", "Device core allocated for a certain GPU", "GPUDeviceCoreAllocated"
 )
-CARD_SHARED = HamiFamily(
-    "hami_gpu_shared_count", "Number of containers sharing this GPU", "GPUDeviceSharedNum", group=CAPACITY
+CARD_SHARED = _capacity("hami_gpu_shared_count", "Number of containers sharing this GPU", "GPUDeviceSharedNum")
+OVERVIEW = _capacity("hami_node_gpu_overview", "GPU overview on a certain node")
+OLD_OVERVIEW = _capacity("", "", "nodeGPUOverview", OVERVIEW.help)
+CARD_RATIO = _capacity("hami_node_gpu_memory_allocated_ratio", "GPU Memory Allocated Percentage on a certain GPU")
+OLD_CARD_RATIO = _capacity("", "", "nodeGPUMemoryPercentage", CARD_RATIO.help)
+CARD_MIG = _capacity(
+    "hami_node_gpu_mig_instance_info", "Realized MIG instance identity and scheduler placement", joined=max
 )
-OVERVIEW = HamiFamily("hami_node_gpu_overview", "GPU overview on a certain node", group=CAPACITY)
-OLD_OVERVIEW = HamiFamily("", "", "nodeGPUOverview", OVERVIEW.help, group=CAPACITY)
-CARD_RATIO = HamiFamily(
-    "hami_node_gpu_memory_allocated_ratio", "GPU Memory Allocated Percentage on a certain GPU", group=CAPACITY
-)
-OLD_CARD_RATIO = HamiFamily("", "", "nodeGPUMemoryPercentage", CARD_RATIO.help, group=CAPACITY)
-CARD_MIG = HamiFamily(
-    "hami_node_gpu_mig_instance_info",
-    "Realized MIG instance identity and scheduler placement",
-    group=CAPACITY,
-    joined=max,
-)
-OLD_CARD_MIG = HamiFamily(
-    "",
-    "",
-    "nodeGPUMigInstance",
-    "GPU Sharing mode. 0 for hami-core, 1 for mig, 2 for mps",
-    group=CAPACITY,
-    joined=max,
+OLD_CARD_MIG = _capacity(
+    "", "", "nodeGPUMigInstance", "GPU Sharing mode. 0 for hami-core, 1 for mig, 2 for mps", joined=max
 )
 
 # What the scheduler says of pods.
 POD_MEMORY = HamiFamily(
-    "hami_vgpu_memory_allocated_bytes",
-    "vGPU memory allocated from a container",
-    "vGPUMemoryAllocated",
-    node="nodename",
+    "hami_vgpu_memory_allocated_bytes", "vGPU memory allocated from a container", "vGPUMemoryAllocated"
 )
-POD_CORE = HamiFamily(
-    "hami_vgpu_core_allocated_ratio",
-    "vGPU core allocated from a container",
-    "vGPUCoreAllocated",
-    node="nodename",
-)
-POD_RATIO = HamiFamily(
-    "", "", "vGPUMemoryPercentage", "vGPU memory percentage allocated from a container", node="nodename"
-)
-POD_OLD_CORE = HamiFamily("", "", "vGPUCorePercentage", POD_CORE.help, node="nodename")
-POD_DEVICE = HamiFamily("", "", "vGPUPodsDeviceAllocated", "vGPU Allocated from pods", node="nodename")
+POD_CORE = HamiFamily("hami_vgpu_core_allocated_ratio", "vGPU core allocated from a container", "vGPUCoreAllocated")
+POD_RATIO = HamiFamily("", "", "vGPUMemoryPercentage", "vGPU memory percentage allocated from a container")
+POD_OLD_CORE = HamiFamily("", "", "vGPUCorePercentage", POD_CORE.help)
+POD_DEVICE = HamiFamily("", "", "vGPUPodsDeviceAllocated", "vGPU Allocated from pods")

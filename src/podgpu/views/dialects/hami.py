@@ -43,14 +43,14 @@ class HamiOptions:
 def families(snapshot: Snapshot, options: HamiOptions) -> list[Family]:
     cards = {card.gpu.uuid: _card_pairs(snapshot, card.gpu) for card in snapshot.cards}
     samples = [*_hosts(snapshot, cards), *_containers(snapshot), *_scheduler(snapshot, cards)]
-    chosen = [each.with_new_names() for each in samples] if options.names in ("new", "both") else []
-    if options.names in ("legacy", "both"):
-        chosen += [old for each in samples for old in each.with_old_names()]
+    chosen = samples if options.names != "legacy" else []
+    if options.names != "new":
+        chosen = [*chosen, *(each.with_old_names() for each in samples)]
     page: dict[str, Family] = {}
     for pairs, values in chosen:
         labels = Labels.by_name({**pairs, **ZONE})
         for family, value in values.items():
-            if value is not None:
+            if family.name and value is not None:
                 shown = page.get(family.name) or page.setdefault(family.name, _family(family))
                 before = shown.samples.get((labels,))
                 shown.put(value if before is None else family.joined(before, value), labels)
