@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from podgpu.cli._output import add_selection, add_table_output, print_table, selection
 from podgpu.errors import UserError
-from podgpu.views.row_table import Column, RowTable
+from podgpu.views.row_table import Column, RowTable, fields_of
 
 
 class Thing(Struct, frozen=True):
@@ -30,7 +30,9 @@ ROWS = (Thing("one", 1024, ("a", "b")), Thing("=cmd()", None))
 def printed(capsys: pytest.CaptureFixture[str], *argv: str, rows: tuple[Thing, ...] = ROWS) -> str:
     parser = ArgumentParser()
     add_table_output(parser)
-    print_table(RowTable(Thing, rows, COLUMNS, {"taken_at": 1.5}, "no thing was found"), parser.parse_args(argv))
+    print_table(
+        RowTable(fields_of(Thing), rows, COLUMNS, {"taken_at": 1.5}, "no thing was found"), parser.parse_args(argv)
+    )
     return capsys.readouterr().out
 
 
@@ -71,7 +73,7 @@ def test_csv_has_every_field_and_no_formula(capsys: pytest.CaptureFixture[str]) 
 def test_that_nothing_was_found_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     parser = ArgumentParser()
     add_table_output(parser)
-    print_table(RowTable(Thing, (), COLUMNS, empty="no thing was found"), parser.parse_args([]))
+    print_table(RowTable(fields_of(Thing), (), COLUMNS, empty="no thing was found"), parser.parse_args([]))
     assert capsys.readouterr() == ("", "no thing was found\n")
 
 

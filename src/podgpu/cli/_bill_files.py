@@ -9,16 +9,15 @@ from podgpu.cluster.report.bill import BillRequest
 from podgpu.errors import UserError
 from podgpu.model import Statement
 from podgpu.option.times import period_name
-from podgpu.views.row_table import csv_text, json_text
-from podgpu.views.statement import report_table
+from podgpu.views.statement import report_csv, report_json
 
 
 def write_bill(found: Statement, asked: BillRequest, folder: str) -> None:
     """A file has its name only once it is whole, so no reader sees half of a bill."""
     stem = f"report-{period_name(found.start, found.end)}"
     pages = {
-        f"{stem}.csv": csv_text(report_table(found, asked.document, describes_rows=True)).encode(),
-        f"{stem}.json": json_text(report_table(found, asked.document)).encode(),
+        f"{stem}.csv": report_csv(found, asked.document).encode(),
+        f"{stem}.json": report_json(found, asked.document).encode(),
     }
     try:
         check_focus(FOCUS, asked.prices)

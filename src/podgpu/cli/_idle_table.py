@@ -9,7 +9,7 @@ from podgpu.model import Cluster
 from podgpu.model.kube import total
 from podgpu.numbers import age, gib, gpu_number, moment, money
 from podgpu.views.json import plain
-from podgpu.views.row_table import Column, RowTable
+from podgpu.views.row_table import Column, RowTable, fields_of
 from podgpu.views.text import line
 
 _TOTAL = "total"
@@ -28,7 +28,7 @@ def idle_table(found: IdlePods, cluster: Cluster, currency: str, arguments: Name
     }
     has_nodes = len(cluster.nodes) > 1
     return RowTable(
-        IdleRow,
+        fields_of(IdleRow),
         [*found.rows, _idle_total(found.rows)] if has_total else found.rows,
         [each for each in _idle_columns(currency) if has_nodes or each.title != "NODE"],
         head,

@@ -71,14 +71,14 @@ def print_rows(chosen: PodSelection, arguments: Namespace, cluster: "Cluster") -
     from podgpu.cli._top.columns import COLUMNS, SORTED_BY
     from podgpu.cli._top.rows import TopRows, ordered
     from podgpu.insight.rows import SummaryRow
-    from podgpu.views.row_table import Column, RowTable
+    from podgpu.views.row_table import Column, RowTable, fields_of
 
     view, rows = arguments.view, TopRows(cluster, chosen)
     first, *others = COLUMNS[view]
     if len(cluster.nodes) <= 1:
         others = [column for column in others if column.title != "NODE"]
     table = RowTable(
-        SummaryRow,
+        fields_of(SummaryRow),
         [entry.row for entry in ordered(rows.all(view), view, SORTED_BY[view])],
         [Column(column.title, column.text, number=column.number, wide=column.worth < 5) for column in (first, *others)],
         {"view": view, "taken_at": cluster.taken_at, "demo": cluster.demo, "wrong": rows.problems},

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from podgpu import __version__, catalog
 from podgpu.catalog.row import Scope
 from podgpu.model.fit import ADVICE_KINDS, LEAVE, FitAdvice, FitStatement
@@ -12,62 +10,38 @@ from podgpu.numbers import UNKNOWN, count, coverage, duration, gib, gpu_number, 
 from podgpu.option.times import utc_text
 from podgpu.views.exposition import Format, render
 from podgpu.views.format import unpriced_texts
-from podgpu.views.row_table import Column, RowTable, known
+from podgpu.views.row_table import Column, Fields, RowTable, known, rounded
 from podgpu.views.series import Family, Labels
 from podgpu.views.text import line
 
 _ROWS = {name: rows[0] for name, rows in catalog.families().items() if rows[0].scope is Scope.WORKLOAD}
 
 
-class FitRow(Struct, frozen=True, kw_only=True):
-    advice: str
-    cluster: str
-    namespace: str
-    workload_kind: str
-    workload_name: str
-    container: str
-    model: str
-    to: str
-    together: tuple[str, ...]
-    certainty: str
-    peak_bytes: int | None = None
-    memory_bytes: int | None = None
-    busy_ratio: float | None = None
-    gpus: float | None = None
-    saved_gpus: float | None = None
-    saved_per_hour: float | None = None
-    why: tuple[str, ...]
-    change: str
+_FIELDS: Fields[FitAdvice] = {
+    "advice": lambda advice: advice.kind,
+    "cluster": lambda advice: advice.workload.cluster,
+    "namespace": lambda advice: advice.workload.namespace,
+    "workload_kind": lambda advice: advice.workload.kind,
+    "workload_name": lambda advice: advice.workload.name,
+    "container": lambda advice: advice.workload.container,
+    "model": lambda advice: advice.workload.model,
+    "to": lambda advice: advice.to,
+    "together": lambda advice: tuple(map(str, advice.together)),
+    "certainty": lambda advice: advice.certainty,
+    "peak_bytes": lambda advice: advice.peak_bytes,
+    "memory_bytes": lambda advice: advice.memory_bytes,
+    "busy_ratio": lambda advice: advice.busy_ratio,
+    "gpus": lambda advice: advice.gpus,
+    "saved_gpus": lambda advice: advice.saved_gpus,
+    "saved_per_hour": lambda advice: advice.saved_per_hour,
+    "why": lambda advice: advice.why,
+    "change": lambda advice: advice.change,
+}
 
 
-def fit_row(advice: FitAdvice) -> FitRow:
-    name = advice.workload
-    return FitRow(
-        advice=advice.kind,
-        cluster=name.cluster,
-        namespace=name.namespace,
-        workload_kind=name.kind,
-        workload_name=name.name,
-        container=name.container,
-        model=name.model,
-        to=advice.to,
-        together=tuple(map(str, advice.together)),
-        certainty=advice.certainty,
-        peak_bytes=advice.peak_bytes,
-        memory_bytes=advice.memory_bytes,
-        busy_ratio=_rounded(advice.busy_ratio),
-        gpus=_rounded(advice.gpus),
-        saved_gpus=_rounded(advice.saved_gpus),
-        saved_per_hour=_rounded(advice.saved_per_hour),
-        why=advice.why,
-        change=advice.change,
-    )
-
-
-def fit_table(statement: FitStatement) -> RowTable[FitRow]:
-    rows = [fit_row(advice) for advice in statement.rows]
-    empty = "no workload holds a GPU in this time"
-    return RowTable(FitRow, rows, _columns(statement), _head(statement), empty)
+def fit_table(statement: FitStatement) -> RowTable[FitAdvice]:
+    rows = [rounded(advice, busy_ratio=6, gpus=6, saved_gpus=6, saved_per_hour=6) for advice in statement.rows]
+    return RowTable(_FIELDS, rows, [*_columns(statement)], _head(statement), "no workload holds a GPU in this time")
 
 
 def fit_heading(statement: FitStatement) -> list[str]:
@@ -106,28 +80,26 @@ def _counts(statement: FitStatement) -> Sequence[tuple[str, int]]:
     return [(kind, number) for kind, number in numbers.items() if number]
 
 
-def _columns(statement: FitStatement) -> tuple[Column[FitRow], ...]:
-    costs: Column[FitRow] = Column(
-        f"{statement.currency}/H",
-        lambda row: money(row.saved_per_hour) if row.saved_per_hour else "",
-        number=True,
-    )
-    return (
-        Column("WORKLOAD", lambda row: line(f"{row.namespace}/{row.workload_name}")),
-        Column("KIND", lambda row: line(row.workload_kind), wide=True),
-        Column("CONTAINER", lambda row: line(row.container), wide=True),
-        Column("MODEL", lambda row: line(row.model).removeprefix("NVIDIA "), wide=True),
-        Column("ADVICE", lambda row: row.advice),
-        Column("TO", lambda row: line(row.to)),
-        Column("HAS", lambda row: gpu_number(row.gpus), number=True),
-        Column("SAVES", lambda row: gpu_number(row.saved_gpus) if row.saved_gpus else "", number=True),
-        *((costs,) if statement.currency else ()),
-        Column("PEAK GiB", lambda row: gib(row.peak_bytes), number=True),
-        Column("OF GiB", lambda row: gib(row.memory_bytes), number=True, wide=True),
-        Column("BUSY", lambda row: percent(row.busy_ratio), number=True),
-        Column("SURE", lambda row: row.certainty),
-        Column("WHY", lambda row: line(row.why[0]) if row.why else UNKNOWN, wide=True),
-    )
+def _columns(statement: FitStatement) -> Iterator[Column[FitAdvice]]:
+    yield Column("WORKLOAD", lambda advice: line(str(advice.workload)))
+    yield Column("KIND", lambda advice: line(advice.workload.kind), wide=True)
+    yield Column("CONTAINER", lambda advice: line(advice.workload.container), wide=True)
+    yield Column("MODEL", lambda advice: line(advice.workload.model).removeprefix("NVIDIA "), wide=True)
+    yield Column("ADVICE", lambda advice: advice.kind)
+    yield Column("TO", lambda advice: line(advice.to))
+    yield Column("HAS", lambda advice: gpu_number(advice.gpus), number=True)
+    yield Column("SAVES", lambda advice: gpu_number(advice.saved_gpus) if advice.saved_gpus else "", number=True)
+    if statement.currency:
+        yield Column(
+            f"{statement.currency}/H",
+            lambda advice: money(advice.saved_per_hour) if advice.saved_per_hour else "",
+            number=True,
+        )
+    yield Column("PEAK GiB", lambda advice: gib(advice.peak_bytes), number=True)
+    yield Column("OF GiB", lambda advice: gib(advice.memory_bytes), number=True, wide=True)
+    yield Column("BUSY", lambda advice: percent(advice.busy_ratio), number=True)
+    yield Column("SURE", lambda advice: advice.certainty)
+    yield Column("WHY", lambda advice: line(advice.why[0]) if advice.why else UNKNOWN, wide=True)
 
 
 def _head(statement: FitStatement) -> dict[str, Any]:

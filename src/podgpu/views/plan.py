@@ -1,71 +1,25 @@
 """A plan as rows: what `podgpu fit --plan` shows, and what it writes as JSON and CSV."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from podgpu import __version__
 from podgpu.model.fit import MIG, PlanMinute, PlanPool, PlanStatement
 from podgpu.numbers import count, coverage, duration, energy, integer, memory, money, percent, times, watts
 from podgpu.option.times import utc_text
-from podgpu.views.row_table import Column, RowTable, known
+from podgpu.views.row_table import Column, Fields, RowTable, known, rounded
 from podgpu.views.text import line
 
 MOST_MINUTES = 5  # that people are shown
 
 
-class PlanRow(Struct, frozen=True, kw_only=True):
-    cluster: str
-    model: str
-    plan: str
-    cards_now: int
-    cards: int
-    least_cards: int
-    above_least_ratio: float
-    solver: str
-    replicas: int
-    whole: int
-    full_seconds: int
-    slower_least_seconds: int
-    slower_most_seconds: int
-    slowdown_least: float
-    slowdown_most: float
-    free_ratio: float
-    useless_ratio: float
-    idle_watts: float | None = None
-    saved_joules: float | None = None
-    saved_per_hour: float | None = None
-
-
-def plan_row(pool: PlanPool, plan: PlanStatement) -> PlanRow:
-    return PlanRow(
-        cluster=pool.cluster,
-        model=pool.model,
-        plan=plan.plan.text,
-        cards_now=pool.cards_now,
-        cards=pool.cards,
-        least_cards=pool.least_cards,
-        above_least_ratio=round(pool.above_least, 4),
-        solver=pool.solver,
-        replicas=pool.replicas,
-        whole=pool.whole,
-        full_seconds=pool.full_minutes * plan.step_seconds,
-        slower_least_seconds=pool.slower_minutes_least * plan.step_seconds,
-        slower_most_seconds=pool.slower_minutes_most * plan.step_seconds,
-        slowdown_least=round(pool.slowdown_least, 3),
-        slowdown_most=round(pool.slowdown_most, 3),
-        free_ratio=round(pool.free_ratio, 4),
-        useless_ratio=round(pool.useless_ratio, 4),
-        idle_watts=pool.idle_watts,
-        saved_joules=pool.saved_joules,
-        saved_per_hour=None if pool.saved_per_hour is None else round(pool.saved_per_hour, 6),
-    )
-
-
-def plan_table(plan: PlanStatement) -> RowTable[PlanRow]:
-    rows = [plan_row(pool, plan) for pool in plan.pools]
-    return RowTable(PlanRow, rows, _columns(plan), _head(plan), "no workload holds a GPU that the plan divides")
+def plan_table(plan: PlanStatement) -> RowTable[PlanPool]:
+    places = {"above_least": 4, "slowdown_least": 3, "slowdown_most": 3, "free_ratio": 4, "useless_ratio": 4}
+    rows = [rounded(pool, **places, saved_per_hour=6) for pool in plan.pools]
+    empty = "no workload holds a GPU that the plan divides"
+    return RowTable(_fields(plan), rows, [*_columns(plan)], _head(plan), empty)
 
 
 def plan_heading(plan: PlanStatement) -> list[str]:
@@ -110,28 +64,54 @@ def _minute(minute: PlanMinute) -> str:
     return f"{begin} would have had work for {times(minute.busy_least)} its time at least."
 
 
-def _columns(plan: PlanStatement) -> tuple[Column[PlanRow], ...]:
-    costs: Column[PlanRow] = Column(
-        f"{plan.currency}/H", lambda row: money(row.saved_per_hour) if row.saved_per_hour else "", number=True
-    )
-    return (
-        Column("CLUSTER", lambda row: line(row.cluster), wide=True),
-        Column("MODEL", lambda row: line(row.model).removeprefix("NVIDIA ")),
-        Column("NOW", lambda row: integer(row.cards_now), number=True),
-        Column("PLAN", lambda row: integer(row.cards), number=True),
-        Column("LEAST", lambda row: integer(row.least_cards), number=True),
-        Column("WHOLE", lambda row: integer(row.whole), number=True, wide=True),
-        Column("TOO FULL", lambda row: duration(row.full_seconds), number=True),
-        Column("TOO BUSY", lambda row: _range(row.slower_least_seconds, row.slower_most_seconds), number=True),
-        Column("SLOWER", lambda row: f"{times(row.slowdown_least)}–{times(row.slowdown_most)}", number=True),
-        Column("FREE", lambda row: percent(row.free_ratio), number=True, wide=True),
-        Column("USELESS", lambda row: percent(row.useless_ratio), number=True),
-        *((costs,) if plan.currency else ()),
-        Column("BY", lambda row: row.solver, wide=True),
-    )
+def _fields(plan: PlanStatement) -> Fields[PlanPool]:
+    step = plan.step_seconds
+    return {
+        "cluster": lambda pool: pool.cluster,
+        "model": lambda pool: pool.model,
+        "plan": lambda _: plan.plan.text,
+        "cards_now": lambda pool: pool.cards_now,
+        "cards": lambda pool: pool.cards,
+        "least_cards": lambda pool: pool.least_cards,
+        "above_least_ratio": lambda pool: pool.above_least,
+        "solver": lambda pool: pool.solver,
+        "replicas": lambda pool: pool.replicas,
+        "whole": lambda pool: pool.whole,
+        "full_seconds": lambda pool: pool.full_minutes * step,
+        "slower_least_seconds": lambda pool: pool.slower_minutes_least * step,
+        "slower_most_seconds": lambda pool: pool.slower_minutes_most * step,
+        "slowdown_least": lambda pool: pool.slowdown_least,
+        "slowdown_most": lambda pool: pool.slowdown_most,
+        "free_ratio": lambda pool: pool.free_ratio,
+        "useless_ratio": lambda pool: pool.useless_ratio,
+        "idle_watts": lambda pool: pool.idle_watts,
+        "saved_joules": lambda pool: pool.saved_joules,
+        "saved_per_hour": lambda pool: pool.saved_per_hour,
+    }
 
 
-def _range(least: float, most: float) -> str:
+def _columns(plan: PlanStatement) -> Iterator[Column[PlanPool]]:
+    step = plan.step_seconds
+    yield Column("CLUSTER", lambda pool: line(pool.cluster), wide=True)
+    yield Column("MODEL", lambda pool: line(pool.model).removeprefix("NVIDIA "))
+    yield Column("NOW", lambda pool: integer(pool.cards_now), number=True)
+    yield Column("PLAN", lambda pool: integer(pool.cards), number=True)
+    yield Column("LEAST", lambda pool: integer(pool.least_cards), number=True)
+    yield Column("WHOLE", lambda pool: integer(pool.whole), number=True, wide=True)
+    yield Column("TOO FULL", lambda pool: duration(pool.full_minutes * step), number=True)
+    yield Column("TOO BUSY", lambda pool: _too_busy(pool, step), number=True)
+    yield Column("SLOWER", lambda pool: f"{times(pool.slowdown_least)}–{times(pool.slowdown_most)}", number=True)
+    yield Column("FREE", lambda pool: percent(pool.free_ratio), number=True, wide=True)
+    yield Column("USELESS", lambda pool: percent(pool.useless_ratio), number=True)
+    if plan.currency:
+        yield Column(
+            f"{plan.currency}/H", lambda pool: money(pool.saved_per_hour) if pool.saved_per_hour else "", number=True
+        )
+    yield Column("BY", lambda pool: pool.solver, wide=True)
+
+
+def _too_busy(pool: PlanPool, step: int) -> str:
+    least, most = pool.slower_minutes_least * step, pool.slower_minutes_most * step
     return duration(least) if least == most else f"{duration(least)} – {duration(most)}"
 
 

@@ -1,21 +1,26 @@
 """Rows of a command or a document, and how they are written as JSON and CSV.
 
-A row is a struct with raw values in base units. Columns say how a person reads them.
+A row has fields with raw values in base units. Columns say how a person reads them.
 """
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from podgpu.views.text import printable, shortened
 
-R = TypeVar("R", bound=msgspec.Struct)
+R = TypeVar("R")
+S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 SCHEMA = 1
+
+Fields = Mapping[str, Callable[[R], Any]]
 
 
 @dataclass(frozen=True)
@@ -31,9 +36,9 @@ class Column(Generic[R]):
 
 @dataclass(frozen=True)
 class RowTable(Generic[R]):
-    """`row_type` names the fields of CSV even if there are no rows. `head` goes before the rows in JSON."""
+    """`fields` are what programs read of a row, by name. `head` goes before the rows in JSON."""
 
-    row_type: type[R]
+    fields: Fields[R]
     rows: Sequence[R]
     columns: Sequence[Column[R]]
     head: Mapping[str, Any] = field(default_factory=dict)
@@ -45,12 +50,19 @@ def known(facts: Mapping[str, T]) -> dict[str, T]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
+def rounded(row: S, **places: int) -> S:
+    """Round these fields to so many decimals, as far as they are known."""
+    values = {name: getattr(row, name) for name in places}
+    return replace(row, **{name: round(value, places[name]) for name, value in known(values).items()})
+
+
+def fields_of(row_type: type[S]) -> Fields[S]:
+    return {name: attrgetter(name) for name in row_type.__struct_fields__}
+
+
 def as_document(table: RowTable[R]) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        **table.head,
-        "rows": [known(msgspec.structs.asdict(row)) for row in table.rows],
-    }
+    rows = [known({name: value(row) for name, value in table.fields.items()}) for row in table.rows]
+    return {"schema": SCHEMA, **table.head, "rows": rows}
 
 
 def json_text(table: RowTable[R]) -> str:
@@ -60,10 +72,9 @@ def json_text(table: RowTable[R]) -> str:
 def csv_text(table: RowTable[R], *, headers: bool = True) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = table.row_type.__struct_fields__
     if headers:
-        writer.writerow(names)
-    writer.writerows([csv_cell(getattr(row, name)) for name in names] for row in table.rows)
+        writer.writerow(table.fields)
+    writer.writerows([csv_cell(value(row)) for value in table.fields.values()] for row in table.rows)
     return out.getvalue()
 
 

@@ -1,9 +1,8 @@
 """A statement as rows: what `podgpu report` and the page show, and what they write as JSON and CSV."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
-
-import msgspec
 
 from podgpu import __version__
 from podgpu.model import Statement, StatementLine
@@ -14,31 +13,27 @@ from podgpu.views.format import STATEMENT_ROWS, unpriced_texts
 from podgpu.views.row_table import Column, RowTable, csv_text, json_text, known
 from podgpu.views.text import cut, line, shortened
 
+Row = dict[str, Any]
+
 
 def report_table(
     statement: Statement, request: Mapping[str, Any], *, has_total: bool = False, describes_rows: bool = False
-) -> RowTable[Any]:
+) -> RowTable[Row]:
     """`request` is by what a report can be made again. The rows add up; for people, the total stands below them.
 
     With `describes_rows`, each row says what the bill is of, as CSV needs it.
     """
     shown = (*statement.lines, statement.total) if has_total and statement.lines else statement.lines
-    numbers = [_numbers(each, statement.digits) for each in shown]
     about = _about(statement) if describes_rows else {}
-    row_type = msgspec.defstruct(
-        "ReportRow",
-        [(name, str) for name in (*statement.by, "row")]
-        + [(name, float | None, None) for name in _numbers(statement.total, statement.digits)]
-        + [(name, Any) for name in about],
-        frozen=True,
-        kw_only=True,
-    )
     rows = [
-        row_type(**{name: each.group.get(name, "") for name in statement.by}, row=each.kind, **values, **about)
-        for each, values in zip(shown, numbers, strict=True)
+        {name: each.group.get(name, "") for name in statement.by}
+        | {"row": each.kind, **_numbers(each, statement.digits), **about}
+        for each in shown
     ]
+    names = (*statement.by, "row", *_numbers(statement.total, statement.digits), *about)
+    fields = {name: itemgetter(name) for name in names}
     empty = "the store has no counters of podgpu in this time; check --prometheus.url, --from and --to"
-    return RowTable(row_type, rows, _report_columns(statement), _report_head(statement, request), empty)
+    return RowTable(fields, rows, [*_report_columns(statement)], _report_head(statement, request), empty)
 
 
 def report_json(statement: Statement, request: Mapping[str, Any]) -> str:
@@ -176,38 +171,33 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
     return known(head)
 
 
-def _report_columns(statement: Statement) -> tuple[Column[Any], ...]:
+def _report_columns(statement: Statement) -> Iterator[Column[Row]]:
     title = "/".join(name.removeprefix("label_").removeprefix("workload_") for name in statement.by)
     sums, digits = statement.total, statement.digits
-    costs: Column[Any] = Column(f"COST {statement.currency}", lambda row: money(row.cost, digits=digits), number=True)
-    shared: Column[Any] = Column("SHARED", lambda row: money(row.shared_cost, digits=digits), number=True, wide=True)
-    used = statement.basis == "used"
-    bounds: tuple[Column[Any], ...] = (
-        Column("LEAST", lambda row: column("gpu hours", row.busy_hours_least, sums.busy_hours), number=True),
-        Column("MOST", lambda row: column("gpu hours", row.busy_hours_most, sums.busy_hours), number=True),
-    )
-    return (
-        # Of a workload, the name is last.
-        Column(title.upper(), _group_name(statement.by), cut=cut if len(statement.by) > 2 else shortened),
-        Column("GPU-HOURS", lambda row: column("gpu hours", row.gpu_hours, sums.gpu_hours), number=True),
-        Column("BUSY-HOURS", lambda row: column("gpu hours", row.busy_hours, sums.busy_hours), number=True),
-        *(bounds if used else ()),
-        Column("USE", _use, number=True),
-        Column("KWH", lambda row: column("kilowatt hours", row.energy_kwh, sums.energy_kwh), number=True),
-        *((costs, shared) if statement.currency else ()),
-        Column("SEEN", lambda row: coverage(row.coverage), number=True, wide=True),
-    )
+    # Of a workload, the name is last.
+    yield Column(title.upper(), _group_name(statement.by), cut=cut if len(statement.by) > 2 else shortened)
+    yield Column("GPU-HOURS", lambda row: column("gpu hours", row["gpu_hours"], sums.gpu_hours), number=True)
+    yield Column("BUSY-HOURS", lambda row: column("gpu hours", row["busy_hours"], sums.busy_hours), number=True)
+    if statement.basis == "used":
+        yield Column("LEAST", lambda row: column("gpu hours", row["busy_hours_least"], sums.busy_hours), number=True)
+        yield Column("MOST", lambda row: column("gpu hours", row["busy_hours_most"], sums.busy_hours), number=True)
+    yield Column("USE", _use, number=True)
+    yield Column("KWH", lambda row: column("kilowatt hours", row["energy_kwh"], sums.energy_kwh), number=True)
+    if statement.currency:
+        yield Column(f"COST {statement.currency}", lambda row: money(row["cost"], digits=digits), number=True)
+        yield Column("SHARED", lambda row: money(row["shared_cost"], digits=digits), number=True, wide=True)
+    yield Column("SEEN", lambda row: coverage(row["coverage"]), number=True, wide=True)
 
 
-def _group_name(by: Sequence[str]) -> Callable[[Any], str]:
-    def name_of(row: Any) -> str:
-        if row.row in STATEMENT_ROWS:
-            return STATEMENT_ROWS[row.row][0]
-        return "/".join(line(getattr(row, name)) or UNKNOWN for name in by)
+def _group_name(by: Sequence[str]) -> Callable[[Row], str]:
+    def name_of(row: Row) -> str:
+        if row["row"] in STATEMENT_ROWS:
+            return STATEMENT_ROWS[row["row"]][0]
+        return "/".join(line(row[name]) or UNKNOWN for name in by)
 
     return name_of
 
 
-def _use(row: Any) -> str:
-    known = row.row in ("group", "total") and row.busy_hours is not None and row.gpu_hours
-    return percent(row.busy_hours / row.gpu_hours) if known else UNKNOWN
+def _use(row: Row) -> str:
+    known = row["row"] in ("group", "total") and row["busy_hours"] is not None and row["gpu_hours"]
+    return percent(row["busy_hours"] / row["gpu_hours"]) if known else UNKNOWN
