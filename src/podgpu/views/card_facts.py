@@ -23,6 +23,7 @@ class FactRow(Struct, frozen=True):
 Fact = tuple[str, str, str]  # name, value, what it means
 
 _SINCE = "Since the previous reading."
+_LOADED = "Since the driver was loaded."
 # Shown only where they are not 0: they count what should not happen.
 _TROUBLE = frozenset({"pcie_replays_total", "pcie_errors_total", "nvlink_errors_total"})
 
@@ -50,26 +51,14 @@ FACTS: Mapping[str, tuple[FactRow, ...]] = {
     ),
     "Power and energy": (
         FactRow("Power", "power_watts", "power", of="power_limit_watts", about="A mean of about a second."),
-        FactRow("Energy", "energy_joules_total", "energy", about="Since the driver was loaded."),
+        FactRow("Energy", "energy_joules_total", "energy", about=_LOADED),
     ),
     "Memory": (
         FactRow("In use", "memory_used_bytes", "memory", of="memory_total_bytes"),
         FactRow("Reserved by the driver", "memory_reserved_bytes", "memory"),
         FactRow("BAR1 in use", "bar1_memory_used_bytes", "memory", of="bar1_memory_total_bytes"),
-        FactRow(
-            "ECC, uncorrected",
-            "ecc_errors_total",
-            "count",
-            ("uncorrected", "volatile"),
-            about="Since the driver was loaded.",
-        ),
-        FactRow(
-            "ECC, corrected",
-            "ecc_errors_total",
-            "count",
-            ("corrected", "volatile"),
-            about="Since the driver was loaded.",
-        ),
+        FactRow("ECC, uncorrected", "ecc_errors_total", "count", ("uncorrected", "volatile"), about=_LOADED),
+        FactRow("ECC, corrected", "ecc_errors_total", "count", ("corrected", "volatile"), about=_LOADED),
         FactRow(
             "ECC of its life",
             "ecc_errors_total",
@@ -123,7 +112,7 @@ THROTTLE_REASONS: Mapping[str, str] = {
 }
 _CLOCKS = "Clocks and heat"
 _NOW = ("Held back by", "Why its clocks are not higher, now.")
-_SO_FAR = ("Held back so far", "Since the driver was loaded. Reasons overlap.")
+_SO_FAR = ("Held back so far", f"{_LOADED} Reasons overlap.")
 
 
 def facts_of(readings: Iterable[Reading]) -> dict[str, list[Fact]]:

@@ -46,10 +46,7 @@ def report_csv(statement: Statement, request: Mapping[str, Any]) -> str:
 
 def heading(statement: Statement) -> tuple[str, str]:
     """Say of a bill what its rows do not: of when it is, by what, how much of it was seen; and what it is made of."""
-    parts = [
-        f"{utc_text(statement.start, 'seconds')} to {utc_text(statement.end, 'seconds')}",
-        f"by {statement.basis}",
-    ]
+    parts = [f"{utc_text(statement.start, 'seconds')} to {utc_text(statement.end, 'seconds')}", f"by {statement.basis}"]
     if statement.share != "none":
         parts.append(
             f"the rest shared by {statement.share} hours" if statement.share == "held" else "the rest shared evenly"

@@ -129,10 +129,7 @@ def _is_narrow(text: str) -> bool:
 
 
 def table_lines(
-    rows: Sequence[Sequence[str]],
-    numbers: Positions,
-    width: int,
-    cut_first: Callable[[str, int], str] = shortened,
+    rows: Sequence[Sequence[str]], numbers: Positions, width: int, cut_first: Callable[[str, int], str] = shortened
 ) -> list[str]:
     """Make each column as wide as its widest cell. Only the first is cut if the lines are wider than `width`."""
     sizes = [max(map(width_of, column)) for column in zip(*rows, strict=True)]

@@ -69,10 +69,7 @@ def _report(found: PodEvidence, head: Iterable[Fact], width: int) -> str:
     for allocation in found.unclaimed:
         given = f"container {line(allocation.container)} was given {line(allocation.device_id)}"
         reason = sentences.DISPUTED if allocation.disputed else sentences.NOT_UNDERSTOOD
-        lines += [
-            "",
-            *_wrapped([("Not known", given), ("", f"of {line(allocation.resource)}: {reason}")], width),
-        ]
+        lines += ["", *_wrapped([("Not known", given), ("", f"of {line(allocation.resource)}: {reason}")], width)]
     return "\n".join(lines) + "\n"
 
 

@@ -9,19 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from podgpu.model import (
-    CLUSTER_SCHEMA,
-    Card,
-    Cluster,
-    ClusterNode,
-    Holder,
-    Instance,
-    Process,
-    Reading,
-    Rest,
-    Snapshot,
-    Tenant,
-)
+from podgpu.model import CLUSTER_SCHEMA, Card, Cluster, ClusterNode, Holder, Process, Reading, Rest, Snapshot, Tenant
 from podgpu.model.document import decode_cluster as decode
 from podgpu.views import json
 from podgpu.views.dialects import container_json
@@ -81,9 +69,7 @@ def _card(card: Card) -> Card:
     return replace(
         card,
         readings=_readings(card.readings),
-        instances=tuple(
-            Instance(mig=instance.mig, readings=_readings(instance.readings)) for instance in card.instances
-        ),
+        instances=tuple(replace(instance, readings=_readings(instance.readings)) for instance in card.instances),
         tenants=tuple(map(_tenant, card.tenants)),
         ended=(),
         rest=tuple(map(_rest, card.rest)),

@@ -10,50 +10,22 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podgpu import model
 from podgpu.insight import conclude, reconclude, settings_of
-from podgpu.model import (
-    Allocation,
-    Claim,
-    Cluster,
-    ClusterNode,
-    ContainerRef,
-    Excused,
-    Fault,
-    Gpu,
-    GuestCard,
-    Holder,
-    MigInstance,
-    Owner,
-    PendingPod,
-    Pod,
-    Process,
-    SharingStatus,
-    Snapshot,
-    Tenant,
-    Waiting,
-    Workload,
-)
-from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer, VirtualGpu
 
 DIGITS = 10
 # Fields that are names, with the prefix of the new name. Other fields are kept, or scrubbed in turn.
 _NAMES: dict[type[Struct], dict[str, str]] = {
-    Cluster: {"name": "cluster"},
-    ClusterNode: {"name": "node", "cluster": "cluster"},
-    Snapshot: {"node": "node"},
-    PendingPod: {
-        "namespace": "namespace",
-        "name": "pod",
-        "uid": "uid",
-        "claims": "claim",
-        "cluster": "cluster",
-    },
-    ContainerRef: {"namespace": "namespace", "pod": "pod", "container": "container", "pod_uid": "uid"},
-    OwnerReference: {"name": "workload", "uid": "uid"},
-    Workload: {"name": "workload"},
-    PodContainer: {"name": "container", "container_id": "id"},
-    ExtendedUse: {"container": "container"},
-    Pod: {
+    model.Cluster: {"name": "cluster"},
+    model.ClusterNode: {"name": "node", "cluster": "cluster"},
+    model.Snapshot: {"node": "node"},
+    model.PendingPod: {"namespace": "namespace", "name": "pod", "uid": "uid", "claims": "claim", "cluster": "cluster"},
+    model.ContainerRef: {"namespace": "namespace", "pod": "pod", "container": "container", "pod_uid": "uid"},
+    model.OwnerReference: {"name": "workload", "uid": "uid"},
+    model.Workload: {"name": "workload"},
+    model.PodContainer: {"name": "container", "container_id": "id"},
+    model.ExtendedUse: {"container": "container"},
+    model.Pod: {
         "namespace": "namespace",
         "name": "pod",
         "uid": "uid",
@@ -62,31 +34,31 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
         "submitter": "user",
         "cluster": "cluster",
     },
-    Allocation: {"namespace": "namespace", "pod": "pod", "container": "container", "device_id": "GPU"},
-    Owner: {"pod_uid": "uid", "container_id": "id"},
-    Holder: {"command": "command", "title": "owner", "mps": "mps"},
-    Gpu: {"uuid": "GPU"},
-    MigInstance: {"uuid": "MIG"},
-    Claim: {"gpu": "GPU", "mig": "MIG", "device_id": "GPU", "ruled_out": "GPU"},
-    Tenant: {"mig": "MIG"},
-    Process: {"mig": "MIG"},
-    VirtualGpu: {"pod_uid": "uid", "container": "container", "gpu": "GPU"},
+    model.Allocation: {"namespace": "namespace", "pod": "pod", "container": "container", "device_id": "GPU"},
+    model.Owner: {"pod_uid": "uid", "container_id": "id"},
+    model.Holder: {"command": "command", "title": "owner", "mps": "mps"},
+    model.Gpu: {"uuid": "GPU"},
+    model.MigInstance: {"uuid": "MIG"},
+    model.Claim: {"gpu": "GPU", "mig": "MIG", "device_id": "GPU", "ruled_out": "GPU"},
+    model.Tenant: {"mig": "MIG"},
+    model.Process: {"mig": "MIG"},
+    model.VirtualGpu: {"pod_uid": "uid", "container": "container", "gpu": "GPU"},
 }
 # Fields of free text, or of no use without the names.
 _DROPPED: dict[type[Struct], dict[str, Any]] = {
-    Cluster: {"insight": None},
-    ClusterNode: {"detail": "", "address": "", "written": None, "insight": None},
-    PendingPod: {"reason": ""},
-    Waiting: {"reason": ""},
-    Snapshot: {"address": "", "insight": None},
-    Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": "", "host_ip": ""},
-    PodContainer: {"devices": (), "uses": (), "image": "", "cgroup": ""},
-    Holder: {"cgroup": "", "user": None},
-    Fault: {"detail": ""},
-    Gpu: {"pci_bus_id": "", "serial": None},
-    GuestCard: {"pci_bus_id": ""},
-    SharingStatus: {"doubts": ()},
-    Excused: {"proof": ""},
+    model.Cluster: {"insight": None},
+    model.ClusterNode: {"detail": "", "address": "", "written": None, "insight": None},
+    model.PendingPod: {"reason": ""},
+    model.Waiting: {"reason": ""},
+    model.Snapshot: {"address": "", "insight": None},
+    model.Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": "", "host_ip": ""},
+    model.PodContainer: {"devices": (), "uses": (), "image": "", "cgroup": ""},
+    model.Holder: {"cgroup": "", "user": None},
+    model.Fault: {"detail": ""},
+    model.Gpu: {"pci_bus_id": "", "serial": None},
+    model.GuestCard: {"pci_bus_id": ""},
+    model.SharingStatus: {"doubts": ()},
+    model.Excused: {"proof": ""},
 }
 
 
@@ -94,13 +66,13 @@ class Scrubber:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def scrubbed(self, cluster: Cluster) -> Cluster:
+    def scrubbed(self, cluster: model.Cluster) -> model.Cluster:
         """The insight has names in its sentences, so it is computed again."""
-        renamed: Cluster = self._of(cluster)
+        renamed: model.Cluster = self._of(cluster)
         return reconclude(renamed, settings_of(cluster.insight)) if cluster.insight else renamed
 
-    def scrubbed_node(self, snapshot: Snapshot) -> Snapshot:
-        renamed: Snapshot = self._of(snapshot)
+    def scrubbed_node(self, snapshot: model.Snapshot) -> model.Snapshot:
+        renamed: model.Snapshot = self._of(snapshot)
         return conclude(renamed, settings_of(snapshot.insight)) if snapshot.insight else renamed
 
     def _of(self, value: Any) -> Any:

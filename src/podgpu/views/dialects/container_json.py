@@ -204,9 +204,5 @@ def _served(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
 
 
 DIALECT = Dialect(
-    documents={
-        "/container/metrics": _served,
-        "/metrics/container-json": _served,
-    },
-    options=DcgmPageOptions,
+    documents={"/container/metrics": _served, "/metrics/container-json": _served}, options=DcgmPageOptions
 )

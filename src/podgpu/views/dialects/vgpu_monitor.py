@@ -85,8 +85,7 @@ class PodRow(NamedTuple):
 
 def _pods(snapshot: Snapshot) -> dict[PodName, list[PodTenant]]:
     found = grouped(
-        sorted(pod_tenants(snapshot), key=_order),
-        lambda tenant: (tenant.container.namespace, tenant.container.pod),
+        sorted(pod_tenants(snapshot), key=_order), lambda tenant: (tenant.container.namespace, tenant.container.pod)
     )
     return dict(sorted(found.items()))
 

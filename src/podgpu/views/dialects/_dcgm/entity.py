@@ -9,18 +9,7 @@ from math import inf, isfinite
 from msgspec.structs import replace
 
 from podgpu.catalog.row import MIB, Metric, Unit
-from podgpu.model import (
-    UNKNOWN,
-    Booking,
-    Card,
-    Claim,
-    ContainerRef,
-    Instance,
-    Reading,
-    Snapshot,
-    Tenant,
-    Workload,
-)
+from podgpu.model import UNKNOWN, Booking, Card, Claim, ContainerRef, Instance, Reading, Snapshot, Tenant, Workload
 from podgpu.model.kube import grouped
 from podgpu.views.dialects._dcgm.counters import DECIMALS, FRACTIONS, Counter
 from podgpu.views.tenants import is_outsider

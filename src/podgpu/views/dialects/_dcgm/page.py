@@ -21,16 +21,7 @@ from podgpu.views.dialects._dcgm.counters import (
     SelectedCounters,
     select,
 )
-from podgpu.views.dialects._dcgm.entity import (
-    DYNAMIC,
-    LAST_XID,
-    Entity,
-    Occupant,
-    entities,
-    printed,
-    rounded,
-    with_xid,
-)
+from podgpu.views.dialects._dcgm.entity import DYNAMIC, LAST_XID, Entity, Occupant, entities, printed, rounded, with_xid
 from podgpu.views.series import Family, Key, Labels, label_name
 
 UNKNOWN_XID = "Unknown Error"
@@ -62,17 +53,12 @@ class EntityRow:
 
 
 def families(
-    snapshot: Snapshot,
-    options: DcgmPageOptions,
-    generation: Generation,
-    choose: CounterChoice = select,
+    snapshot: Snapshot, options: DcgmPageOptions, generation: Generation, choose: CounterChoice = select
 ) -> list[Family]:
     selected = choose(generation, options.collectors)
     cards = map(with_xid, snapshot.cards)
     pods = PodLabels(
-        {pod.uid: pod for pod in snapshot.pods},
-        uid=options.pod_uid == "on",
-        own=options.pod_labels == "on",
+        {pod.uid: pod for pod in snapshot.pods}, uid=options.pod_uid == "on", own=options.pod_labels == "on"
     )
     rows = []
     for entity in entities(derived.completed(snapshot, cards) if selected.is_derived else cards):
