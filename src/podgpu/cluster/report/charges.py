@@ -1,5 +1,6 @@
 """Divides the time or the energy of a GPU among those who pay for it. Pure, and in integers."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -32,34 +33,29 @@ class CardCounts(Struct):
     """
 
     seen_us: int = 0
-    containers: dict[tuple[Group, Group | None], dict[Measure, int]] = field(default_factory=dict)
-    others: dict[tuple[CounterScope, Measure], int] = field(default_factory=dict)
+    containers: dict[tuple[Group, Group | None], Counter[Measure]] = field(default_factory=lambda: defaultdict(Counter))
+    others: Counter[tuple[CounterScope, Measure]] = field(default_factory=Counter)
 
     def add(self, counter: CounterKey, group: Group | None, amount: int) -> None:
         if counter.scope is CounterScope.CONTAINER:
-            own = self.containers.setdefault((counter.container_key, group), {})
-            own[counter.measure] = own.get(counter.measure, 0) + amount
+            self.containers[counter.container_key, group][counter.measure] += amount
         else:
-            key = counter.scope, counter.measure
-            self.others[key] = self.others.get(key, 0) + amount
+            self.others[counter.scope, counter.measure] += amount
 
     def merge(self, later: "CardCounts") -> None:
         self.seen_us += later.seen_us
         for container, more in later.containers.items():
-            own = self.containers.setdefault(container, {})
-            for measure, amount in more.items():
-                own[measure] = own.get(measure, 0) + amount
-        for key, amount in later.others.items():
-            self.others[key] = self.others.get(key, 0) + amount
+            self.containers[container].update(more)
+        self.others.update(later.others)
 
     def booked(self, measure: Measure) -> int:
-        return sum(own.get(measure, 0) for own in self.containers.values())
+        return sum(own[measure] for own in self.containers.values())
 
     def unbooked(self, measure: Measure) -> int | None:
         """What the card counted and no book has; None if the card counted nothing."""
         scopes = (CounterScope.BOOKED, CounterScope.METER)
         known = [self.others[scope, measure] for scope in scopes if (scope, measure) in self.others]
-        unattributed = self.others.get((CounterScope.UNATTRIBUTED, measure), 0)
+        unattributed = self.others[CounterScope.UNATTRIBUTED, measure]
         return max(known) - self.booked(measure) - unattributed if known else None
 
 
@@ -67,15 +63,14 @@ def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
     """Say what each row pays for: microseconds of the card, which add up to the time it was seen, or millijoules."""
     if basis is Basis.ENERGY:
         return _energy(use)
-    unattributed = use.others.get((CounterScope.UNATTRIBUTED, Measure.BUSY), 0) if basis is Basis.USED else 0
+    unattributed = use.others[CounterScope.UNATTRIBUTED, Measure.BUSY] if basis is Basis.USED else 0
     # In one order always: a microsecond that cannot be divided goes to the same container each time a bill is made.
     in_order = sorted(use.containers, key=lambda each: (each[0], each[1] or ()))
     wanted = {container: _wanted(use.containers[container], basis) for container in in_order}
     paid = _fitting([*wanted.values(), unattributed], use.seen_us)
-    rows: dict[RowKey, int] = {}
+    rows: Counter[RowKey] = Counter()
     for (_, group), amount in zip(wanted, paid, strict=False):
-        key = row("other") if group is None else ("group", group)
-        rows[key] = rows.get(key, 0) + amount
+        rows[_payer(group)] += amount
     left = use.seen_us - sum(paid)
     if basis is Basis.USED:
         rows[row("unattributed")] = paid[-1]
@@ -84,6 +79,10 @@ def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
         left -= idle
     rows[row("free")] = left
     return rows
+
+
+def _payer(group: Group | None) -> RowKey:
+    return row("other") if group is None else ("group", group)
 
 
 def _wanted(own: Mapping[Measure, int], basis: Basis) -> int:
@@ -97,11 +96,10 @@ def _fitting(amounts: list[int], capacity: int) -> list[int]:
 
 
 def _energy(use: CardCounts) -> dict[RowKey, int]:
-    rows: dict[RowKey, int] = {}
+    rows: Counter[RowKey] = Counter()
     for (_, group), own in use.containers.items():
-        key = row("other") if group is None else ("group", group)
-        rows[key] = rows.get(key, 0) + own.get(Measure.ENERGY, 0)
-    rows[row("unattributed")] = use.others.get((CounterScope.UNATTRIBUTED, Measure.ENERGY), 0)
+        rows[_payer(group)] += own[Measure.ENERGY]
+    rows[row("unattributed")] = use.others[CounterScope.UNATTRIBUTED, Measure.ENERGY]
     rows[row("unbooked")] = use.unbooked(Measure.ENERGY) or 0
     rows[row("free")] = 0  # it is time alone, and costs nothing
     return rows

@@ -36,7 +36,6 @@ class GpuEvidence(Struct, frozen=True):
 
 
 class CardCoverage(Struct, frozen=True):
-    seen_us: int
     unseen: tuple[Stretch, ...]
     total: Coverage
 
@@ -110,7 +109,7 @@ def _summed(period: Stretch, unseen: Iterable[Stretch], missing: Iterable[Stretc
     unseen_us, missing_us = _length(all_unseen), _length(missing)
     seen_us = _length([period]) - missing_us
     total = Coverage(seen_us=seen_us, unseen_us=unseen_us, absent_us=missing_us - unseen_us)
-    return CardCoverage(seen_us, all_unseen, total)
+    return CardCoverage(all_unseen, total)
 
 
 def _length(stretches: Iterable[Stretch]) -> int:

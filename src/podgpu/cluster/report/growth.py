@@ -4,6 +4,7 @@ An increase counts when it is first seen, so two periods side by side add up to 
 restarts does so from 0.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from statistics import median
@@ -31,15 +32,8 @@ def longest_pause(interval: float) -> float:
 class CardGrowth(Struct):
     """What a card's counters grew by, and for how long the card was seen."""
 
-    counters: dict[CounterKey, int] = field(default_factory=dict)
+    counters: Counter[CounterKey] = field(default_factory=Counter)
     seen_us: int = 0
-
-    def add(self, increases: dict[CounterKey, int]) -> None:
-        if not self.counters:
-            self.counters = increases
-            return
-        for counter, more in increases.items():
-            self.counters[counter] = self.counters.get(counter, 0) + more
 
 
 class CardPresence(Struct):
@@ -49,11 +43,7 @@ class CardPresence(Struct):
     last: float
     interval: float = 0.0  # between two scrapes, in seconds; 0 if not known
     gaps: list[tuple[float, float]] = field(default_factory=list)
-
-
-class _CardState(Struct):
-    presence: CardPresence
-    last: dict[CounterKey, int]
+    counters: dict[CounterKey, int] = field(default_factory=dict)  # as they were last
 
 
 class CounterTotals:
@@ -61,16 +51,12 @@ class CounterTotals:
 
     def __init__(self, start: float) -> None:
         self._start = start
-        self._cards: dict[CardKey, _CardState] = {}
-
-    @property
-    def presence(self) -> dict[CardKey, CardPresence]:
-        return {key: card.presence for key, card in self._cards.items()}
+        self.presence: dict[CardKey, CardPresence] = {}
 
     def begin(self, last: CardValues) -> None:
         """Take the last values before the start: what came before them is not of this period."""
         for card, values in last.items():
-            self._cards[card] = _CardState(CardPresence(self._start, self._start), values)
+            self.presence[card] = CardPresence(self._start, self._start, counters=values)
 
     def grow(self, scrapes: Scrapes, intervals: Mapping[CardKey, float]) -> dict[CardKey, CardGrowth]:
         """Take samples of any cards, and return what was added since the ones before.
@@ -82,8 +68,8 @@ class CounterTotals:
     def forget(self, ended: Iterable[CounterKey]) -> None:
         """What comes later under the names of these counters begins at 0."""
         for counter in ended:
-            if card := self._cards.get(counter.card):
-                card.last.pop(counter, None)
+            if card := self.presence.get(counter.card):
+                card.counters.pop(counter, None)
 
     def _card(self, key: CardKey, scrapes: Mapping[float, dict[CounterKey, int]], interval: float | None) -> CardGrowth:
         growth, times = CardGrowth(), sorted(scrapes)
@@ -91,39 +77,39 @@ class CounterTotals:
         if interval is None and len(times) > 1:
             interval = median(later - earlier for earlier, later in pairwise(times))
         for at in times:
-            card = self._cards.get(key)
+            card = self.presence.get(key)
             if card is None:  # how its counters came to their values nobody saw
-                card = self._cards[key] = _CardState(CardPresence(at, at), dict(scrapes[at]))
-            elif at > card.presence.last:
+                card = self.presence[key] = CardPresence(at, at, counters=dict(scrapes[at]))
+            elif at > card.last:
                 now = scrapes[at]
                 # Where only the last samples are given, there was no gap.
-                pause = at - card.presence.last if is_steady else interval or card.presence.interval
+                pause = at - card.last if is_steady else interval or card.interval
                 _scrape(card, at, now, growth, pause)
                 if is_steady:
-                    card.last = now
-            card.presence.interval = interval or card.presence.interval
+                    card.counters = now
+            card.interval = interval or card.interval
         if not is_steady and times and times[-1] - times[0] >= RECENT_SECONDS:
             recent = set[CounterKey]().union(*(scrapes[at] for at in times if at >= times[-1] - RECENT_SECONDS))
-            ended = [counter for counter in self._cards[key].last if counter not in recent]
+            ended = [counter for counter in self.presence[key].counters if counter not in recent]
             self.forget(counter for counter in ended if counter.scope is CounterScope.CONTAINER)
         return growth
 
 
-def _scrape(card: _CardState, at: float, now: Mapping[CounterKey, int], growth: CardGrowth, interval: float) -> None:
-    is_new = _is_restarted(card.last, now)
-    increases = _increases(card.last, now, is_restarted=is_new)
-    growth.add(increases)
-    presence, seen_since = card.presence, card.presence.last
-    if at - presence.last > longest_pause(interval) and (is_new or not _was_booked(card.last, now)):
+def _scrape(card: CardPresence, at: float, now: Mapping[CounterKey, int], growth: CardGrowth, interval: float) -> None:
+    before, seen_since = card.counters, card.last
+    is_new = _is_restarted(before, now)
+    increases = _increases(before, now, is_restarted=is_new)
+    growth.counters.update(increases)
+    if at - card.last > longest_pause(interval) and (is_new or not _was_booked(before, now)):
         # It was there for about an interval when it was first scraped, or for as long as its books say at least.
-        seen_since = max(at - max(interval, _proven_seconds(increases)), presence.last)
-        if seen_since > presence.last:
-            presence.gaps.append((presence.last, seen_since))
+        seen_since = max(at - max(interval, _proven_seconds(increases)), card.last)
+        if seen_since > card.last:
+            card.gaps.append((card.last, seen_since))
     growth.seen_us += microseconds(at) - microseconds(seen_since)
     if is_new:
-        card.last = {counter: value for counter, value in card.last.items() if counter.scope is CounterScope.METER}
-    card.last.update(now)
-    presence.last = at
+        card.counters = {counter: value for counter, value in before.items() if counter.scope is CounterScope.METER}
+    card.counters.update(now)
+    card.last = at
 
 
 def _is_restarted(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int]) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -106,19 +107,9 @@ class CounterValues(NamedTuple):
         own[counter] = value
 
 
-class _KnownLabels:
-    """Which counter the labels of a series name. A store sends the same labels for each window."""
-
-    def __init__(self, family: CounterFamily) -> None:
-        self._family = family
-        self._known: dict[bytes, CounterKey | None] = {}
-
-    def __call__(self, labels: bytes) -> CounterKey | None:
-        try:
-            return self._known[labels]
-        except KeyError:
-            found = self._known[labels] = counter_of(self._family, _labels(labels))
-            return found
+def _known_labels(family: CounterFamily) -> Callable[[bytes], CounterKey | None]:
+    """Say which counter the labels of a series name. A store sends the same labels for each window."""
+    return cache(lambda labels: counter_of(family, _labels(labels)))
 
 
 class CounterQueries:
@@ -128,7 +119,7 @@ class CounterQueries:
         self._store = store
         self._families = families
         self._facts = facts
-        self._known = {family: _KnownLabels(family) for family in families}
+        self._known = {family: _known_labels(family) for family in families}
 
     async def values(
         self,

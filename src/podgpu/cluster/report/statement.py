@@ -66,7 +66,7 @@ class _StatementWriter:
 
     def statement(self, presence: Mapping[CardKey, CardPresence], found: GpuEvidence) -> Statement:
         covered = coverage(self._period, presence, found)
-        self._sums.close({card: own.seen_us for card, own in covered.items()})
+        self._sums.close({card: own.total.seen_us for card, own in covered.items()})
         models = {card: self._sums.models.get(card) or found.unscraped.get(card, "") for card in covered}
         for card, own in covered.items():
             self._sums.add_unseen(card, models[card], own)

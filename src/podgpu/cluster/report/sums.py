@@ -1,7 +1,7 @@
 """Sums of a period by row, as they grow slot by slot: what each row had, what it pays for, and what that costs."""
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
@@ -40,19 +40,13 @@ class UnitPrice(Struct, frozen=True, eq=False):
 class RowTotals(Struct):
     """The sums of a row, and what it pays for by price: microseconds, or millijoules."""
 
-    sums: dict[Measure, int] = field(default_factory=dict)
-    paid: dict[UnitPrice, int] = field(default_factory=dict)
-
-    def count(self, measure: Measure, amount: int) -> None:
-        self.sums[measure] = self.sums.get(measure, 0) + amount
-
-    def charge(self, amount: int, price: UnitPrice) -> None:
-        self.paid[price] = self.paid.get(price, 0) + amount
+    sums: Counter[Measure] = field(default_factory=Counter)
+    paid: Counter[UnitPrice] = field(default_factory=Counter)
 
     @property
     def charged(self) -> int | None:
         """None if it pays for nothing."""
-        return sum(self.paid.values()) if self.paid else None
+        return self.paid.total() if self.paid else None
 
     @property
     def cost(self) -> Fraction | None:
@@ -88,14 +82,14 @@ class PeriodSums:
         self.rows: Rows = defaultdict(RowTotals)
         self.by_period: dict[float, Rows] = defaultdict(lambda: defaultdict(RowTotals))
         self.cards: dict[RowKey, set[CardKey]] = defaultdict(set)
-        self.inputs: dict[CounterKey, int] = defaultdict(int)
+        self.inputs: Counter[CounterKey] = Counter()
         self._pods: PodFacts = {}
         self._prices: dict[tuple[str, float], UnitPrice] = {}
         self._ends = [slot[1] for slot in self.slots]
         self._open: dict[CardKey, tuple[Stretch, CardCounts]] = {}
         self._first: dict[CardKey, tuple[Stretch, CardCounts]] = {}  # the first slot of each
         self._by_stretch: dict[CardKey, list[tuple[Stretch, CardCounts]]] = {}
-        self._seen_us: dict[CardKey, int] = defaultdict(int)
+        self._seen_us: Counter[CardKey] = Counter()
 
     def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
         """The part lies within a slot. Time only goes forward, for each card by itself."""
@@ -105,8 +99,8 @@ class PeriodSums:
         for card, growth in grown.items():
             counts = self._counts(card, slot)
             counts.seen_us += growth.seen_us
+            self.inputs.update(growth.counters)
             for counter, amount in growth.counters.items():
-                self.inputs[counter] += amount
                 is_container = counter.scope is CounterScope.CONTAINER
                 counts.add(counter, self._group(counter) if is_container else None, amount)
 
@@ -166,12 +160,12 @@ class PeriodSums:
         price = self._price(self.models.get(card, ""), time[0])
         self._count(rows, card, counts)
         for key, amount in charges(counts, self.terms.basis).items():
-            rows[key].charge(amount, price)
+            rows[key].paid[price] += amount
 
     def add_unseen(self, card: CardKey, model: str, own: CardCoverage) -> None:
         """Add what was not seen, and all of a period that no scrape of a card lies in."""
         start, end = self.period
-        edge_us = own.seen_us - self._seen_us[card]
+        edge_us = own.total.seen_us - self._seen_us[card]
         for begins, ends in own.unseen:
             for slot in self.slots:
                 within = max(begins, slot[0]), min(ends, slot[1])
@@ -185,8 +179,8 @@ class PeriodSums:
         paid = 0 if self.terms.basis is Basis.ENERGY else amount
         key = row(kind)
         for rows in (self.rows, self._period_of(at)) if self.terms.period_seconds else (self.rows,):
-            rows[key].count(Measure.HELD, amount)
-            rows[key].charge(paid, self._price(model, at))
+            rows[key].sums[Measure.HELD] += amount
+            rows[key].paid[self._price(model, at)] += paid
 
     def _period_of(self, at: float) -> Rows:
         length = self.terms.period_seconds or 1
@@ -215,19 +209,16 @@ class PeriodSums:
         for (_, group), own in counts.containers.items():
             if group is not None:
                 key = "group", group
-                totals = rows[key]
                 self.cards[key].add(card)
-                for measure, amount in own.items():
-                    totals.count(measure, amount)
+                rows[key].sums.update(own)
         for (scope, measure), amount in counts.others.items():
             if scope is CounterScope.UNATTRIBUTED:
-                rows[row("unattributed")].count(measure, amount)
+                rows[row("unattributed")].sums[measure] += amount
         for measure in (Measure.BUSY, Measure.ENERGY):
             missing = counts.unbooked(measure)
             if missing is not None:
-                rows[row("unbooked")].count(measure, missing)
-        free = max(counts.seen_us - counts.booked(Measure.HELD), 0)
-        rows[row("free")].count(Measure.HELD, free)
+                rows[row("unbooked")].sums[measure] += missing
+        rows[row("free")].sums[Measure.HELD] += max(counts.seen_us - counts.booked(Measure.HELD), 0)
 
 
 def _edges(period: Stretch, terms: StatementTerms, step: float | None = None) -> list[float]:
