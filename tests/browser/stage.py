@@ -111,16 +111,16 @@ class _Tables:
             "/api/v1/history": Route(self._history),
             "/api/v1/rows": Route(self._rows),
             "/api/v1/timeline": Route(self._timeline),
-            "/api/v1/report": Route(BillRoute(self)),
-            **FitRoute(self).routes(),
+            "/api/v1/report": Route(BillRoute(self._bill)),
+            **FitRoute(self._fit).routes(),
         }
 
-    async def made(self, _now: float) -> FitStatement:
+    async def _fit(self, _now: float) -> FitStatement:
         if self._script.fit is None:
             raise UserError("the store has no samples of podgpu")
         return self._script.fit
 
-    async def of(self, query: Mapping[str, str], _now: float) -> tuple[Statement, Mapping[str, Any]]:
+    async def _bill(self, query: Mapping[str, str], _now: float) -> tuple[Statement, Mapping[str, Any]]:
         try:
             return self._script.bills[query["by"]], {"by": query["by"]}
         except KeyError:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from podgpu.agent.playback import Playback
 from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
-from podgpu.cluster.fit.fitting import FitRequest, judged, stored_evidence
+from podgpu.cluster.fit.fitting import judged, stored_evidence
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import statement
@@ -28,6 +28,7 @@ from podgpu.cluster.store.response import Point, Series, StoreFault
 from podgpu.config.precedence import load
 from podgpu.config.sections import prices
 from podgpu.errors import UserError
+from podgpu.insight.fit.statement import FitPeriodFacts
 from podgpu.kube.api.kubeconfig import account
 from podgpu.model import Snapshot
 from podgpu.model.document import decode
@@ -156,7 +157,7 @@ async def store_answers(random: Random) -> None:
     with suppress(StoreFault):
         await statement(_FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"), StatementTerms(), NOW + 3600.0)
     with suppress(StoreFault):
-        fit = judged(await stored_evidence(_FakeStore(random, 0.1), FitRequest(start=NOW - 7200.0, end=NOW)))
+        fit = judged(await stored_evidence(_FakeStore(random, 0.1), FitPeriodFacts(start=NOW - 7200.0, end=NOW)))
         json_text(fit_table(fit))
         fit_page(fit)
     with suppress(StoreFault):

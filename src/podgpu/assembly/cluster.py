@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
@@ -11,11 +13,11 @@ from podgpu.cluster.agent_reader import AgentReader, DirectClient, ProxyClient, 
 from podgpu.cluster.allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.discovery import BackedDiscovery, Discovery, NodeTarget, PodDiscovery, StaticDiscovery
 from podgpu.cluster.federation import MOST_BYTES, Federation, Upstream, UpstreamServer
-from podgpu.cluster.fit.fitting import StoreFits
+from podgpu.cluster.fit.fitting import fit_of_store
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop, PublishingLoop
 from podgpu.cluster.node_state import ReadFault, SnapshotReader
-from podgpu.cluster.report.bill import StoreBills
+from podgpu.cluster.report.bill import bill_of_query
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import StoreDiscovery
 from podgpu.cluster.store.options import StoreOptions
@@ -33,6 +35,9 @@ from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import DcgmOptions
 from podgpu.supervise import end
 
+if TYPE_CHECKING:
+    from podgpu.serve.cluster.pages import BillMaker, FitMaker
+
 
 class OpenCluster:
     """A cluster that `loop` reads until it is closed. `history`, `bills` and `fits` are there where a store is read."""
@@ -43,8 +48,8 @@ class OpenCluster:
         *to_close: Closable,
         api: ApiServer | None = None,
         history: StoreHistory | None = None,
-        bills: StoreBills | None = None,
-        fits: StoreFits | None = None,
+        bills: "BillMaker | None" = None,
+        fits: "FitMaker | None" = None,
     ) -> None:
         self.loop = loop
         self.history = history
@@ -157,10 +162,10 @@ def _opened(
         allocations=allocations,
         has_store=store is not None,
     )
-    options = config.of(StoreOptions)
+    options, prices = config.of(StoreOptions), config.of(PriceOptions).price
     history = StoreHistory(Store(options)) if store else None
-    bills = StoreBills(options, config.of(PriceOptions).price) if store else None
-    fits = StoreFits(options, config.of(PriceOptions).price) if store else None
+    bills = partial(bill_of_query, options, prices) if store else None
+    fits = partial(fit_of_store, options, prices) if store else None
     return OpenCluster(loop, *to_close, api=api, history=history, bills=bills, fits=fits)
 
 

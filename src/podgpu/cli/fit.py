@@ -12,7 +12,8 @@ from podgpu.option import STORE
 from podgpu.option.times import period, seconds
 
 if TYPE_CHECKING:
-    from podgpu.cluster.fit.fitting import FitEvidence, FitRequest
+    from podgpu.cluster.fit.fitting import FitEvidence
+    from podgpu.insight.fit.statement import FitPeriodFacts
     from podgpu.model.fit import FitTerms
 
 HELP = "Advise what workloads should hold: less, shared, none or more."
@@ -59,11 +60,12 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(config: Config, arguments: Namespace) -> int:
     from podgpu.cli._output import FOR_PEOPLE, print_problems, print_table
-    from podgpu.cluster.fit.fitting import FitRequest, judged
+    from podgpu.cluster.fit.fitting import judged
+    from podgpu.insight.fit.statement import FitPeriodFacts
     from podgpu.views.fit import explained, fit_heading, fit_problems, fit_table, fit_terms
 
     start, end = period(arguments.start, arguments.end, time.time())
-    asked = FitRequest(
+    asked = FitPeriodFacts(
         start=start,
         end=end,
         namespace=arguments.namespace,
@@ -118,7 +120,7 @@ def _ratio(flag: str, text: str, least: float, most: float) -> float:
     return found / 100
 
 
-def _read(config: Config, asked: "FitRequest", *, has_pools: bool = False) -> "FitEvidence":
+def _read(config: Config, asked: "FitPeriodFacts", *, has_pools: bool = False) -> "FitEvidence":
     """Read a recording if one is given, else the store. Raises UserError if neither answers."""
     import asyncio
 

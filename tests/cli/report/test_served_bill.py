@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.cluster.report.bill import MOST_HOURS, StoreBills
+from podgpu.cluster.report.bill import MOST_HOURS, bill_of_query
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import StoreFault
 from podgpu.errors import UserError
@@ -25,7 +25,7 @@ async def test_the_bytes_are_those_of_the_command(capsys: pytest.CaptureFixture[
     _, as_json, _ = await report(capsys, store)
     _, as_csv, _ = await report(capsys, store, "-o", "csv")
     async with serving(store):
-        statement, request = await StoreBills(StoreOptions(url=store.url), None).of(PERIOD, NOW)
+        statement, request = await bill_of_query(StoreOptions(url=store.url), None, PERIOD, NOW)
     assert report_json(statement, request) == as_json
     assert report_csv(statement, request) == as_csv
 
@@ -57,9 +57,9 @@ async def test_a_wrong_word_is_refused_in_the_same_sentence(
     code, _, err = await report(capsys, store, f"--price={prices}", *flags)
     assert code == 2
     async with serving(store):
-        bills = StoreBills(StoreOptions(url=store.url), Prices(currency="EUR", gpu_hour={"*": 1.0}))
+        eur = Prices(currency="EUR", gpu_hour={"*": 1.0})
         with pytest.raises(UserError) as refused:
-            await bills.of({**PERIOD, **words}, NOW)
+            await bill_of_query(StoreOptions(url=store.url), eur, {**PERIOD, **words}, NOW)
     assert err == f"podgpu: {refused.value}\n"
 
 
@@ -68,27 +68,26 @@ async def test_a_fault_of_the_store_has_the_same_sentence(capsys: pytest.Capture
     _, _, err = await report(capsys, store)
     async with serving(store):
         with pytest.raises(StoreFault) as fault:
-            await StoreBills(StoreOptions(url=store.url), None).of(PERIOD, NOW)
+            await bill_of_query(StoreOptions(url=store.url), None, PERIOD, NOW)
     assert err == f"podgpu: {fault.value.detail}\n" and fault.value.reason == "store_partial"
 
 
 async def test_no_longer_time_is_billed_on_request_than_a_month() -> None:
-    bills = StoreBills(StoreOptions(url="http://127.0.0.1:1"), None)
     with pytest.raises(UserError, match=f"more than {MOST_HOURS} hours before .* run podgpu report"):
-        await bills.of({"from": "32d"}, NOW)
+        await bill_of_query(StoreOptions(url="http://127.0.0.1:1"), None, {"from": "32d"}, NOW)
 
 
 async def test_a_period_that_is_not_over_is_said_to_be_so() -> None:
     store = OneHour()
     async with serving(store):
-        statement, _ = await StoreBills(StoreOptions(url=store.url), None).of({"from": "1h", "to": "2199-01"}, NOW)
+        statement, _ = await bill_of_query(StoreOptions(url=store.url), None, {"from": "1h", "to": "2199-01"}, NOW)
     assert statement.notices[-1].startswith("--to=2199-01 is in the future")
 
 
 async def test_a_bill_that_is_not_wanted_any_more_is_not_made() -> None:
     store = StubStore(delay=0.2)
     async with serving(store):
-        task = asyncio.create_task(StoreBills(StoreOptions(url=store.url), None).of(PERIOD, NOW))
+        task = asyncio.create_task(bill_of_query(StoreOptions(url=store.url), None, PERIOD, NOW))
         await until(lambda: store.asked)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -41,7 +41,7 @@ class StubBills:
         self.answered = asyncio.Event()
         self.answered.set()
 
-    async def of(self, query: Mapping[str, str], _now: float) -> tuple[Statement, Mapping[str, Any]]:
+    async def __call__(self, query: Mapping[str, str], _now: float) -> tuple[Statement, Mapping[str, Any]]:
         self.asked.append(query)
         self.running += 1
         self.most_running = max(self.running, self.most_running)

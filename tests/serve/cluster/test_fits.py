@@ -26,7 +26,7 @@ class StubFits:
         self.fault: ReasonedError | None = None
         self.answered = asyncio.Event()
 
-    async def made(self, _now: float) -> FitStatement:
+    async def __call__(self, _now: float) -> FitStatement:
         self.asked += 1
         await self.answered.wait()
         if self.fault:

@@ -17,7 +17,7 @@ from podgpu.feed import Feed
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
 from podgpu.option.value import Address
-from podgpu.serve.cluster.pages import Bills, Fits, UsageHistory
+from podgpu.serve.cluster.pages import BillMaker, FitMaker, UsageHistory
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
@@ -60,8 +60,8 @@ async def serving(
     feed: StubFeed,
     dialect: str = "native",
     history: UsageHistory | None = None,
-    bills: Bills | None = None,
-    fits: Fits | None = None,
+    bills: BillMaker | None = None,
+    fits: FitMaker | None = None,
     **flags: list[str],
 ) -> AsyncIterator[ClusterServer]:
     server = ClusterServer(

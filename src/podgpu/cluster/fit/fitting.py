@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.cluster.fit.held import write_part
 from podgpu.cluster.fit.recorded import recorded_use
 from podgpu.cluster.fit.stored import StoredUse, stored_use
-from podgpu.cluster.report.bill import fault_text, in_thread
+from podgpu.cluster.report.bill import read_apart, remarks
 from podgpu.cluster.report.counters import CardKey, card_of
 from podgpu.cluster.report.queries import CounterStore, TimeWindow
 from podgpu.cluster.store.client import Store
@@ -20,7 +21,7 @@ from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
 from podgpu.model import Cluster
 from podgpu.model.document import decode_cluster
-from podgpu.model.fit import FitStatement, FitTerms, PoolFacts, PoolKey, WorkloadUse
+from podgpu.model.fit import FitStatement, PoolFacts, PoolKey, WorkloadUse
 from podgpu.model.insight import Prices
 from podgpu.sources.replay.recording import Recording
 
@@ -28,14 +29,6 @@ USUAL_SECONDS = 14 * 86_400.0
 _INFO, _POWER = "podgpu_gpu_info", "podgpu_gpu_power_watts"
 _SWITCHES, _SWITCHING = "podgpu_gpu_context_switches_total", "podgpu_gpu_switching_seconds_total"
 ENOUGH_SWITCHES = 1000  # to say how long one takes
-
-
-class FitRequest(Struct, frozen=True, kw_only=True):
-    start: float
-    end: float
-    namespace: str | None = None
-    terms: FitTerms = FitTerms()
-    prices: Prices | None = None
 
 
 class FitEvidence(Struct, frozen=True, kw_only=True):
@@ -52,49 +45,25 @@ def judged(evidence: FitEvidence) -> FitStatement:
 
 
 async def stored_evidence(
-    store: Store,
-    asked: FitRequest,
-    progress: Callable[[float], None] = lambda _: None,
-    *,
-    has_pools: bool = False,
+    store: Store, asked: FitPeriodFacts, progress: Callable[[float], None] = lambda _: None, *, has_pools: bool = False
 ) -> FitEvidence:
     """Raises StoreFault."""
     window = TimeWindow(asked.start, asked.end)
     found = await stored_use(store, window, progress)
     if not found.uses:
         raise StoreFault(EMPTY, f"{NOTHING}, or choose another time")
-    demo = store.select("podgpu_build_info", 'demo="true"')
-    is_demo = await store.points(f"last_over_time({demo}{window.range})", asked.end)
-    notices = tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
+    is_demo, notices = await remarks(store, asked.start, asked.end)
     pools = await read_pools(store, window) if has_pools else {}
-    return _evidence(found, asked, pools, is_demo=bool(is_demo), notices=notices)
+    return _evidence(found, replace(asked, demo=is_demo, notices=notices), pools)
 
 
-class StoreFits:
-    """Makes statements for a server."""
-
-    def __init__(self, options: StoreOptions, prices: Prices | None) -> None:
-        self._options = options
-        self._prices = prices
-
-    async def made(self, now: float) -> FitStatement:
-        """Judge by the last two weeks. Raises StoreFault with advice."""
-        asked = FitRequest(start=now - USUAL_SECONDS, end=now, prices=self._prices)
-        try:
-            # Weeks of many nodes are much to read, and requests must not wait for it.
-            return await in_thread(lambda: self._read(asked))
-        except StoreFault as fault:
-            raise StoreFault(fault.reason, fault_text(fault)) from None
-
-    async def _read(self, asked: FitRequest) -> FitStatement:
-        store = Store(self._options, whole=True)
-        try:
-            return judged(await stored_evidence(store, asked))
-        finally:
-            await store.close()
+async def fit_of_store(options: StoreOptions, prices: Prices | None, now: float) -> FitStatement:
+    """Judge by the last two weeks, for a server. Raises StoreFault with advice."""
+    asked = FitPeriodFacts(start=now - USUAL_SECONDS, end=now, prices=prices)
+    return judged(await read_apart(options, lambda store: stored_evidence(store, asked)))
 
 
-def recorded_evidence(path: Path, asked: FitRequest) -> FitEvidence:
+def recorded_evidence(path: Path, asked: FitPeriodFacts) -> FitEvidence:
     """Read a recording, all of it. Raises UserError if it cannot be read."""
     recording = Recording(path)
     is_demo = False
@@ -109,27 +78,13 @@ def recorded_evidence(path: Path, asked: FitRequest) -> FitEvidence:
     found = recorded_use(moments())
     if not found.uses:
         raise UserError(f"{path}: no pod holds a GPU in this recording; make another with `podgpu record`")
-    return _evidence(found, asked, {}, is_demo=is_demo)
+    return _evidence(found, replace(asked, demo=is_demo), {})
 
 
-def _evidence(
-    found: StoredUse,
-    asked: FitRequest,
-    pools: Mapping[PoolKey, PoolFacts],
-    *,
-    is_demo: bool,
-    notices: tuple[str, ...] = (),
-) -> FitEvidence:
-    facts = FitPeriodFacts(
-        start=found.period.start,
-        end=found.period.end,
-        step=found.period.step,
-        terms=asked.terms,
-        prices=asked.prices,
-        demo=is_demo,
-        notices=notices,
-    )
+def _evidence(found: StoredUse, asked: FitPeriodFacts, pools: Mapping[PoolKey, PoolFacts]) -> FitEvidence:
+    period = found.period
     uses = [use for use in found.uses if asked.namespace in (None, use.workload.namespace)]
+    facts = replace(asked, start=period.start, end=period.end, step=period.step)
     return FitEvidence(uses=uses, facts=facts, pools=pools)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -68,19 +69,14 @@ class BillRequest(Struct, frozen=True, kw_only=True):
         return found
 
 
-def basis_word(text: str) -> str:
-    return _chosen("--basis", text, BASES)
-
-
-def share_word(text: str) -> str:
-    return _chosen("--share", text, SHARES)
-
-
-def _chosen(flag: str, text: str, choices: tuple[str, ...]) -> str:
+def _chosen(flag: str, choices: tuple[str, ...], text: str) -> str:
     try:
         return OneOf(choices)(text)
     except UserError as error:
         raise UserError(f"{flag}: {error}") from None
+
+
+basis_word, share_word = partial(_chosen, "--basis", BASES), partial(_chosen, "--share", SHARES)
 
 
 def bill_request(words: BillWords, prices: Prices | None, now: float) -> BillRequest:
@@ -124,10 +120,15 @@ async def make_bill(
         raise StoreFault(EMPTY, _nothing_seen(found))
     await _check_namespace(store, asked, found)
     await _check_label(store, grouping, found)
+    is_demo, notices = await remarks(store, asked.start, asked.end)
+    return replace(found, demo=is_demo, notices=notices)
+
+
+async def remarks(store: Store, start: float, end: float) -> tuple[bool, tuple[str, ...]]:
+    """Return whether there was a demo node, and what the store said beside its answers."""
     demo = store.select("podgpu_build_info", 'demo="true"')
-    is_demo = await store.points(f"last_over_time({demo}{range_of(asked.end - asked.start)})", asked.end)
-    notices = tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
-    return replace(found, demo=bool(is_demo), notices=notices)
+    is_demo = await store.points(f"last_over_time({demo}{range_of(end - start)})", end)
+    return bool(is_demo), tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
 
 
 def _nothing_seen(found: Statement) -> str:
@@ -171,48 +172,44 @@ def fault_text(fault: StoreFault) -> str:
     return f"{fault.reason}: {fault.detail}; {_ADVICE.get(fault.reason, 'docs/report.md says what to do')}"
 
 
-class StoreBills:
-    """Makes bills for a server, from a query in the words of `podgpu report`."""
+async def bill_of_query(
+    options: StoreOptions, prices: Prices | None, query: Mapping[str, str], now: float
+) -> tuple[Statement, dict[str, Any]]:
+    """Make a bill for a server, from a query in the words of `podgpu report`, and say by what it can be made again.
 
-    def __init__(self, options: StoreOptions, prices: Prices | None) -> None:
-        self._options = options
-        self._prices = prices
-
-    async def of(self, query: Mapping[str, str], now: float) -> tuple[Statement, dict[str, Any]]:
-        """Return the bill, and by what it can be made again. Raises UserError, and StoreFault with advice."""
-        words = BillWords(**{_FIELDS[name]: text for name, text in query.items() if name in _FIELDS})
-        asked = bill_request(words, self._prices, now)
-        if asked.end - asked.start > MOST_HOURS * 3600:
-            raise UserError(
-                f"--from={words.start} is more than {MOST_HOURS} hours before --to={words.end}; choose a shorter time, "
-                "or run podgpu report"
-            )
-        try:
-            # A month of many nodes is much to add up, and other requests must not wait for it.
-            found = await in_thread(lambda: self._read(asked, now))
-        except StoreFault as fault:
-            raise StoreFault(fault.reason, fault_text(fault)) from None
-        return with_period_notice(found, words, now), asked.document
-
-    async def _read(self, asked: BillRequest, now: float) -> Statement:
-        store = Store(self._options, whole=True)
-        try:
-            return await make_bill(store, asked, now)
-        finally:
-            await store.close()
+    Raises UserError, and StoreFault with advice.
+    """
+    words = BillWords(**{_FIELDS[name]: text for name, text in query.items() if name in _FIELDS})
+    asked = bill_request(words, prices, now)
+    if asked.end - asked.start > MOST_HOURS * 3600:
+        raise UserError(
+            f"--from={words.start} is more than {MOST_HOURS} hours before --to={words.end}; choose a shorter time, "
+            "or run podgpu report"
+        )
+    found = await read_apart(options, lambda store: make_bill(store, asked, now))
+    return with_period_notice(found, words, now), asked.document
 
 
-async def in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run it in a thread, in an event loop of its own. It ends when the caller is cancelled."""
+async def read_apart(options: StoreOptions, work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+    """Read a store in a thread, in an event loop of its own. It ends when the caller is cancelled.
+
+    Weeks of many nodes are much to add up, and other requests must not wait for it. Raises StoreFault with advice.
+    """
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 
     async def run() -> T:
-        task = brief(work())
+        store = Store(options, whole=True)
+        task = brief(work(store))
         started.append((asyncio.get_running_loop(), task))
-        return await task
+        try:
+            return await task
+        finally:
+            await store.close()
 
     try:
         return await asyncio.to_thread(lambda: asyncio.run(run()))
+    except StoreFault as fault:
+        raise StoreFault(fault.reason, fault_text(fault)) from None
     except asyncio.CancelledError:
         for loop, task in started:
             with suppress(RuntimeError):  # it has ended by itself

@@ -48,10 +48,11 @@ _SUSPENDED = ("Job", "CronJob", "JobSet")
 
 
 class FitPeriodFacts(Struct, frozen=True, kw_only=True):
-    """Of when the evidence is, and what it costs."""
+    """Of when the evidence is, of which namespace if not of all, by what it is judged, and what it costs."""
 
     start: float
     end: float
+    namespace: str | None = None
     step: int = 60
     terms: FitTerms = FitTerms()
     prices: Prices | None = None

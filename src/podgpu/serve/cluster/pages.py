@@ -53,17 +53,11 @@ class UsageHistory(Protocol):
         """Fetch a pod's use over so many seconds: pairs of time and value by quantity. Raises UserError."""
 
 
-class Fits(Protocol):
-    async def made(self, now: float) -> FitStatement:
-        """Advise by the last two weeks. Raises UserError, and ReasonedError if the store has no answer."""
-
-
-class Bills(Protocol):
-    async def of(self, query: Mapping[str, str], now: float) -> tuple[Statement, Mapping[str, Any]]:
-        """Make the bill that a query asks for, and say by what it can be made again.
-
-        Raises UserError if the question makes no sense, and ReasonedError if the store has no answer.
-        """
+# Makes the bill that a query asks for, as of a time, and says by what it can be made again. Raises UserError if the
+# question makes no sense, and ReasonedError if the store has no answer.
+BillMaker = Callable[[Mapping[str, str], float], Coroutine[Any, Any, tuple[Statement, Mapping[str, Any]]]]
+# Advises by the last two weeks before a time. Raises UserError, and ReasonedError if the store has no answer.
+FitMaker = Callable[[float], Coroutine[Any, Any, FitStatement]]
 
 
 class _Form(NamedTuple):

@@ -7,11 +7,11 @@ import msgspec
 
 from podgpu.errors import UserError
 from podgpu.serve.cluster.pages import (
-    Bills,
+    BillMaker,
     ClusterFeed,
     ClusterPages,
     ClusterRows,
-    Fits,
+    FitMaker,
     SingleFlight,
     StalePage,
     UsageHistory,
@@ -36,8 +36,8 @@ class ClusterRoutes:
         pages: ClusterPages,
         registry: ClusterPageRegistry,
         history: UsageHistory | None,
-        bills: Bills | None,
-        fits: Fits | None,
+        bills: BillMaker | None,
+        fits: FitMaker | None,
         load: Load,
     ) -> None:
         self._feed = feed

@@ -9,7 +9,7 @@ import msgspec
 
 from podgpu.model import Cluster
 from podgpu.option.value import Address
-from podgpu.serve.cluster.pages import Bills, ClusterFeed, ClusterPages, Fits, UsageHistory
+from podgpu.serve.cluster.pages import BillMaker, ClusterFeed, ClusterPages, FitMaker, UsageHistory
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes
 from podgpu.serve.http.request import DEFAULT
@@ -91,8 +91,8 @@ class ClusterServer(HttpServer):
         history: UsageHistory | None = None,
         past: History[Cluster] | None = None,
         stored: StoredTimeline | None = None,
-        bills: Bills | None = None,
-        fits: Fits | None = None,
+        bills: BillMaker | None = None,
+        fits: FitMaker | None = None,
         **caps: Unpack[ServerCaps],
     ) -> None:
         caps.setdefault("limits", LIMITS)

@@ -10,7 +10,7 @@ from podgpu.errors import ReasonedError, UserError
 from podgpu.model import Statement
 from podgpu.model.fit import FitStatement
 from podgpu.option.value import did_you_mean
-from podgpu.serve.cluster.pages import Bills, Fits, SingleFlight
+from podgpu.serve.cluster.pages import BillMaker, FitMaker, SingleFlight
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.request_handler import Route
@@ -43,8 +43,8 @@ class _KeptBill(NamedTuple):
 class BillRoute:
     """One bill is made at a time: a month of many nodes takes long, and much memory."""
 
-    def __init__(self, bills: Bills) -> None:
-        self._bills = bills
+    def __init__(self, make_bill: BillMaker) -> None:
+        self._make_bill = make_bill
         self._kept: dict[Question, _KeptBill] = {}
         self._making: SingleFlight[_KeptBill] = SingleFlight()
         self._turn = asyncio.Lock()
@@ -81,7 +81,7 @@ class BillRoute:
 
     async def _make(self, question: Question) -> _KeptBill:
         async with self._turn:
-            statement, request = await self._bills.of(dict(question), time.time())
+            statement, request = await self._make_bill(dict(question), time.time())
         while len(self._kept) >= MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         bill = self._kept[question] = _KeptBill(time.monotonic(), statement, request)
@@ -107,8 +107,8 @@ def _file_name(bill: _KeptBill) -> str:
 class FitRoute:
     """No request waits for weeks to be read: until the first statement is there, the answer is to come again."""
 
-    def __init__(self, fits: Fits) -> None:
-        self._fits = fits
+    def __init__(self, make_fit: FitMaker) -> None:
+        self._make_fit = make_fit
         self._statement: FitStatement | None = None
         self._fault = ""
         self._due = 0.0
@@ -140,7 +140,7 @@ class FitRoute:
     async def _make(self) -> None:
         self._due = time.monotonic() + RETRY_SECONDS
         try:
-            self._statement, self._fault = await self._fits.made(time.time()), ""
+            self._statement, self._fault = await self._make_fit(time.time()), ""
             self._due = time.monotonic() + FIT_SECONDS
         except ReasonedError as fault:
             self._fault = fault.detail
