@@ -54,9 +54,7 @@ class HeldPart(Struct, frozen=True, kw_only=True):
     ratio: float | None = None  # of each card, from 0 to 1; absent if not known
     profile: str = ""  # of an instance, such as `1g.18gb`
     memory_limit_bytes: int | None = None  # of each; absent without a limit
-    core_limit_ratio: float | None = None  # of the multiprocessors; absent without a limit
     system: str = ""  # the sharing system; empty if not known
-    resource: str = ""  # such as `nvidia.com/gpu`; empty if not known
 
 
 class WantedPart(Struct, frozen=True, kw_only=True):
@@ -95,10 +93,7 @@ class WorkloadUse(Struct, frozen=True, kw_only=True):
     watched_seconds: float  # for how long it held anything within the period
     seen_ratio: float  # how much of that was seen, from 0 to 1
     busy_doubt: float | None = None  # between the bounds of its busy time, on average; absent without bounds
-    price_per_gpu_hour: float | None = None  # absent without a price
     dram_ratio: float | None = None  # memory bandwidth of the card in use, 99th percentile; absent if unknown
-    tensor_ratio: float | None = None  # the same of its tensor cores
-    energy_joules: float | None = None  # of all its replicas within the period; absent if not measured
     restarts: tuple[int, ...] = ()  # minutes of the series at which one of its pods or containers began anew
     nodes: tuple[str, ...] = ()  # where it ran last
 

@@ -209,7 +209,7 @@ def portion(planter: Planter) -> Planted:
     model, size = NO_MIG
     peak = planter.random.randrange(2, 12) * GIB * 0.8
     cores = planter.random.choice([0.08, 0.13, 0.18])
-    held = HeldPart(kind=PORTION, ratio=0.6, memory_limit_bytes=int(size * 0.6), core_limit_ratio=0.6, system="parts")
+    held = HeldPart(kind=PORTION, ratio=0.6, memory_limit_bytes=int(size * 0.6), system="parts")
     series = planter.series(peak, cores, office_hours, office_hours)
     return Planted(planter.workload("portion", model, held, series), SHRINK)
 
@@ -239,7 +239,7 @@ def out_of_memory(planter: Planter) -> Planted:
     """Its memory grows to its limit, and it begins anew, again and again."""
     model, size = NO_MIG
     limit = size // 4
-    held = HeldPart(kind=PORTION, ratio=0.25, memory_limit_bytes=limit, core_limit_ratio=0.25, system="parts")
+    held = HeldPart(kind=PORTION, ratio=0.25, memory_limit_bytes=limit, system="parts")
     cycle = 600
     sizes = array("q", [int(limit * min(0.2 + minute / cycle, 0.999)) for minute in range(cycle)])
     series = planter.series(limit, 0.1, always, always)
@@ -288,7 +288,7 @@ def half_unseen(planter: Planter) -> Planted:
 def doubtful(planter: Planter) -> Planted:
     """Shares a card, and the driver's samples do not show how much of it is its own."""
     model, size = NO_MIG
-    held = HeldPart(kind=PORTION, ratio=0.5, memory_limit_bytes=size // 2, core_limit_ratio=0.5, system="parts")
+    held = HeldPart(kind=PORTION, ratio=0.5, memory_limit_bytes=size // 2, system="parts")
     series = planter.series(0.1 * size, 0.45, always, always, doubt=0.4)
     return Planted(replace(planter.workload("doubt", model, held, series), busy_doubt=0.4), UNJUDGED)
 

@@ -13,11 +13,9 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from podgpu.cluster.report.counters import CardKey
+from podgpu.cluster.report.counters import CardKey, NodeKey
 from podgpu.model.fit import AT_LIMIT, UNSEEN, CardType, HeldPart, UseSeries, WorkloadName, WorkloadUse
-from podgpu.model.kube import total_of_known
 
-NodeKey = tuple[str, str]  # its cluster, and its name
 BRIDGED_STEPS = 3  # a counter that was not seen for so long is taken to have grown evenly
 MOST_BYTES = 1 << 60  # no card has as much: a broken agent may say anything
 RECENT_STEPS = 10  # who was seen within so many steps before the workload's last one is one of its replicas
@@ -43,9 +41,7 @@ class HolderFacts(Struct, frozen=True, kw_only=True):
     workload: WorkloadName
     card: CardType
     held: HeldPart
-    energy_joules: float | None = None
     dram_ratio: float | None = None
-    tensor_ratio: float | None = None
 
 
 class HolderMinutes(Struct, frozen=True):
@@ -151,7 +147,7 @@ class UseGatherer:
         for holder in recent:
             pods[holder.node, holder.pod].append(holder)
         facts = self._facts[recent[-1]]
-        all_facts = [self._facts[holder] for holder in state.holders]
+        dram_ratios = [self._facts[holder].dram_ratio for holder in state.holders]
         used = [sum(state.holders[holder].is_used for holder in own) for own in pods.values()]
         seen = sum(own.seen for own in state.holders.values())
         unseen = sum(own.unseen for own in state.holders.values())
@@ -166,9 +162,7 @@ class UseGatherer:
             watched_seconds=self._step * held * (seen + unseen) / seen,
             seen_ratio=seen / (seen + unseen),
             busy_doubt=state.doubt / state.bounded if state.bounded else None,
-            dram_ratio=max((each.dram_ratio for each in all_facts if each.dram_ratio is not None), default=None),
-            tensor_ratio=max((each.tensor_ratio for each in all_facts if each.tensor_ratio is not None), default=None),
-            energy_joules=total_of_known(each.energy_joules for each in all_facts),
+            dram_ratio=max((ratio for ratio in dram_ratios if ratio is not None), default=None),
             restarts=tuple(sorted(state.restarts)),
             nodes=tuple(sorted({holder.card.node for holder in recent})),
         )

@@ -43,8 +43,6 @@ def held_part(
     memory_limit_bytes: int | None,
     profile: str = "",
     system: str = "",
-    resource: str = "",
-    core_limit_ratio: float | None = None,
 ) -> HeldPart:
     if profile:
         kind = INSTANCE
@@ -52,15 +50,7 @@ def held_part(
         kind = WHOLE
     else:
         kind = TIME_SLICE if memory_limit_bytes is None else PORTION
-    return HeldPart(
-        kind=kind,
-        ratio=ratio,
-        profile=profile,
-        memory_limit_bytes=memory_limit_bytes,
-        core_limit_ratio=core_limit_ratio,
-        system=system,
-        resource=resource,
-    )
+    return HeldPart(kind=kind, ratio=ratio, profile=profile, memory_limit_bytes=memory_limit_bytes, system=system)
 
 
 class HeldFacts:
@@ -73,23 +63,21 @@ class HeldFacts:
 
     async def read(self) -> dict[FitHolder, HolderFacts]:
         pods = await self._pods.pods(self._window, ())
-        infos, instances = await asyncio.gather(self._last(f"{_GPU}info"), self._last(f"{_MIG}memory_total_bytes"))
+        infos, instances = await asyncio.gather(
+            self._over("last_over_time", f"{_GPU}info"), self._over("last_over_time", f"{_MIG}memory_total_bytes")
+        )
         models = {card: point.labels.get("model", "") for point in infos if (card := card_of(point.labels))}
         profiles = {
             own.get("mig", ""): (own.get("profile", ""), round(point.value))
             for point in instances
             if (own := own_labels(point.labels))
         }
-        ratios, memory, limits, joules = await asyncio.gather(
-            self._of_holders("last_over_time", "allocated_ratio"),
-            self._of_holders("last_over_time", "memory_used_bytes"),
-            self._of_holders("last_over_time", "memory_limit_bytes"),
-            self._of_holders("increase", "energy_joules_total"),
+        ratios, memory, limits = await asyncio.gather(
+            *map(self._of_holders, ("allocated_ratio", "memory_used_bytes", "memory_limit_bytes"))
         )
-        totals, bandwidth, tensors = await asyncio.gather(
+        totals, bandwidth = await asyncio.gather(
             self._of_cards("last_over_time", "memory_total_bytes"),
             self._of_cards("quantile_over_time", "dram_active_ratio", "0.99, "),
-            self._of_cards("quantile_over_time", "tensor_active_ratio", "0.99, "),
         )
         systems = await self._systems()
         found: dict[FitHolder, HolderFacts] = {}
@@ -106,9 +94,7 @@ class HeldFacts:
                     profile=profile,
                     system=systems.get((holder.namespace, holder.pod, holder.container), ""),
                 ),
-                energy_joules=joules.get(holder),
                 dram_ratio=None if holder.mig else bandwidth.get(holder.card),
-                tensor_ratio=None if holder.mig else tensors.get(holder.card),
             )
         return found
 
@@ -121,16 +107,13 @@ class HeldFacts:
                 found[tuple(own.get(name, "") for name in ("namespace", "pod", "container"))] = system
         return found
 
-    async def _of_holders(self, function: str, name: str) -> dict[FitHolder, float]:
-        points = await self._over(function, f"{_CONTAINER}{name}")
+    async def _of_holders(self, name: str) -> dict[FitHolder, float]:
+        points = await self._over("last_over_time", f"{_CONTAINER}{name}")
         return {holder: point.value for point in points if (holder := holder_of(point.labels))}
 
     async def _of_cards(self, function: str, name: str, before: str = "") -> dict[CardKey, float]:
         points = await self._over(function, f"{_GPU}{name}", before)
         return {card: point.value for point in points if (card := card_of(point.labels))}
-
-    async def _last(self, metric: str) -> list[Point]:
-        return await self._over("last_over_time", metric)
 
     async def _over(self, function: str, metric: str, before: str = "", matcher: str = "") -> list[Point]:
         series = f"{self._store.select(metric, matcher)}{self._window.range}"

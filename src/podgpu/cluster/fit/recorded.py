@@ -9,13 +9,12 @@ from podgpu.cluster.fit.gathering import (
     FitHolder,
     HolderFacts,
     HolderMinutes,
-    NodeKey,
     UseGatherer,
     counter_ratios,
 )
 from podgpu.cluster.fit.held import held_part
 from podgpu.cluster.fit.stored import STEPS, FitPeriod, StoredUse
-from podgpu.cluster.report.counters import CardKey
+from podgpu.cluster.report.counters import CardKey, NodeKey
 from podgpu.model import Card, Cluster, Snapshot, Tenant, value_of
 from podgpu.model.fit import CardType, WorkloadName
 
@@ -81,8 +80,7 @@ def _tenants(node: NodeKey, snapshot: Snapshot) -> Iterator[tuple[FitHolder, Car
 def _facts(holder: FitHolder, card: Card, tenant: Tenant) -> HolderFacts:
     instance = next((each for each in card.instances if each.mig.uuid == tenant.mig), None) if tenant.mig else None
     size = value_of(instance.readings, "memory_total_bytes") if instance else None
-    claim, booking, total = tenant.claims[0], tenant.booking, value_of(card.readings, "memory_total_bytes")
-    limit = booking.memory_limit_bytes
+    total, limit = value_of(card.readings, "memory_total_bytes"), tenant.booking.memory_limit_bytes
     workload = tenant.workload
     return HolderFacts(
         workload=WorkloadName(
@@ -95,11 +93,9 @@ def _facts(holder: FitHolder, card: Card, tenant: Tenant) -> HolderFacts:
         ),
         card=CardType(model=card.gpu.model, memory_bytes=None if total is None else round(total)),
         held=held_part(
-            ratio=booking.allocated_ratio,
+            ratio=tenant.booking.allocated_ratio,
             memory_limit_bytes=round(size) if limit is None and size is not None else limit,
             profile=instance.mig.profile if instance else "",
-            system=claim.system,
-            resource=claim.resource,
-            core_limit_ratio=claim.core_limit_ratio,
+            system=tenant.claims[0].system,
         ),
     )

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from podgpu.cluster.fit.gathering import FitHolder, HolderMinutes, NodeKey, UseGatherer, counter_ratios
+from podgpu.cluster.fit.gathering import FitHolder, HolderMinutes, UseGatherer, counter_ratios
 from podgpu.cluster.fit.held import HeldFacts, holder_of
+from podgpu.cluster.report.counters import NodeKey
 from podgpu.cluster.report.queries import CounterStore, TimeWindow, range_of
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Sample, Series, StoreFault, own_labels
 from podgpu.model.fit import WorkloadUse

@@ -73,6 +73,9 @@ class CardKey(NamedTuple):
     uuid: str
 
 
+NodeKey = tuple[str, str]  # its cluster, and its name
+
+
 class PodKey(NamedTuple):
     cluster: str
     node: str

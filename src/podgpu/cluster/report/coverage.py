@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from podgpu.cluster.report.counters import CardKey
+from podgpu.cluster.report.counters import CardKey, NodeKey
 from podgpu.cluster.report.growth import CardPresence, longest_pause, microseconds
 from podgpu.model import Coverage
 
 Stretch = tuple[float, float]
-NodeKey = tuple[str, str]  # its cluster, and its name
 
 
 class GpuEvidence(Struct, frozen=True):

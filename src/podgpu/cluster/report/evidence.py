@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 
-from podgpu.cluster.report.counters import CardKey, card_of
-from podgpu.cluster.report.coverage import GpuEvidence, NodeKey, Stretch
+from podgpu.cluster.report.counters import CardKey, NodeKey, card_of
+from podgpu.cluster.report.coverage import GpuEvidence, Stretch
 from podgpu.cluster.report.queries import StoreQueries, range_of
 from podgpu.cluster.store.response import Point, any_of
 
