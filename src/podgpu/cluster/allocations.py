@@ -29,11 +29,10 @@ from podgpu.model import (
     PendingPod,
     Pod,
     PodContainer,
-    PoolDevice,
     ResourceClaim,
     Workload,
 )
-from podgpu.model.kube import quantity
+from podgpu.model.kube import grouped, quantity
 from podgpu.supervise import Supervisor
 
 ClaimName: TypeAlias = tuple[str, str]  # namespace, name
@@ -83,39 +82,27 @@ def allocate(
 
 def _by_node(objects: KubeObjects, signs: tuple[str, ...], own: tuple[str, ...]) -> Iterator[NodeObjects]:
     """Yield what concerns each node that has to do with GPUs."""
-    pods: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in objects.pods:
-        if pod.node and not pod.finished and sharing.concerns(pod, signs):
-            pods[pod.node].append(pod)
-    devices: defaultdict[str, list[PoolDevice]] = defaultdict(list)
-    for device in objects.devices:
-        devices[device.node or device.pool].append(device)
-    by_uid, by_name = (
-        _by_uid(objects.claims),
-        {(claim.namespace, claim.name): claim for claim in objects.claims},
-    )
+    placed = (pod for pod in objects.pods if pod.node and not pod.finished and sharing.concerns(pod, signs))
+    by_node = grouped(placed, lambda pod: pod.node)
+    devices_of = grouped(objects.devices, lambda device: device.node or device.pool)
+    by_name = {(claim.namespace, claim.name): claim for claim in objects.claims}
+    by_uid: defaultdict[str, list[ClaimName]] = defaultdict(list)
+    for claim_name, claim in by_name.items():
+        for uid in claim.pod_uids:
+            by_uid[uid].append(claim_name)
     known = {node.name: node for node in objects.nodes}
-    for name in {*known, *pods}:
-        node = known.get(name) or KubeNode(name=name)
-        if pods[name] or devices[name] or any(sharing.is_gpu(name, signs) for name in node.capacity):
-            wanted = {claim: None for pod in pods[name] for claim in _claims(pod, by_uid, by_name)}
-            uids = [pod.uid for pod in pods[name]]
+    for name in {*known, *by_node}:
+        node, pods, devices = known.get(name) or KubeNode(name=name), by_node.get(name, ()), devices_of.get(name, ())
+        if pods or devices or any(sharing.is_gpu(resource, signs) for resource in node.capacity):
+            wanted = dict.fromkeys(claim for pod in pods for claim in _claims(pod, by_uid, by_name))
             yield NodeObjects(
                 node=node,
-                pods=tuple(pods[name]),
+                pods=tuple(pods),
                 claims=tuple(by_name[claim] for claim in wanted),
-                devices=tuple(devices[name]),
-                workloads={uid: objects.workloads[uid] for uid in uids if uid in objects.workloads},
+                devices=tuple(devices),
+                workloads={pod.uid: objects.workloads[pod.uid] for pod in pods if pod.uid in objects.workloads},
                 namespaces=own,
             )
-
-
-def _by_uid(claims: tuple[ResourceClaim, ...]) -> dict[str, list[ClaimName]]:
-    found: dict[str, list[ClaimName]] = {}
-    for claim in claims:
-        for uid in claim.pod_uids:
-            found.setdefault(uid, []).append((claim.namespace, claim.name))
-    return found
 
 
 def _claims(pod: Pod, by_uid: Mapping[str, list[ClaimName]], by_name: Collection[ClaimName]) -> Iterator[ClaimName]:
@@ -249,9 +236,7 @@ class KubeAllocations:
             log.error("allocations cannot be worked out; please report this", error=error)
             return
         self._fault = None
-        self._pods = {}
-        for pod in objects.pods:
-            self._pods.setdefault(pod.node, []).append(pod)
+        self._pods = grouped(objects.pods, lambda pod: pod.node)
         self._feed.publish(found)
 
 

@@ -2,13 +2,15 @@
 
 from podgpu.cluster.report.counters import CardKey
 from podgpu.cluster.report.evidence import gather
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import Point, Series
 
 DAY = 86_400.0
 CARD = CardKey("", "alpha", "GPU-1")
 
 
-class KubernetesStore:
+class KubernetesStore(Store):
     """A store with kube-state-metrics: when it had each node first and last, and how many GPUs a node has."""
 
     def __init__(
@@ -18,12 +20,10 @@ class KubernetesStore:
         labels: tuple[Point, ...] = (),
         created: dict[str, float] | None = None,
     ) -> None:
+        super().__init__(StoreOptions(url="http://127.0.0.1:1"))
         self._nodes = nodes
         self._capacity, self._labels = capacity, labels
         self._created = created or {}
-
-    def select(self, metric: str, *more: str) -> str:
-        return f"{metric}{{{','.join(more)}}}"
 
     async def points(self, query: str, at: float) -> list[Point]:
         if "kube_node_status_capacity" in query:

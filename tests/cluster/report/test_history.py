@@ -7,16 +7,19 @@ import msgspec
 import pytest
 
 from podgpu.cluster.report.history import CounterHistory
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import Point, Series
 
 HOUR, DAY = 3600.0, 86_400.0
 K = TypeVar("K")
 
 
-class Questions:
+class Questions(Store):
     """A store without samples that keeps the ends of the windows it is asked about."""
 
     def __init__(self) -> None:
+        super().__init__(StoreOptions(url="http://127.0.0.1:1"))
         self.ends: dict[float, None] = {}
 
     def select(self, metric: str, *more: str) -> str:

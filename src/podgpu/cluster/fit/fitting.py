@@ -13,7 +13,7 @@ from podgpu.cluster.fit.recorded import recorded_use
 from podgpu.cluster.fit.stored import StoredUse, stored_use
 from podgpu.cluster.report.bill import read_apart, remarks
 from podgpu.cluster.report.counters import CardKey, card_of
-from podgpu.cluster.report.queries import CounterStore, TimeWindow
+from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import EMPTY, NOTHING, Point, StoreFault
@@ -88,7 +88,7 @@ def _evidence(found: StoredUse, asked: FitPeriodFacts, pools: Mapping[PoolKey, P
     return FitEvidence(uses=uses, facts=facts, pools=pools)
 
 
-async def read_pools(store: CounterStore, window: TimeWindow) -> dict[PoolKey, PoolFacts]:
+async def read_pools(store: Store, window: TimeWindow) -> dict[PoolKey, PoolFacts]:
     """Find how many cards of each model there are, what an idle one takes, and what switching costs them."""
     infos, power, switches, seconds = await asyncio.gather(
         *(

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podgpu.cluster.report.counters import CardKey, NodeKey
 from podgpu.model.fit import AT_LIMIT, UNSEEN, CardType, HeldPart, UseSeries, WorkloadName, WorkloadUse
+from podgpu.model.kube import grouped
 
 BRIDGED_STEPS = 3  # a counter that was not seen for so long is taken to have grown evenly
 MOST_BYTES = 1 << 60  # no card has as much: a broken agent may say anything
@@ -141,11 +142,8 @@ class UseGatherer:
         last = max(holder.last for holder in state.holders.values())
         recent = [holder for holder, own in state.holders.items() if own.last > last - RECENT_STEPS]
         for holder in recent:
-            own = state.holders[holder]
-            own.unseen += self._missing_after(holder, own.last)
-        pods: dict[tuple[NodeKey, str], list[FitHolder]] = defaultdict(list)
-        for holder in recent:
-            pods[holder.node, holder.pod].append(holder)
+            state.holders[holder].unseen += self._missing_after(holder, state.holders[holder].last)
+        pods = grouped(recent, lambda holder: (holder.node, holder.pod))
         facts = self._facts[recent[-1]]
         dram_ratios = [self._facts[holder].dram_ratio for holder in state.holders]
         used = [sum(state.holders[holder].is_used for holder in own) for own in pods.values()]

@@ -9,7 +9,8 @@ from podgpu import sharing
 from podgpu.cluster.fit.gathering import FitHolder, HolderFacts
 from podgpu.cluster.report.counters import CardKey, PodKey, card_of
 from podgpu.cluster.report.grouping import Grouping
-from podgpu.cluster.report.queries import CounterQueries, CounterStore, TimeWindow
+from podgpu.cluster.report.queries import CounterQueries, TimeWindow
+from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Point, own_labels
 from podgpu.model.fit import (
     INSTANCE,
@@ -56,7 +57,7 @@ def held_part(
 class HeldFacts:
     """What the store says of all containers that were on a card within a period."""
 
-    def __init__(self, store: CounterStore, window: TimeWindow) -> None:
+    def __init__(self, store: Store, window: TimeWindow) -> None:
         self._store = store
         self._window = window
         self._pods = CounterQueries(store, (), Grouping("workload").facts)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from podgpu.cluster.fit.gathering import FitHolder, HolderMinutes, UseGatherer, counter_ratios
 from podgpu.cluster.fit.held import HeldFacts, holder_of
 from podgpu.cluster.report.counters import NodeKey
-from podgpu.cluster.report.queries import CounterStore, TimeWindow, range_of
+from podgpu.cluster.report.queries import TimeWindow, range_of
+from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Sample, Series, StoreFault, own_labels
 from podgpu.model.fit import WorkloadUse
 
@@ -44,9 +45,7 @@ class StoredUse(NamedTuple):
     uses: list[WorkloadUse]
 
 
-async def stored_use(
-    store: CounterStore, window: TimeWindow, progress: Callable[[float], None] = lambda _: None
-) -> StoredUse:
+async def stored_use(store: Store, window: TimeWindow, progress: Callable[[float], None] = lambda _: None) -> StoredUse:
     """Read a period. `progress` is called with the part of it that has been read, from 0 to 1."""
     facts = await HeldFacts(store, window).read()
     interval = await _interval(store, window)
@@ -68,7 +67,7 @@ def _period(window: TimeWindow, holders: int, interval: float) -> FitPeriod:
     return FitPeriod(-(-int(window.start) // step) * step, int(window.end) // step * step, step)
 
 
-async def _interval(store: CounterStore, window: TimeWindow) -> float:
+async def _interval(store: Store, window: TimeWindow) -> float:
     """Find the seconds between two scrapes."""
     hour = min(window.seconds, 3600.0)
     counts = await store.points(f"count_over_time({store.select(_INFO)}{range_of(hour)})", window.end)
@@ -76,7 +75,7 @@ async def _interval(store: CounterStore, window: TimeWindow) -> float:
 
 
 class _MinuteReader:
-    def __init__(self, store: CounterStore, period: FitPeriod, interval: float, gatherer: UseGatherer) -> None:
+    def __init__(self, store: Store, period: FitPeriod, interval: float, gatherer: UseGatherer) -> None:
         self._store = store
         self._period = period
         self._gatherer = gatherer

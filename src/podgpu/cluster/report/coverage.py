@@ -1,6 +1,5 @@
 """For each GPU of a period: the time it was seen, the time it was there and not seen, and the time it was not there."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -8,6 +7,7 @@ from msgspec import Struct, field
 from podgpu.cluster.report.counters import CardKey, NodeKey
 from podgpu.cluster.report.growth import CardPresence, longest_pause, microseconds
 from podgpu.model import Coverage
+from podgpu.model.kube import grouped
 
 Stretch = tuple[float, float]
 
@@ -44,9 +44,7 @@ def coverage(
 ) -> dict[CardKey, CardCoverage]:
     """Judge every GPU that is known from the period, from before and after it, or from Kubernetes."""
     seen = {card: _without([(own.first, own.last)], own.gaps) for card, own in presence.items()}
-    by_uuid: dict[tuple[str, str], list[CardKey]] = defaultdict(list)
-    for card in presence:
-        by_uuid[card.cluster, card.uuid].append(card)
+    by_uuid = grouped(presence, lambda card: (card.cluster, card.uuid))
     found = {}
     for card, own in presence.items():
         others = [seen[other] for other in by_uuid[card.cluster, card.uuid] if other != card]
@@ -55,7 +53,7 @@ def coverage(
     for card in (evidence.earlier | evidence.later | evidence.unscraped.keys()) - presence.keys():
         is_surrounded = card in evidence.earlier and card in evidence.later
         unseen = _common(evidence.there(card, otherwise=is_surrounded, period=period), [period])
-        for other in by_uuid[card.cluster, card.uuid]:  # it has moved: from then on it is missed there
+        for other in by_uuid.get((card.cluster, card.uuid), ()):  # it has moved: from then on it is missed there
             unseen = _without(unseen, [*found[other].unseen, (presence[other].first, period[1])])
         if unseen or card in evidence.unscraped:
             found[card] = _summed(period, unseen, [period])

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from podgpu.cluster.report.counters import CardKey, NodeKey, card_of
 from podgpu.cluster.report.coverage import GpuEvidence, Stretch
-from podgpu.cluster.report.queries import StoreQueries, range_of
+from podgpu.cluster.report.queries import range_of
+from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Point, any_of
 
 # For how long before and after the period a GPU is looked for.
@@ -18,7 +19,7 @@ _CAPACITY, _CREATED, _LABELS = "kube_node_status_capacity", "kube_node_created",
 _GPUS = 'resource=~"nvidia_com_(gpu|mig).*"'
 
 
-async def gather(store: StoreQueries, period: Stretch, now: float, scraped: Iterable[CardKey]) -> GpuEvidence:
+async def gather(store: Store, period: Stretch, now: float, scraped: Iterable[CardKey]) -> GpuEvidence:
     """`scraped` are the GPUs of the period itself."""
     start, end = period
     until = min(end + AROUND_SECONDS, now)
@@ -35,7 +36,7 @@ async def gather(store: StoreQueries, period: Stretch, now: float, scraped: Iter
     return GpuEvidence(known[0], known[1], await _node_times(store, period, wanted), unscraped)
 
 
-async def _unscraped(store: StoreQueries, period: Stretch, capacity: Iterable[Point]) -> dict[CardKey, str]:
+async def _unscraped(store: Store, period: Stretch, capacity: Iterable[Point]) -> dict[CardKey, str]:
     """Kubernetes counts replicas of a shared GPU as GPUs; GPU feature discovery has labels with the true number."""
     counts: dict[NodeKey, int] = {}
     for point in capacity:
@@ -63,7 +64,7 @@ async def _unscraped(store: StoreQueries, period: Stretch, capacity: Iterable[Po
 
 
 async def _node_times(
-    store: StoreQueries, period: Stretch, wanted: Collection[NodeKey]
+    store: Store, period: Stretch, wanted: Collection[NodeKey]
 ) -> Mapping[NodeKey, list[Stretch]] | None:
     """Return when each node was in the cluster, or None if the store has no kube-state-metrics.
 
@@ -94,7 +95,7 @@ async def _node_times(
     return found
 
 
-async def _last_sample(store: StoreQueries, node: NodeKey, last: float, step: float) -> float:
+async def _last_sample(store: Store, node: NodeKey, last: float, step: float) -> float:
     """The first look goes by steps; the last sample itself is within the next one."""
     query = f"{store.select(_NODE, any_of('node', [node[1]]))}{range_of(2 * step)}"
     samples = await store.series(query, last + step)

@@ -28,11 +28,11 @@ class Grouping(Struct, frozen=True):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return _KNOWN[self.by][0] if self.by in _KNOWN else (self.label,)
+        return _KNOWN[self.by][0] if self.is_known else (self.label,)
 
     @property
     def facts(self) -> tuple[str, ...]:
-        return _KNOWN[self.by][1] if self.by in _KNOWN else (self.label,)
+        return _KNOWN[self.by][1] if self.is_known else (self.label,)
 
     @property
     def label(self) -> str:
@@ -44,15 +44,11 @@ class Grouping(Struct, frozen=True):
         """Whether it is by one of podgpu's own words, and not by a label of pods."""
         return self.by in _KNOWN
 
-    @property
-    def is_filtered(self) -> bool:
-        return self.namespace is not None
-
     def of(self, counter: CounterKey, model: str, pods: Sequence[dict[str, str]]) -> tuple[str, ...] | None:
         """Return the values of the columns; None for what is filtered out."""
         if self.namespace not in (None, counter.namespace):
             return None
-        if self.by not in _KNOWN:
+        if not self.is_known:
             return (_only(pods, self.label),)
         return tuple(_VALUES[name](counter, model, pods) for name in self.columns)
 

@@ -30,12 +30,12 @@ from podgpu.cluster.report.queries import (
     EDGE_SECONDS,
     LATE,
     CounterQueries,
-    CounterStore,
     PodFacts,
     Scrapes,
     TimeWindow,
     range_of,
 )
+from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault, any_of
 
 # For how long before the period a counter's last value is looked for.
@@ -99,7 +99,7 @@ class CounterHistory:
 
     def __init__(
         self,
-        store: CounterStore,
+        store: Store,
         facts: Sequence[str] = (),
         families: Sequence[CounterFamily] = FAMILIES,
         *,

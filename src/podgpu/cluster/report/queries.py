@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +15,8 @@ from podgpu.cluster.report.counters import (
     PodKey,
     counter_of,
 )
-from podgpu.cluster.store.response import Point, Series, any_of, own_labels
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.response import any_of, own_labels
 
 LAST_PART = 1.5  # rather a longer last part than a tiny one
 # Asked about midnight UTC, VictoriaMetrics does not look into the day that begins, and misses a series whose first
@@ -23,26 +24,9 @@ LAST_PART = 1.5  # rather a longer last part than a tiny one
 EDGE_SECONDS = 0.001
 LATE = "offset -1ms"
 
-K = TypeVar("K")
 PodFacts = dict[PodKey, list[dict[str, str]]]
 Scrapes = Mapping[CardKey, Mapping[float, dict[CounterKey, int]]]  # when, and the counters in their integer units
 _labels = msgspec.json.Decoder(dict[str, str]).decode
-
-
-class StoreQueries(Protocol):
-    """What a report needs of a store."""
-
-    def select(self, metric: str, *more: str) -> str: ...
-
-    async def points(self, query: str, at: float) -> list[Point]: ...
-
-    async def series(self, query: str, at: float) -> list[Series]: ...
-
-
-class CounterStore(StoreQueries, Protocol):
-    """The same, and values by keys, for questions with many answers."""
-
-    async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]: ...
 
 
 class TimeWindow(NamedTuple):
@@ -115,7 +99,7 @@ def _known_labels(family: CounterFamily) -> Callable[[bytes], CounterKey | None]
 class CounterQueries:
     """`facts` names the labels of pods that the report needs."""
 
-    def __init__(self, store: CounterStore, families: Sequence[CounterFamily], facts: Sequence[str] = ()) -> None:
+    def __init__(self, store: Store, families: Sequence[CounterFamily], facts: Sequence[str] = ()) -> None:
         self._store = store
         self._families = families
         self._facts = facts

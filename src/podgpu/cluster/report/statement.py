@@ -20,8 +20,8 @@ from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.growth import CardPresence, CounterTotals
 from podgpu.cluster.report.history import CounterHistory
 from podgpu.cluster.report.money import apportioned, digits_of, divided, rounded
-from podgpu.cluster.report.queries import CounterStore
 from podgpu.cluster.report.sums import PeriodSums, Rows, RowTotals, StatementTerms
+from podgpu.cluster.store.client import Store
 from podgpu.model import ChargePeriod, Coverage, GpuCoverage, Statement, StatementLine, total_of
 from podgpu.model.statement import KINDS
 
@@ -29,7 +29,7 @@ SHARED = ("idle", "unattributed", "unbooked", "free")  # what --share distribute
 
 
 async def statement(
-    store: CounterStore,
+    store: Store,
     period: Stretch,
     grouping: Grouping,
     terms: StatementTerms,
@@ -96,7 +96,7 @@ class _StatementWriter:
         )
 
     def _lines(self, rows: Rows, covered: Mapping[CardKey, CardCoverage]) -> tuple[StatementLine, ...]:
-        kinds = ("group",) if self._grouping.is_filtered else KINDS
+        kinds = KINDS if self._grouping.namespace is None else ("group",)
         shown = [
             (key, totals)
             for key, totals in rows.items()
