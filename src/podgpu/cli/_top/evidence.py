@@ -1,6 +1,7 @@
 """What a row is made of, shown below it when it is opened."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, YELLOW, Line
 from podgpu.insight.rows import SummaryItem, gpus_of, pods_of
@@ -17,12 +18,9 @@ _NAME = 34
 
 
 def evidence(view: str, entry: SummaryItem) -> list[Line]:
-    found = []
-    for number, text in enumerate(_EVIDENCE[view](entry)):
-        if number == MOST_LINES:
-            found.append([(f"{_INDENT}and more", DIM)])
-            break
-        found.append(text)
+    found = list(islice(_EVIDENCE[view](entry), MOST_LINES + 1))
+    if len(found) > MOST_LINES:
+        found[MOST_LINES] = [(f"{_INDENT}and more", DIM)]
     return found or [[(f"{_INDENT}{entry.row.detail or 'nothing more is known'}", DIM)]]
 
 

@@ -1,6 +1,6 @@
 """What the user has chosen on the screen, and what each key and click changes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from podgpu.cli._top.columns import COLUMNS, SORTED_BY
@@ -64,15 +64,9 @@ def _turn_view(by: int) -> Change:
 
 
 def _sort(by: int) -> Change:
-    def sorted_by(state: TopState, _: int) -> TopState:
+    def sorted_by(state: TopState, page: int) -> TopState:
         titles = [column.title for column in COLUMNS[state.view]]
-        title = titles[(titles.index(state.sorts[state.view]) + by) % len(titles)]
-        return replace(
-            state,
-            sorts={**state.sorts, state.view: title},
-            reversed_views=state.reversed_views - {state.view},
-            line=0,
-        )
+        return sort_by(titles[(titles.index(state.sorts[state.view]) + by) % len(titles)])(state, page)
 
     return sorted_by
 
@@ -129,10 +123,6 @@ class Zone:
 def opened(view: str, key: str) -> Change:
     """Go to the view and open that row alone."""
     return lambda state, _: replace(state, view=view, opened=frozenset({(view, key)}), follows=(key, 0), overlay="")
-
-
-def zone_at(zones: Sequence[Zone], click: Click) -> Zone | None:
-    return next((zone for zone in zones if zone.has(click)), None)
 
 
 def toggled(state: TopState, key: str) -> TopState:

@@ -69,11 +69,12 @@ def render(rows: TopRows, state: TopState, width: int, height: int, first: int =
         shown = [clipped(text, width) for text in overlay(state.overlay, rows, width)[:room]]
         return RenderedScreen([*above, *shown, *_blank(room - len(shown)), foot], room=room)
     drawn = _meters(rows, state, width, height)
-    above += [_summary(rows, mode, width), *drawn.lines, _tabs(state, width)]
     table = RowLines(rows, state, width)
-    above.append(table.layout.head())
-    zones = [zone.below(2) for zone in drawn.zones] + [zone.below(len(above) - 2) for zone in _tab_zones()]
-    zones += [zone.below(len(above) - 1) for zone in table.layout.zones()]
+    tabs, tab_zones = _tabs(state, width)
+    head, head_zones = table.layout.head()
+    above += [_summary(rows, mode, width), *drawn.lines, tabs, head]
+    zones = [zone.below(2) for zone in drawn.zones] + [zone.below(len(above) - 2) for zone in tab_zones]
+    zones += [zone.below(len(above) - 1) for zone in head_zones]
     room, at = max(height - len(above) - 1, 1), table.cursor()
     first = min(max(first, at - room + 1, 0), at, max(len(table) - room, 0))
     shown = [table.line(number, is_marked=number == at) for number in range(first, min(first + room, len(table)))]
@@ -143,26 +144,17 @@ def _summary(rows: TopRows, mode: str, width: int) -> Line:
     return clipped([*head, *(piece for fact in facts for piece in (("  ", PLAIN), fact))], width)
 
 
-def _tab(number: int, view: str) -> str:
-    return f" {number} {'GPUs' if view == 'gpus' else view.capitalize()} "
-
-
-def _tabs(state: TopState, width: int) -> Line:
+def _tabs(state: TopState, width: int) -> tuple[Line, list[Zone]]:
+    """Return the line with the views and what narrows them, and where each view is: a click chooses it."""
     tabs: Line = []
+    zones = []
     for number, view in enumerate(VIEWS, 1):
-        tabs += [(_tab(number, view), MARKED if view == state.view else PLAIN), (" ", PLAIN)]
+        tab, left = f" {number} {'GPUs' if view == 'gpus' else view.capitalize()} ", width_of(tabs)
+        zones.append(Zone(0, left, left + len(tab), choose_view(view)))
+        tabs += [(tab, MARKED if view == state.view else PLAIN), (" ", PLAIN)]
     marks = [f"filter {state.words}"] * bool(state.words and not state.typing)
     marks += ["idle only"] * state.only_idle + ["PAUSED"] * state.paused
-    return spread(tabs, [("  ".join(marks), YELLOW)], width)
-
-
-def _tab_zones() -> list[Zone]:
-    zones, left = [], 0
-    for number, view in enumerate(VIEWS, 1):
-        right = left + len(_tab(number, view))
-        zones.append(Zone(0, left, right, choose_view(view)))
-        left = right + 1
-    return zones
+    return spread(tabs, [("  ".join(marks), YELLOW)], width), zones
 
 
 def _foot(state: TopState, width: int) -> Line:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from podgpu.cli._target import Target
 from podgpu.cli._top import kubectl
-from podgpu.cli._top.keys import Click, TopState, press, toggled, zone_at
+from podgpu.cli._top.keys import Click, TopState, press, toggled
 from podgpu.cli._top.kubectl import Kubectl
 from podgpu.cli._top.layout import RenderedScreen, render
 from podgpu.cli._top.rows import TopRows, UseHistory
@@ -147,7 +147,7 @@ def _after_click(click: Click, state: TopState, shown: RenderedScreen) -> TopSta
     state = replace(state, follows=None, message="")
     if state.overlay:
         return replace(state, overlay="")
-    zone = zone_at(shown.zones, click)
+    zone = next((zone for zone in shown.zones if zone.has(click)), None)
     if zone is not None:
         return zone.change(state, shown.room)
     number = shown.first + click.row - shown.top

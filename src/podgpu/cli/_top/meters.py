@@ -70,7 +70,7 @@ class _MeterColumns:
         left = size - _INDEX - _BAR - _PERCENT - 1
         self._size = size
         self._more = []
-        for title, text, wide in (("MEM", _memory, 4), ("TEMP", _heat, 6), ("POWER", _power, 6)):
+        for title, text, wide in _FACTS:
             if left - wide - 1 >= _LEAST_TREND:
                 self._more.append((title, text, wide))
                 left -= wide + 1
@@ -103,12 +103,11 @@ def _memory(row: SummaryRow) -> str:
     return percent(row.memory_used_bytes / row.memory_total_bytes)
 
 
-def _heat(row: SummaryRow) -> str:
-    return celsius(row.temperature_celsius)
-
-
-def _power(row: SummaryRow) -> str:
-    return watts(row.power_watts)
+_FACTS = (
+    ("MEM", _memory, 4),
+    ("TEMP", lambda row: celsius(row.temperature_celsius), 6),
+    ("POWER", lambda row: watts(row.power_watts), 6),
+)
 
 
 def _gpu_cells(rows: TopRows, width: int, most_lines: int) -> Meters | None:

@@ -31,31 +31,21 @@ _WORDS = (
     ("waiting", "has held a GPU for a short time, not used yet"),
     ("unknown", "podgpu why says why its use is not known"),
 )
-_KEY_WIDTH = 20
-_INDENT = "  "
 
 
 def overlay(name: str, rows: TopRows, width: int) -> list[Line]:
     if name == HELP:
-        keys = [row for key, meaning in _KEYS for row in _entry(key, meaning, CYAN, width)]
-        words = [row for word, meaning in _WORDS for row in _entry(word, meaning, BOLD, width)]
-        return [*keys, [], *words, [(f"{_INDENT}? goes back", DIM)]]
-    problems = [row for problem in rows.problems for row in _sentence("  ! ", RED, problem, width)]
-    waste = [row for text in rows.waste for row in _sentence("  - ", YELLOW, text, width)]
+        keys = [row for key, meaning in _KEYS for row in _wrapped(f"  {key:<20}", CYAN, meaning, width)]
+        words = [row for word, meaning in _WORDS for row in _wrapped(f"  {word:<20}", BOLD, meaning, width)]
+        return [*keys, [], *words, [("  ? goes back", DIM)]]
+    problems = [row for problem in rows.problems for row in _wrapped("  ! ", RED, problem, width - 2)]
+    waste = [row for text in rows.waste for row in _wrapped("  - ", YELLOW, text, width - 2)]
     found: list[Line] = [[], *(problems or [[("  Nothing is wrong.", DIM)]])]
     found += [[], [("  Held, not used", BOLD)], *waste] if waste else []
     return [*found, [], [("  w goes back", DIM)]]
 
 
-def _sentence(sign: str, style: str, text: str, width: int) -> list[Line]:
-    first, *more = textwrap.wrap(text, max(width - len(sign) - 2, 20)) or [""]
-    return [[(sign, style), (first, PLAIN)], *([(f"{'':{len(sign)}}{part}", PLAIN)] for part in more)]
-
-
-def _entry(key: str, meaning: str, style: str, width: int) -> list[Line]:
-    first, *more = textwrap.wrap(meaning, max(width - len(_INDENT) - _KEY_WIDTH, 20))
-    margin = " " * (len(_INDENT) + _KEY_WIDTH)
-    return [
-        [(f"{_INDENT}{key:<{_KEY_WIDTH}}", style), (first, PLAIN)],
-        *([(margin + text, PLAIN)] for text in more),
-    ]
+def _wrapped(head: str, style: str, text: str, width: int) -> list[Line]:
+    """Write the text behind its head, on as many lines as it takes."""
+    first, *more = textwrap.wrap(text, max(width - len(head), 20)) or [""]
+    return [[(head, style), (first, PLAIN)], *([(f"{'':{len(head)}}{part}", PLAIN)] for part in more)]

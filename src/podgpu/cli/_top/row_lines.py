@@ -13,10 +13,12 @@ from podgpu.cli._top.styled import (
     RED,
     YELLOW,
     Line,
+    Piece,
     bar,
     clipped,
     dimmed,
     sparkline,
+    width_of,
 )
 from podgpu.insight.rows import PENDING, SummaryItem, SummaryRow
 from podgpu.insight.tenants import IDLE
@@ -127,24 +129,17 @@ class _ColumnLayout:
             self._bar += min(max(spare - _LEAST_TREND - _GAP, 0) // 4, _WIDEST_BAR - _BAR)
             self._trend = min(self._left() - longest - _GAP, _MOST_TREND)
 
-    def head(self) -> Line:
-        cells: Line = [(_headed(self._title(self._name), self._size), self._tone(self._name))]
-        for column in self._others:
-            cells.append((" " * _GAP, PLAIN))
-            text = self._title(column)
-            cells.append((_headed(text, self._column_size(column), right=column.number), self._tone(column)))
+    def head(self) -> tuple[Line, list[Zone]]:
+        """Return the headings, and where each of them is: a click sorts."""
+        cells: Line = []
+        zones = []
+        for column in (self._name, *self._others):
+            size, left = self._column_size(column), width_of(cells)
+            zones.append(Zone(0, left, left + size, sort_by(column.title)))
+            cells += [self._heading(column, size), (" " * _GAP, PLAIN)]
             if column.title == USE and self._trend:
-                cells += [(" " * _GAP, PLAIN), (fitted(_TREND, self._trend, right=True), BOLD)]
-        return clipped(cells, self.width)
-
-    def zones(self) -> list[Zone]:
-        """Where the headings are, on line 0: a click sorts."""
-        found, left = [Zone(0, 0, self._size, sort_by(self._name.title))], self._size
-        for column in self._others:
-            right = left + _GAP + self._column_size(column)
-            found.append(Zone(0, left + _GAP, right, sort_by(column.title)))
-            left = right + (self._trend + _GAP if column.title == USE and self._trend else 0)
-        return found
+                cells += [(fitted(_TREND, self._trend, right=True), BOLD), (" " * _GAP, PLAIN)]
+        return clipped(cells[:-1], self.width), zones
 
     def row(self, entry: SummaryItem) -> Line:
         row = entry.row
@@ -161,23 +156,18 @@ class _ColumnLayout:
         return clipped(cells, self.width)
 
     def _column_size(self, column: TopColumn) -> int:
+        if column is self._name:
+            return self._size
         return column.size + (self._bar + 1 if column.title == USE and self._bar else 0)
 
     def _left(self) -> int:
         return self.width - sum(self._column_size(column) + _GAP for column in self._others)
 
-    def _title(self, column: TopColumn) -> str:
-        return f"{column.title}{'▼' if self._is_down else '▲'}" if column is self._sorted_by else column.title
-
-    def _tone(self, column: TopColumn) -> str:
-        return CYAN if column is self._sorted_by else BOLD
-
-
-def _headed(title: str, size: int, *, right: bool = False) -> str:
-    """Cut the words of a heading before its arrow."""
-    if len(title) > size and title[-1] in "▼▲":
-        title = title[: size - 1] + title[-1]
-    return fitted(title, size, right=right)
+    def _heading(self, column: TopColumn, size: int) -> Piece:
+        """Write an arrow behind the column that sorts, and cut its words before that."""
+        if column is not self._sorted_by:
+            return fitted(column.title, size, right=column.number), BOLD
+        return fitted(column.title[: size - 1] + ("▼" if self._is_down else "▲"), size, right=column.number), CYAN
 
 
 def _is_old(entry: SummaryItem) -> bool:

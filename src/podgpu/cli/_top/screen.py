@@ -127,7 +127,9 @@ class Screen:
         try:
             yield
         finally:
-            self._enter()
+            self._window.clear()
+            self._window.refresh()
+            _send(_MOUSE_ON)
 
     def stop(self) -> None:
         """Stop until the shell continues us, with the terminal as it was."""
@@ -135,11 +137,6 @@ class Screen:
             handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTSTP)
             signal.signal(signal.SIGTSTP, handler)
-
-    def _enter(self) -> None:
-        self._window.clear()
-        self._window.refresh()
-        _send(_MOUSE_ON)
 
     def draw(self, lines: list[Line]) -> None:
         """Write every line; curses sends only what differs from what is there."""
