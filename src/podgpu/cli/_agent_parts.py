@@ -66,7 +66,9 @@ async def run_agent(config: Config, early: EarlySource | None, greet: Greeting, 
         greet(server.addresses, server.scheme)
         return await until_stopped(signals, loop)
     finally:
-        await _stop(server, agent, loop)
+        loop.cancel()
+        await within(SERVER_SECONDS, server.stop(), "server")
+        await within(READER_SECONDS, agent.close(), "source")
 
 
 def _announce(config: Config, addresses: Sequence[Address]) -> None:
@@ -74,23 +76,12 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
     node = machine.node_name(config)
     log.info("listening", version=__version__, node=node, source=config.source, addresses=places)
     if misses_kubelet(config):
-        _announce_missing_kubelet(config)
+        # A pod may run beside a kubelet whose folder is not mounted into it.
+        message = "no kubelet here: GPUs are booked by their processes alone"
+        if machine.is_in_pod():
+            message = "the kubelet's folder is not mounted: it is not known which GPU is allocated to which container"
+        log.info(message, path=str(config.path_kubelet))
     counters = config.of(DcgmPageOptions).collectors
     if counters and (missing := unavailable(counters)):
         fields = ",".join(missing)
         log.warning("the dcgm pages lack fields of the counters file", path=counters.path, fields=fields)
-
-
-def _announce_missing_kubelet(config: Config) -> None:
-    """A pod may run beside a kubelet whose folder is not mounted into it."""
-    if machine.is_in_pod():
-        message = "the kubelet's folder is not mounted: it is not known which GPU is allocated to which container"
-    else:
-        message = "no kubelet here: GPUs are booked by their processes alone"
-    log.info(message, path=str(config.path_kubelet))
-
-
-async def _stop(server: NodeServer, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:
-    loop.cancel()
-    await within(SERVER_SECONDS, server.stop(), "server")
-    await within(READER_SECONDS, agent.close(), "source")

@@ -1,7 +1,8 @@
-"""Makes the bill that a user asks for, and makes an older one again."""
+"""Makes the bill that a user asks for, writes it to files, and makes an older one again."""
 
 import asyncio
 import gc
+import os
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from podgpu.cli._focus import FOCUS, PARQUET
+from podgpu.cli._focus import FOCUS, PARQUET, check_focus, focus_csv, focus_parquet, has_parquet
+from podgpu.cli._output import print_problems
 from podgpu.cli._target.progress import show_progress
 from podgpu.cluster.report.bill import BillRequest, BillWords, fault_text, make_bill
 from podgpu.cluster.report.sums import DAY, HOUR
@@ -20,7 +22,8 @@ from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Statement
 from podgpu.numbers import percent
-from podgpu.option.times import calendar_period, iso
+from podgpu.option.times import calendar_period, iso, period_name
+from podgpu.views.statement import report_csv, report_json
 
 _CHARGE_SECONDS = {"hour": HOUR, "day": DAY}
 
@@ -73,6 +76,31 @@ async def _read(config: Config, asked: BillRequest, arguments: Namespace, now: f
 
 def _show_progress(part: float) -> None:
     show_progress(f"reading the store: {percent(part)}" if part < 1 else "")
+
+
+def write_bill(found: Statement, asked: BillRequest, folder: str) -> None:
+    """Write it in every format that other programs read. No reader sees half of it: a whole file gets its name."""
+    stem = f"report-{period_name(found.start, found.end)}"
+    pages = {
+        f"{stem}.csv": report_csv(found, asked.document).encode(),
+        f"{stem}.json": report_json(found, asked.document).encode(),
+    }
+    try:
+        check_focus(FOCUS, asked.prices)
+        pages[f"{stem}.focus.csv"] = focus_csv(found).encode()
+        if has_parquet():
+            pages[f"{stem}.focus.parquet"] = focus_parquet(found)
+    except UserError as error:
+        print_problems([f"{stem}.focus.csv is not written: {error}"])
+    try:
+        for name, page in pages.items():
+            half = Path(folder) / f".{name}.{os.getpid()}"
+            half.write_bytes(page)
+            half.replace(Path(folder) / name)
+    except OSError as error:
+        raise UserError(
+            f"--write-to={folder}: {error.strerror}; give a folder that exists and can be written to"
+        ) from None
 
 
 def again(path: str) -> tuple[BillRequest, dict[str, Any]]:

@@ -36,9 +36,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
     cluster = open_cluster(config)
     await cluster.check()
     past, feed = open_cluster_history(config), cluster.loop
-    works: list[tuple[str, Work]] = []
-    if past:
-        works.append(("history", partial(past.follow, feed.cluster, feed.changed)))
+    works: list[tuple[str, Work]] = [("history", partial(past.follow, feed.cluster, feed.changed))] if past else []
     keeping = brief(feed.supervisor.run(works))
     server = ClusterServer(
         cluster.loop,

@@ -83,20 +83,17 @@ def overview(program: str) -> str:
     """List the commands."""
     commands = [find_command(name) for name in command_names()]
     column = max(len(command.name) for command in commands) + 4
-    rows = [f"  {command.name:<{column}}{command.help}" for command in commands]
-    return "\n".join(
-        [
-            f"usage: {program} COMMAND [options]",
-            "",
-            "Which pod uses which share of which GPU, and how do you know?",
-            "",
-            "commands:",
-            *rows,
-            "",
-            f"{program} COMMAND --help lists the options of a command.",
-            f"{program} --version prints the version.",
-        ]
-    )
+    rows = "\n".join(f"  {command.name:<{column}}{command.help}" for command in commands)
+    return f"""\
+usage: {program} COMMAND [options]
+
+Which pod uses which share of which GPU, and how do you know?
+
+commands:
+{rows}
+
+{program} COMMAND --help lists the options of a command.
+{program} --version prints the version."""
 
 
 def build_parser(program: str, command: Command) -> ArgumentParser:

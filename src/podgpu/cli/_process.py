@@ -74,18 +74,17 @@ class Signals:
         self.stopped = asyncio.Event()
         self.exit_code = 0
         self.name = ""
-        self._release = release
         self._events = asyncio.get_running_loop()
-        self._tasks = BriefTasks()
         self._last_resort = threading.Timer(LAST_RESORT_SECONDS, os._exit, (1,))
         self._last_resort.daemon = True
         at_exit.callback(self._last_resort.cancel)
-        handlers: dict[int, Callable[[int, FrameType | None], None]] = {
+        handlers: dict[int, Callable[[int, FrameType | None], object]] = {
             signal.SIGTERM: self._stop,
             signal.SIGINT: self._stop,
         }
         if release is not None:
-            handlers[signal.SIGUSR1] = self._release_soon
+            tasks = BriefTasks()
+            handlers[signal.SIGUSR1] = lambda *_: self._events.call_soon_threadsafe(lambda: tasks.begin(release()))
         for number, handler in handlers.items():
             at_exit.callback(signal.signal, number, signal.signal(number, handler))
 
@@ -96,11 +95,3 @@ class Signals:
         self.exit_code = 128 + number if number == signal.SIGINT else 0
         self._last_resort.start()
         self._events.call_soon_threadsafe(self.stopped.set)
-
-    def _release_soon(self, _: int, __: FrameType | None) -> None:
-        self._events.call_soon_threadsafe(self._begin_release)
-
-    def _begin_release(self) -> None:
-        if self._release is None:
-            return
-        self._tasks.begin(self._release())

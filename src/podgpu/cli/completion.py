@@ -127,7 +127,7 @@ def _positionals(parser: ArgumentParser, before: Sequence[str]) -> Sequence[str]
     found = [action for action in parser._get_positional_actions() if action.choices]  # noqa: SLF001
     if found:
         return [str(choice) for choice in found[0].choices or ()]
-    return _names(before, _pods) if before[0] in _OF_PODS else ()
+    return _names(before, _pods) if before[0] == "why" else ()
 
 
 def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Sequence[str]:
@@ -176,9 +176,8 @@ def _namespaces(cluster: Cluster) -> Sequence[str]:
     return [name.partition("/")[0] for name in _pods(cluster)]
 
 
-def _nodes(cluster: Cluster) -> Sequence[str]:
-    return [node.name for node in cluster.nodes]
-
-
-_NAMES_OF = {"-n": _namespaces, "--namespace": _namespaces, "--node": _nodes}
-_OF_PODS = ("why",)
+_NAMES_OF: Mapping[str, Callable[[Cluster], Sequence[str]]] = {
+    "-n": _namespaces,
+    "--namespace": _namespaces,
+    "--node": lambda cluster: [node.name for node in cluster.nodes],
+}

@@ -1,28 +1,23 @@
-from __future__ import annotations
-
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from podgpu import log
 from podgpu.cli._commands import add_output
-from podgpu.cli._target import TARGET_OPTIONS, has_target, open_target
+from podgpu.cli._target import TARGET_OPTIONS, Target, has_target, open_target
+from podgpu.cli._target.progress import waiting
+from podgpu.cli._terminal import columns, has_colour
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
+from podgpu.doctor import Machine, Status, examine, examine_cluster, rendering
 from podgpu.errors import UserError
+from podgpu.model import Cluster, Snapshot, of_one
 from podgpu.numbers import count, integer
 from podgpu.option import WEB
-
-if TYPE_CHECKING:
-    from podgpu.cli._target import Target
-    from podgpu.doctor import Machine
-    from podgpu.model import Cluster, Snapshot
-
-    Examined = tuple[Snapshot, Machine]
 
 HELP = "Check a node, an agent or a cluster, and say what to do."
 OPTIONS = tuple(
@@ -34,6 +29,8 @@ OPTIONS = tuple(
 FAILED = 1
 CYCLES = 3  # counters need two readings to move, and the driver may still be starting at the first
 BETWEEN_READINGS = 0.5
+
+Examined = tuple[Snapshot, Machine]
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -49,8 +46,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu import log
-
     # Problems are printed below, in words for a terminal.
     log.configure("error", config.log_format)
     if has_target(config):
@@ -73,8 +68,6 @@ class Examination:
     """Snapshots, and what is wrong with them. `of_cluster` if the cluster itself is examined too."""
 
     def __init__(self, cluster: Cluster, examined: Sequence[Examined], *, of_cluster: bool = False) -> None:
-        from podgpu.doctor import examine, examine_cluster
-
         full = {snapshot.node: snapshot for snapshot, _ in examined}
         nodes = tuple(replace(node, snapshot=full.get(node.name, node.snapshot)) for node in cluster.nodes)
         self.cluster = replace(cluster, nodes=nodes)
@@ -84,12 +77,10 @@ class Examination:
 
     @property
     def has_failed(self) -> bool:
-        from podgpu.doctor import Status
-
         found = chain(self._cluster_findings or (), *(findings for _, findings in self._node_findings))
         return any(finding.status is Status.FAIL for finding in found)
 
-    def scrubbed(self) -> Examination:
+    def scrubbed(self) -> "Examination":
         from secrets import token_bytes
 
         from podgpu.views.cluster.scrub import Scrubber
@@ -99,9 +90,6 @@ class Examination:
         return Examination(scrubber.scrubbed(self.cluster), examined, of_cluster=self._cluster_findings is not None)
 
     def text(self) -> str:
-        from podgpu.cli._terminal import columns, has_colour
-        from podgpu.doctor import rendering
-
         width, colour = columns(), has_colour()
         if self._cluster_findings is None:
             ((snapshot, findings),) = self._node_findings
@@ -110,8 +98,6 @@ class Examination:
         return rendering.cluster_text(self.cluster.name, self._cluster_findings, nodes, width, colour=colour)
 
     def json(self) -> str:
-        from podgpu.doctor import rendering
-
         if self._cluster_findings is None:
             ((snapshot, findings),) = self._node_findings
             return rendering.json(snapshot, findings)
@@ -123,8 +109,6 @@ def _machine_examination(config: Config) -> Examination:
 
     from podgpu.assembly import machine
     from podgpu.cli._node_reading import read_node
-    from podgpu.doctor import Machine
-    from podgpu.model import of_one
     from podgpu.views.dialects import PREFIX, dcgm, dcgm_4_9
     from podgpu.views.dialects._dcgm.counters import DcgmPageOptions, unavailable
 
@@ -157,8 +141,6 @@ def _target_examination(target: Target, node: str | None) -> Examination:
 
 def _all_examined(target: Target, names: list[str]) -> list[Examined]:
     """Leave out a node that does not answer now: the checks of the cluster judge it."""
-    from podgpu.cli._target.progress import waiting
-
     found: list[Examined] = []
     with waiting(lambda: f"checking {integer(len(found) + 1)} of {count(len(names), 'node')}"):
         for name in names:
@@ -168,8 +150,6 @@ def _all_examined(target: Target, names: list[str]) -> list[Examined]:
 
 
 def _examined(target: Target, name: str) -> Examined:
-    from podgpu.doctor import Machine
-
     snapshot = target.full(name)
     # A recording is judged by the clock of its time.
     now = snapshot.taken_at if snapshot.replayed else time.time()

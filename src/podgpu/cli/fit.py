@@ -3,10 +3,11 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from podgpu.cli._output import FOR_PEOPLE, add_table_output, print_problems, print_table
 from podgpu.config import OPTIONS as ALL
-from podgpu.config import Config
-from podgpu.config.sections import PriceOptions
+from podgpu.config import Config, PriceOptions
 from podgpu.errors import UserError
+from podgpu.model.fit import FitTerms
 from podgpu.numbers import percent
 from podgpu.option import STORE
 from podgpu.option.times import period, seconds
@@ -14,7 +15,6 @@ from podgpu.option.times import period, seconds
 if TYPE_CHECKING:
     from podgpu.cluster.fit.fitting import FitEvidence
     from podgpu.insight.fit.statement import FitPeriodFacts
-    from podgpu.model.fit import FitTerms
 
 HELP = "Advise what workloads should hold: less, shared, none or more."
 OPTIONS = ("config_file", "replay_file", *(name for name, option in ALL.items() if option.group == STORE))
@@ -24,8 +24,6 @@ METRICS = "metrics"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._output import add_table_output
-
     times = "how long ago, such as 14d, or a date such as 2026-11-01"
     parser.add_argument("--from", dest="start", metavar="TIME", default="14d", help=f"{times}; default 14d")
     parser.add_argument("--to", dest="end", metavar="TIME", default="now", help="the same; default now")
@@ -59,10 +57,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.cli._output import FOR_PEOPLE, print_problems, print_table
     from podgpu.cluster.fit.fitting import judged
     from podgpu.insight.fit.statement import FitPeriodFacts
-    from podgpu.views.fit import explained, fit_heading, fit_problems, fit_table, fit_terms
+    from podgpu.views.fit import explained, fit_heading, fit_page, fit_problems, fit_table, fit_terms
 
     start, end = period(arguments.start, arguments.end, time.time())
     asked = FitPeriodFacts(
@@ -80,8 +77,6 @@ def run(config: Config, arguments: Namespace) -> int:
         return _plan.print_plan(_read(config, asked, has_pools=True), layout, arguments)
     found = judged(_read(config, asked))
     if arguments.output == METRICS:
-        from podgpu.views.fit import fit_page
-
         print(fit_page(found).decode(), end="")
         return 0
     is_for_people = arguments.output in FOR_PEOPLE and not arguments.no_headers
@@ -97,9 +92,7 @@ def run(config: Config, arguments: Namespace) -> int:
     return WARNED if found.notices or found.unpriced else 0
 
 
-def _terms(arguments: Namespace) -> "FitTerms":
-    from podgpu.model.fit import FitTerms
-
+def _terms(arguments: Namespace) -> FitTerms:
     release = seconds(arguments.release_after)
     if release < seconds("1d"):
         raise UserError(f"--release-after={arguments.release_after} is less than a day; give at least 1d")

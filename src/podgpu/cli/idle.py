@@ -1,20 +1,30 @@
 import time
 from argparse import ArgumentParser, Namespace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from podgpu.cli._target import TARGET_OPTIONS
+from podgpu.assembly import insight_settings
+from podgpu.cli._idle_table import idle_table
+from podgpu.cli._output import (
+    FOR_PEOPLE,
+    add_selection,
+    add_table_output,
+    print_problems,
+    print_sentences,
+    print_table,
+    selection,
+)
+from podgpu.cli._target import TARGET_OPTIONS, open_target
+from podgpu.cli._terminal import add_watch, print_and_watch
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.errors import UserError
+from podgpu.insight import InsightSettings, reconclude, settings_of
+from podgpu.insight.idle import IdlePods, PlaceKey, candidates, idle_pods, with_last_use
+from podgpu.insight.selection import PodSelection
+from podgpu.model import Cluster
 from podgpu.numbers import count
 from podgpu.option.times import seconds
-
-if TYPE_CHECKING:
-    from podgpu.insight import InsightSettings
-    from podgpu.insight.idle import IdlePods, PlaceKey
-    from podgpu.insight.selection import PodSelection
-    from podgpu.model import Cluster
+from podgpu.views.format import unpriced_texts
 
 HELP = "List who holds a GPU and does not use it, and what it costs."
 OPTIONS = tuple(name for name in ALL if name in TARGET_OPTIONS or name == "price")
@@ -24,9 +34,6 @@ MAX_NAMED = 3
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._output import add_selection, add_table_output
-    from podgpu.cli._terminal import add_watch
-
     add_selection(parser)
     add_table_output(parser)
     add_watch(parser)
@@ -39,22 +46,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.cli._output import selection
-    from podgpu.cli._target import open_target
-    from podgpu.cli._terminal import print_and_watch
-
     least = None if arguments.least is None else seconds(arguments.least)
     chosen = selection(arguments)
     with open_target(config) as target:
         return print_and_watch(target, partial(_show, config, arguments, least, chosen), arguments)
 
 
-def _show(config: Config, arguments: Namespace, least: float | None, chosen: "PodSelection", cluster: "Cluster") -> int:
-    from podgpu.cli._idle_table import idle_table
-    from podgpu.cli._output import FOR_PEOPLE, print_problems, print_sentences, print_table
-    from podgpu.insight import reconclude
-    from podgpu.insight.idle import idle_pods, with_last_use
-
+def _show(config: Config, arguments: Namespace, least: float | None, chosen: PodSelection, cluster: Cluster) -> int:
     settings = _settings(config, least, cluster)
     cluster = reconclude(cluster, settings)
     last_use, problems = _remembered(config, cluster, chosen)
@@ -70,19 +68,14 @@ def _show(config: Config, arguments: Namespace, least: float | None, chosen: "Po
     return INCOMPLETE if problems else 0
 
 
-def _settings(config: Config, least: float | None, cluster: "Cluster") -> "InsightSettings":
+def _settings(config: Config, least: float | None, cluster: Cluster) -> InsightSettings:
     """Take what the user asks for, or else what the agents or the cluster concluded with."""
-    from podgpu.assembly import insight_settings
-    from podgpu.insight import InsightSettings, settings_of
-
     own = insight_settings(config)
     theirs = settings_of(cluster.insight) if cluster.insight else own
     return InsightSettings(idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices)
 
 
-def _missing(found: "IdlePods") -> list[str]:
-    from podgpu.views.format import unpriced_texts
-
+def _missing(found: IdlePods) -> list[str]:
     texts = unpriced_texts(found.unpriced)
     if found.unknown:
         texts.append(
@@ -94,9 +87,7 @@ def _missing(found: "IdlePods") -> list[str]:
     return texts
 
 
-def _remembered(
-    config: Config, cluster: "Cluster", chosen: "PodSelection"
-) -> tuple[dict["PlaceKey", float], list[str]]:
+def _remembered(config: Config, cluster: Cluster, chosen: PodSelection) -> tuple[dict[PlaceKey, float], list[str]]:
     """Ask the store, if there is one, about those that seem idle. Raises UserError if it does not answer."""
     import asyncio
 
@@ -104,7 +95,6 @@ def _remembered(
     from podgpu.cluster.store.options import StoreOptions
     from podgpu.cluster.store.pod_history import last_uses
     from podgpu.cluster.store.response import StoreFault
-    from podgpu.insight.idle import PlaceKey, candidates
 
     options = config.of(StoreOptions)
     seem_idle = candidates(cluster, chosen)

@@ -3,7 +3,8 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 
 from podgpu.cli._commands import add_output
-from podgpu.cli._target import TARGET_OPTIONS
+from podgpu.cli._target import TARGET_OPTIONS, open_target
+from podgpu.cli._terminal import add_watch, columns, print_and_watch
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, TerminalOptions
@@ -20,8 +21,6 @@ PATIENCE_SECONDS = 30.0
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._terminal import add_watch
-
     parser.add_argument("node", nargs="?", metavar="[NODE]", help="only this node")
     parser.add_argument("-d", "--details", action="store_true", help="a line for each pod")
     parser.add_argument("--used", action="store_true", help="add what is really used, as agents measure it")
@@ -35,10 +34,6 @@ def run(config: Config, arguments: Namespace) -> int:
         import asyncio
 
         return _show(arguments, asyncio.run(_allocations(config)))
-
-    from podgpu.cli._target import open_target
-    from podgpu.cli._terminal import print_and_watch
-
     with open_target(config) as target:
         return print_and_watch(target, partial(_show, arguments), arguments)
 
@@ -54,7 +49,6 @@ def _show(arguments: Namespace, cluster: Cluster) -> int:
 
         print(document(found))
     elif found.nodes or found.waiting:
-        from podgpu.cli._terminal import columns
         from podgpu.views.cluster.inspect import table
 
         print(table(found, by_pod=arguments.details, with_use=arguments.used, width=columns()), end="")

@@ -12,6 +12,8 @@ from podgpu.errors import UserError
 from podgpu.model import Cluster
 from podgpu.numbers import bytes_on_disk, count, duration
 from podgpu.option import value
+from podgpu.sources.replay.recording import MAGIC, frame
+from podgpu.views.cluster.json import encode
 
 HELP = "Write snapshots to a file, for later viewing."
 OPTIONS = TARGET_OPTIONS
@@ -86,8 +88,6 @@ class RecordingFile:
             raise UserError(f"cannot write {path}: {error.strerror}; choose another place") from None
 
     def __enter__(self) -> Self:
-        from podgpu.sources.replay.recording import MAGIC
-
         self._write(MAGIC)
         return self
 
@@ -101,9 +101,6 @@ class RecordingFile:
 
     def add(self, cluster: Cluster) -> bool:
         """Write a snapshot. Return False if there is no room for it."""
-        from podgpu.sources.replay.recording import frame
-        from podgpu.views.cluster.json import encode
-
         document = encode(self._scrubber.scrubbed(cluster) if self._scrubber else cluster)
         data = frame(cluster.taken_at, document)
         if self._bytes + len(data) > self._most:

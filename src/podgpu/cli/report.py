@@ -1,9 +1,14 @@
 import sys
+import time
 from argparse import ArgumentParser, Namespace
 
+from podgpu.cli._output import FOR_PEOPLE, add_table_output, print_lines, print_problems, print_table
 from podgpu.config import OPTIONS as ALL
-from podgpu.config import Config
+from podgpu.config import Config, PriceOptions
 from podgpu.option import STORE
+from podgpu.option.times import CALENDAR
+from podgpu.views.row_table import as_document
+from podgpu.views.statement import heading, problems, report_notes, report_table
 
 HELP = "Sum up who had how much of the GPUs between two times."
 OPTIONS = ("config_file", *(name for name, option in ALL.items() if option.group == STORE))
@@ -12,7 +17,6 @@ WARNED, GAPS = 1, 3  # exit codes
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._output import add_table_output
     from podgpu.cluster.report.bill import BASES, SHARES, basis_word, share_word
 
     _add_times(parser)
@@ -57,8 +61,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def _add_times(parser: ArgumentParser) -> None:
-    from podgpu.option.times import CALENDAR
-
     times = "how long ago, such as 7d or 12h, or a date such as 2026-11, 2026-11-01 or 2026-11-01T08:00+01:00"
     parser.add_argument("--from", dest="start", metavar="TIME", help=f"{times}; default 24h")
     parser.add_argument("--to", dest="end", metavar="TIME", help="the same; default now")
@@ -82,13 +84,8 @@ def _add_gaps(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    import time
-
     from podgpu.cli import _bill, _focus
-    from podgpu.cli._output import FOR_PEOPLE, print_lines, print_problems, print_table
     from podgpu.cluster.report.bill import bill_request, with_period_notice
-    from podgpu.config.sections import PriceOptions
-    from podgpu.views.statement import heading, problems, report_notes, report_table
 
     now = time.time()
     if arguments.verify:
@@ -100,9 +97,7 @@ def run(config: Config, arguments: Namespace) -> int:
         _focus.check_focus(arguments.output, asked.prices)
     found = with_period_notice(_bill.made(config, asked, arguments, now), words, now)
     if arguments.write_to:
-        from podgpu.cli._bill_files import write_bill
-
-        write_bill(found, asked, arguments.write_to)
+        _bill.write_bill(found, asked, arguments.write_to)
     if arguments.output == _focus.FOCUS:
         print(_focus.focus_csv(found), end="")
     elif arguments.output == _focus.PARQUET:
@@ -131,9 +126,6 @@ def run(config: Config, arguments: Namespace) -> int:
 def _verify(config: Config, arguments: Namespace, now: float) -> int:
     """Make an older report again, by what it says of itself, and print what differs."""
     from podgpu.cli import _bill
-    from podgpu.cli._output import print_problems
-    from podgpu.views.row_table import as_document
-    from podgpu.views.statement import report_table
 
     arguments.output = "json"
     asked, before = _bill.again(arguments.verify)

@@ -1,26 +1,25 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
 
+from podgpu.cli._output import add_selection, add_table_output, print_problems, print_table, selection
 from podgpu.cli._target import TARGET_OPTIONS, Target, open_target
+from podgpu.cli._terminal import add_watch, can_draw, print_and_watch
+from podgpu.cli._top.columns import COLUMNS, SORTED_BY
+from podgpu.cli._top.keys import VIEWS, TopState
+from podgpu.cli._top.rows import TopRows, ordered
 from podgpu.config import Config
+from podgpu.insight.rows import SummaryRow
 from podgpu.insight.selection import PodSelection
-
-if TYPE_CHECKING:
-    from podgpu.cli._top.kubectl import Kubectl
-    from podgpu.model import Cluster
+from podgpu.model import Cluster
+from podgpu.views.row_table import Column, RowTable, fields_of
 
 HELP = "Watch who uses the GPUs of a node or a cluster."
 OPTIONS = TARGET_OPTIONS
 
-VIEWS = ("pods", "workloads", "namespaces", "gpus", "nodes")
-
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._output import add_selection, add_table_output
-    from podgpu.cli._terminal import add_watch
-
     parser.add_argument(
         "view",
         nargs="?",
@@ -36,43 +35,28 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.cli._output import selection
-    from podgpu.cli._top.kubectl import Kubectl
-
     chosen = selection(arguments)
-    kubectl = Kubectl(str(config.kube_kubeconfig or ""), config.kube_context or "")
+    is_live = sys.stdin.isatty() and can_draw() and arguments.output == "table"
     with open_target(config) as target, suppress(KeyboardInterrupt):  # one way to leave it
-        _show(target, chosen, kubectl, arguments)
+        if is_live and not arguments.once and not arguments.watch:
+            _run_screen(config, target, chosen, arguments.view)
+        else:
+            print_and_watch(target, partial(print_rows, chosen, arguments), arguments)
     return 0
 
 
-def _show(target: Target, chosen: PodSelection, kubectl: "Kubectl", arguments: Namespace) -> None:
-    from podgpu.cli._terminal import can_draw
+def _run_screen(config: Config, target: Target, chosen: PodSelection, view: str) -> None:
+    from podgpu.cli._top.kubectl import Kubectl
+    from podgpu.cli._top.live import Controls, live
+    from podgpu.cli._top.screen import opened
 
-    is_live = sys.stdin.isatty() and can_draw() and arguments.output == "table"
-    if is_live and not arguments.once and not arguments.watch:
-        from podgpu.cli._top.keys import TopState
-        from podgpu.cli._top.live import Controls, live
-        from podgpu.cli._top.screen import opened
-
-        with opened() as screen:
-            live(Controls(screen, target, kubectl), chosen, TopState(view=arguments.view))
-    else:
-        from functools import partial
-
-        from podgpu.cli._terminal import print_and_watch
-
-        print_and_watch(target, partial(print_rows, chosen, arguments), arguments)
+    kubectl = Kubectl(str(config.kube_kubeconfig or ""), config.kube_context or "")
+    with opened() as screen:
+        live(Controls(screen, target, kubectl), chosen, TopState(view=view))
 
 
-def print_rows(chosen: PodSelection, arguments: Namespace, cluster: "Cluster") -> int:
+def print_rows(chosen: PodSelection, arguments: Namespace, cluster: Cluster) -> int:
     """Print the rows, for a pipe or a script."""
-    from podgpu.cli._output import print_problems, print_table
-    from podgpu.cli._top.columns import COLUMNS, SORTED_BY
-    from podgpu.cli._top.rows import TopRows, ordered
-    from podgpu.insight.rows import SummaryRow
-    from podgpu.views.row_table import Column, RowTable, fields_of
-
     view, rows = arguments.view, TopRows(cluster, chosen)
     first, *others = COLUMNS[view]
     if len(cluster.nodes) <= 1:

@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from podgpu.cli._commands import add_output
 from podgpu.cli._target import TARGET_OPTIONS, open_target
+from podgpu.cli._terminal import columns
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
 from podgpu.numbers import count, integer
 from podgpu.views.tenants import outsider_names
+from podgpu.views.why import why, why_outsider
+from podgpu.views.why_evidence import evidence, pod_names, workload_names
 
 HELP = "Show how podgpu knows what a pod uses, with all the evidence."
 OPTIONS = TARGET_OPTIONS
@@ -33,19 +36,18 @@ def run(config: Config, arguments: Namespace) -> int:
     with open_target(config) as target:
         name, nodes = _found(target.cluster, arguments.pod, arguments.namespace)
         found = [target.full(node) for node in nodes]
-    print(_document(found, name) if arguments.output == "json" else _text(found, name), end="")
+    if arguments.output == "json":
+        print(_document(found, name))
+    else:
+        print(*(_report(snapshot, name) for snapshot in found), sep="\n", end="")
     return 0
 
 
 def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
     """Return the full name, and the nodes that know it: more than one if the pod has just moved."""
-    from podgpu.views.why_evidence import pod_names, workload_names
-
     snapshots = [node.snapshot for node in cluster.nodes if node.snapshot]
     pods = {snapshot.node: pod_names(snapshot) for snapshot in snapshots}
-    others = {}
-    if namespace is None:
-        others = {snapshot.node: outsider_names(snapshot) for snapshot in snapshots}
+    others = {snapshot.node: outsider_names(snapshot) for snapshot in snapshots if namespace is None}
     workloads = {pod: workload for snapshot in snapshots for pod, workload in workload_names(snapshot).items()}
     name = _full(pod, namespace, _all(pods.values()), _all(others.values()), workloads)
     nodes = [node for node in pods if name in pods[node]]
@@ -56,14 +58,7 @@ def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list
     return name, nodes
 
 
-def _text(snapshots: Iterable[Snapshot], name: str) -> str:
-    return "\n".join(_report(snapshot, name) for snapshot in snapshots)
-
-
 def _report(snapshot: Snapshot, name: str) -> str:
-    from podgpu.cli._terminal import columns
-    from podgpu.views.why import why, why_outsider
-
     namespace, pod = name.split("/", 1) if "/" in name else ("", name)
     width = columns()
     text = why(snapshot, namespace, pod, width) or why_outsider(snapshot, name, width)
@@ -71,10 +66,8 @@ def _report(snapshot: Snapshot, name: str) -> str:
 
 
 def _document(snapshots: Iterable[Snapshot], name: str) -> str:
-    from podgpu.views.why_evidence import evidence
-
     nodes = [found for snapshot in snapshots if (found := evidence(snapshot, name))]
-    return json.dumps({"schema": SCHEMA, "name": name, "nodes": nodes}, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps({"schema": SCHEMA, "name": name, "nodes": nodes}, indent=2, ensure_ascii=False)
 
 
 def _place(cluster: Cluster) -> str:
@@ -120,12 +113,9 @@ def _ways(
     def is_there(name: str) -> bool:
         return namespace is None or name.startswith(f"{namespace}/")
 
-    def made_for(name: str) -> str:
-        return workloads.get(name, "")
-
     yield "are called", lambda name: is_there(name) and name.endswith(f"/{bare}")
-    yield "pods are of the workload", lambda name: is_there(name) and made_for(name).endswith(f"/{bare}")
-    yield "pods are of the workload", lambda name: made_for(name).lower() == pod.lower() != ""
+    yield "pods are of the workload", lambda name: is_there(name) and workloads.get(name, "").endswith(f"/{bare}")
+    yield "pods are of the workload", lambda name: workloads.get(name, "").lower() == pod.lower() != ""
     yield "begin with", lambda name: is_there(name) and name.partition("/")[2].startswith(bare)
 
 

@@ -94,7 +94,7 @@ def _opened(config: Config) -> Target:
     try:
         return _http(config, HERE)
     except NothingListens:
-        if not _has_kubeconfig():
+        if not os.environ.get("KUBECONFIG") and not (Path.home() / ".kube" / "config").exists():
             raise
         return _direct(config)
 
@@ -123,7 +123,3 @@ def _names_cluster(config: Config) -> bool:
     of_cluster = config.of(ClusterOptions) != ClusterOptions()
     of_store = config.of(StoreOptions).url is not None
     return is_plugin or of_cluster or of_store or bool(config.kube_kubeconfig or config.kube_context)
-
-
-def _has_kubeconfig() -> bool:
-    return bool(os.environ.get("KUBECONFIG")) or (Path.home() / ".kube" / "config").exists()

@@ -49,7 +49,8 @@ class DocumentClient:
         try:
             with self._running:
                 answer = self._runner.run(self._asked(path, etag))
-            self._check(answer.status)
+            if answer.status not in (200, 304, 404):
+                raise UserError(f"{self.url} {self._refusal(answer.status)}")
             return answer, None if answer.status == 304 else answer.plain(LARGEST_BYTES)
         except ConnectionRefused:
             raise NothingListens(f"{self.url} refuses the connection; {_ADVICE}") from None
@@ -78,17 +79,14 @@ class DocumentClient:
         url = self.url.rstrip("/") + path
         return await self._client.request("GET", url, headers, seconds=self._timeout, limit=LARGEST_BYTES)
 
-    def _check(self, status: int) -> None:
-        if status in (200, 304, 404):
-            return
+    def _refusal(self, status: int) -> str:
         if status == 401 and not self._login.has_secret:
-            advice = "asks for a login; give --login.token-file or --login.password-file"
-            raise UserError(f"{self.url} {advice}")
+            return "asks for a login; give --login.token-file or --login.password-file"
         if status == 401:
-            raise UserError(f"{self.url} does not accept the login; check the files of --login")
+            return "does not accept the login; check the files of --login"
         if status == 403:
-            raise UserError(f"{self.url} does not let this account read; ask its administrator for access")
-        raise UserError(f"{self.url} answers {status}; {_ADVICE}")
+            return "does not let this account read; ask its administrator for access"
+        return f"answers {status}; {_ADVICE}"
 
     def _problem(self, fault: HttpFault) -> str:
         if fault.reason == "timeout":
@@ -146,12 +144,15 @@ class HttpTarget:
 
     def full(self, node: str) -> Snapshot:
         """Return the node's snapshot with everything in it, where the cluster's is slim."""
+        unknown = f"nothing is known of the GPUs of node {node}; see"
         if self._path == CLUSTER:
-            return self._fetched(node)
-        found = next((known for known in self.cluster.nodes if known.name == node), None)
-        if found is None or found.snapshot is None:
-            raise UserError(f"nothing is known of the GPUs of node {node}; see `podgpu top`")
-        return found.snapshot
+            with waiting(lambda: f"asking for node {node}"):
+                path = f"{SNAPSHOT}?{urlencode({'node': node})}"
+                return self._concluded(self._client.document(path, f"{unknown} `podgpu top nodes`"))
+        found = next((known.snapshot for known in self.cluster.nodes if known.name == node), None)
+        if found is None:
+            raise UserError(f"{unknown} `podgpu top`")
+        return found
 
     def past(self, at: float) -> Cluster:
         # Another thread may be waiting for an answer of the other client.
@@ -164,12 +165,6 @@ class HttpTarget:
 
     def close(self) -> None:
         self._client.close()
-
-    def _fetched(self, node: str) -> Snapshot:
-        with waiting(lambda: f"asking for node {node}"):
-            unknown = f"nothing is known of the GPUs of node {node}; see `podgpu top nodes`"
-            body = self._client.document(f"{SNAPSHOT}?{urlencode({'node': node})}", unknown)
-        return self._concluded(body)
 
     def _first(self) -> Cluster:
         answer, body = self._client.get(self._path)
@@ -195,7 +190,7 @@ class HttpTarget:
         begun = time.monotonic()
         cluster, pause = self._decoded(body), SLOWEST_SECONDS
         if self._path == SNAPSHOT:
-            pause = min(max(_interval(cluster) / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
+            pause = min(max(cluster.interval_seconds / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
         self._asked_at = time.monotonic()
         self._pause = max(pause, REST * (self._asked_at - begun))
         self._etag = etag
@@ -211,10 +206,6 @@ class HttpTarget:
         """Older agents send no insight."""
         snapshot = json.decode(body)
         return snapshot if snapshot.insight else conclude(snapshot, self._settings, has_books=not snapshot.stored)
-
-
-def _interval(cluster: Cluster) -> float:
-    return min((node.snapshot.interval_seconds for node in cluster.nodes if node.snapshot), default=0.0)
 
 
 def _silent(cluster: Cluster, problem: str) -> Cluster:
