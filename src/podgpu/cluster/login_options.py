@@ -30,7 +30,6 @@ class LoginOptions:
         help="Name in the certificate of agents, or of the server at --url, where it is not the address: pods have "
         "changing addresses, so the agents of a DaemonSet share a certificate with one name.",
         parse=str,
-        value_name="NAME",
         default_note="the address",
     )
     client_cert_file: Path | None = CLUSTER.optional(

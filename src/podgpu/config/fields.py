@@ -53,7 +53,6 @@ class Config:
         "--node-name",
         help="Name of this node, as Kubernetes knows it.",
         parse=str,
-        value_name="NAME",
         default_note="the hostname",
         also_from=("NODE_NAME",),
     )
@@ -88,7 +87,6 @@ class Config:
         help="Further namespaces in which a sharing system makes pods that hold cards for others. No tenant may be "
         "able to make pods there; may be repeated.",
         parse=str,
-        value_name="NAME",
         default_note="those that the systems use by themselves",
     )
     sharing_ratio_file: tuple[float, ...] | None = KUBERNETES.optional(
@@ -157,7 +155,6 @@ class Config:
         alias="--context",
         help="Context of the kubeconfig to use.",
         parse=str,
-        value_name="NAME",
         default_note="its current-context",
     )
     kube_pod_labels: tuple[str, ...] = KUBERNETES.repeatable(
@@ -201,14 +198,12 @@ class Config:
         "--web.kube-audiences",
         help="Audiences of the tokens that --web.kube-auth accepts; one of them is enough. May be repeated.",
         parse=str,
-        value_name="NAME",
         default_note="the API server's own",
     )
     web_allowed_hosts: tuple[str, ...] = WEB.repeatable(
         "--web.allowed-hosts",
         help="Host names by which browsers may call the agent, against DNS rebinding; IP addresses always may.",
         parse=str,
-        value_name="NAME",
         default_note="any",
     )
     web_trusted_proxy: "tuple[IPv4Network | IPv6Network, ...]" = WEB.repeatable(
@@ -278,14 +273,12 @@ class Config:
         "--series.allow",
         help="Names of metrics to serve, on every page, and no others; * stands for anything; may be repeated.",
         parse=family_name,
-        value_name="NAME",
         default_note="all",
     )
     series_deny: tuple[str, ...] = WEB.repeatable(
         "--series.deny",
         help="Names of metrics not to serve, on any page; * stands for anything; may be repeated.",
         parse=family_name,
-        value_name="NAME",
     )
     log_level: str = LOG.single(
         "--log.level",

@@ -101,7 +101,6 @@ class ClusterOptions:
         "--cluster.name",
         help="Name of the cluster, shown on its page and in its documents.",
         parse=str,
-        value_name="NAME",
     )
     agents: tuple[str, ...] = CLUSTER.repeatable(
         "--cluster.agents",
@@ -134,14 +133,12 @@ class ClusterOptions:
         "--cluster.namespace",
         help="The namespace of the agents' DaemonSet. A pod elsewhere is no agent, whatever its labels are.",
         parse=str,
-        value_name="NAME",
         default="podgpu",
     )
     daemonset: str = CLUSTER.single(
         "--cluster.daemonset",
         help="The DaemonSet that runs the agents. A pod that it does not run is no agent, whatever its labels are.",
         parse=str,
-        value_name="NAME",
         default="podgpu",
     )
     port: int = CLUSTER.single(

@@ -69,8 +69,9 @@ class Option(Generic[T]):
 
     @property
     def placeholder(self) -> str:
+        """What stands for the value in help texts. A text without a form of its own is a name."""
         own = self.parse.value_name if isinstance(self.parse, ValueParser) else "|".join(self.choices)
-        return self.value_name or own
+        return self.value_name or own or "NAME"
 
     @property
     def default_text(self) -> str:

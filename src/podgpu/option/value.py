@@ -62,19 +62,18 @@ def _seconds(text: str) -> float:
 
 
 def factor(least: float, most: float) -> ValueParser[float]:
-    def parse(text: str) -> float:
-        if not _FACTOR.fullmatch(text) or not least <= float(text) <= most:
-            raise UserError(f"{text!r} does not fit; write a number from {least:g} to {most:g}")
-        return float(text)
-
-    return ValueParser("NUMBER", parse, f"{least:g}", f"{most:g}")
+    return _number("a number", _FACTOR, float, least, most)
 
 
 def whole(least: int, most: int) -> ValueParser[int]:
-    def parse(text: str) -> int:
-        if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
-            raise UserError(f"{text!r} does not fit; write a whole number from {least} to {most}")
-        return int(text)
+    return _number("a whole number", _WHOLE, int, least, most)
+
+
+def _number(kind: str, form: re.Pattern[str], convert: Callable[[str], N], least: N, most: N) -> ValueParser[N]:
+    def parse(text: str) -> N:
+        if not form.fullmatch(text) or not least <= convert(text) <= most:
+            raise UserError(f"{text!r} does not fit; write {kind} from {least} to {most}")
+        return convert(text)
 
     return ValueParser("NUMBER", parse, str(least), str(most))
 
@@ -250,9 +249,7 @@ class Address:
 def _host(host: str, text: str) -> str:
     if host.startswith("[") and host.endswith("]"):
         return _version_6(host[1:-1], text)
-    if "/" in host:
-        raise UserError(f"{text!r} is not an address; {_FORM}")
-    if ":" in host:
+    if ":" in host and "/" not in host:
         raise UserError(f"{text!r} is not an address; put an IPv6 address in brackets, such as [::1]:19400")
     if not _HOST.fullmatch(host):
         raise UserError(f"{text!r} is not an address; {_FORM}")

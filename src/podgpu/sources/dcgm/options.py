@@ -25,7 +25,6 @@ class DcgmOptions:
         "--dcgm.namespace",
         help="The namespace of dcgm-exporter. Without it, podgpu trusts any pod with these labels.",
         parse=str,
-        value_name="NAME",
         default_note="any",
     )
     port: int | None = SOURCE.optional(

@@ -16,8 +16,7 @@ class ReplayOptions:
     speed: float = SOURCE.single(
         "--replay.speed",
         help="How many times as fast as it was recorded, from 0.1 to 1000.",
-        parse=factor(0.1, 1000.0),
-        value_name="NUMBER",
+        parse=factor(0.1, 1000),
         default="1",
     )
     loop: str = SOURCE.single(
