@@ -54,7 +54,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
     async with FakeApi(objects=dynamic_resources()) as fake:
         api = ApiServer(fake.url)
         claims = ResourceClaims(api, NODE, timing=WatchTiming(relist=0.05))
-        stock = InventoryCollector(patience=1.0, systems=(), allocations=Kubelet(), dynamics=claims)
+        stock = InventoryCollector(patience=1.0, allocations=Kubelet(), dynamics=claims)
         running = asyncio.create_task(Supervisor().run(stock.works()))
         try:
             await stock.take((), (pod,))
@@ -73,7 +73,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
 )
 async def test_the_last_map_is_believed_for_ten_minutes_and_no_longer(age: float | None, believed: bool) -> None:
     """After that, what the source of the numbers says is better than nothing."""
-    stock = InventoryCollector(patience=1.0, systems=(), allocations=Kubelet(age))
+    stock = InventoryCollector(patience=1.0, allocations=Kubelet(age))
     taken = await stock.take((), (), [ON_PAGE], "dcgm")
     expected = ((GIVEN,), "podresources", (LISTED,)) if believed else ((ON_PAGE,), "dcgm", ())
     (allocation,) = taken.allocations

@@ -37,7 +37,7 @@ from tests.oracle.case import Case, device
 from tests.oracle.pod_bytes import encoded
 from tests.patience import PATIENCE
 
-NOTES = sharing.annotations_of(sharing.systems())
+NOTES = sharing.annotations()
 SECONDS = PATIENCE  # there may be thousands of ids, and the machine may be busy
 
 

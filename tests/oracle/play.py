@@ -1,7 +1,7 @@
 """Plays a file of cases, and counts how many podgpu gets right."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from podgpu import sharing
 from podgpu.agent.inventory import Disambiguation
 from podgpu.model import Claim, ContainerRef, Holder, Process
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.system import AmbiguousClaims, SharingSystem
+from podgpu.sharing.system import AmbiguousClaims
 from tests.oracle import dynamic
 from tests.oracle.case import Case, read
 from tests.oracle.inventory import inventory
@@ -34,13 +34,12 @@ class Played(Struct, frozen=True):
 
 async def played(path: Path) -> list[Played]:
     """Play the cases of a file. Reading a node costs most, so each is read once."""
-    systems = sharing.systems()
     found = []
     for case in cases(path):
         node = await inventory(case)
-        bare = _judged(case, sharing.claims(node, systems))
-        settled = _settled(case, node, systems)
-        running = _judged(case, sharing.claims(node, systems, settled)) if settled else bare
+        bare = _judged(case, sharing.claims(node))
+        settled = _settled(case, node)
+        running = _judged(case, sharing.claims(node, settled)) if settled else bare
         found.append(Played(case, bare, running))
     return found
 
@@ -49,7 +48,7 @@ def _judged(case: Case, claims: Iterable[Claim]) -> tuple[Difference, ...]:
     return tuple(differences(case.truth or (), claims))
 
 
-def _settled(case: Case, node: Inventory, systems: Sequence[SharingSystem]) -> dict[AmbiguousClaims, int]:
+def _settled(case: Case, node: Inventory) -> dict[AmbiguousClaims, int]:
     """Return what processes show that run where the truth says."""
     places = list(enumerate(case.truth or (), 100))
     holders = {
@@ -65,7 +64,7 @@ def _settled(case: Case, node: Inventory, systems: Sequence[SharingSystem]) -> d
         )
         for device in node.devices
     ]
-    return Disambiguation().settle(sharing.ambiguous_claims(node, systems), devices, holders)
+    return Disambiguation().settle(sharing.ambiguous_claims(node), devices, holders)
 
 
 def cases(path: Path) -> Iterator[Case]:

@@ -83,26 +83,26 @@ def test_where_index_and_number_in_dev_are_two_cards_it_is_not_decided() -> None
     cards = permuted((ONE, 0, 1), (TWO, 1, 0))
     node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0", gpushare.UNITS_OF_CARD: "20"})])
     assert list(gpushare.claims(node)) == []
-    (either,) = ambiguous_claims(node, [gpushare.SYSTEM])
+    (either,) = ambiguous_claims(node)
     assert either.usual is None
     assert [[(claim.gpu, claim.share) for claim in reading] for reading in either.options] == [
         [(TWO, 0.25)],
         [(ONE, 0.25)],
     ]
-    (status,) = statuses(node, (), [gpushare.SYSTEM], [either])
+    (status,) = statuses(node, (), [either])
     assert (status.claims, status.missing) == (0, "")
     assert "not known for 1 container" in " ".join(status.doubts)
-    assert unclaimed(node, [gpushare.SYSTEM]) == ()
+    assert all(gpushare.explains(each, node) for each in given(5))
 
 
 @pytest.mark.parametrize(("right", "card", "other"), [(0, TWO, ONE), (1, ONE, TWO)])
 def test_what_processes_settled_is_claimed_and_no_longer_in_doubt(right: int, card: str, other: str) -> None:
     cards = permuted((ONE, 0, 1), (TWO, 1, 0))
     node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0", gpushare.UNITS_OF_CARD: "20"})])
-    (either,) = ambiguous_claims(node, [gpushare.SYSTEM])
-    (claim,) = claims(node, [gpushare.SYSTEM], {either: right})
+    (either,) = ambiguous_claims(node)
+    (claim,) = claims(node, {either: right})
     assert (claim.gpu, claim.share, claim.ruled_out) == (card, 0.25, (other,))
-    (status,) = statuses(node, (claim,), [gpushare.SYSTEM])
+    (status,) = statuses(node, (claim,), ())
     assert (status.claims, status.doubts) == (1, ())
 
 
@@ -127,7 +127,8 @@ def test_a_container_may_be_spread_over_cards() -> None:
     assert [claim.share for claim in claims] == [8 / 140, 4 / 140]
     assert {claim.source for claim in claims} == {"annotation"}
     assert claims[0].device_id == f"{TWO}-_-* (8 of 140 units)"
-    assert unclaimed(node(allocations, spread({"0": {"2": 8, "3": 4}})), [gpushare.SYSTEM]) == ()
+    seen = node(allocations, spread({"0": {"2": 8, "3": 4}}))
+    assert all(gpushare.explains(each, seen) for each in allocations)
 
 
 def test_the_spread_counts_containers_by_the_spec() -> None:
@@ -144,7 +145,7 @@ def test_the_spread_beats_the_older_note() -> None:
 def test_a_spread_of_more_than_the_kubelet_gave_is_not_believed(note: object) -> None:
     allocations = given(5)
     assert found(allocations, spread(note)) == []
-    assert unclaimed(node(allocations, spread(note)), [gpushare.SYSTEM]) == tuple(allocations)
+    assert unclaimed(node(allocations, spread(note))) == tuple(allocations)
 
 
 @pytest.mark.parametrize(

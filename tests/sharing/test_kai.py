@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
 from podgpu.sharing import claims as all_claims
-from podgpu.sharing import excused, holders, kai, systems, unclaimed
+from podgpu.sharing import excused, holders, kai, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ZERO = "GPU-00000000-0000-4000-8000-000000000000"
@@ -172,20 +172,20 @@ def test_a_note_of_a_card_that_is_not_here_leads_nowhere() -> None:
 
 def test_a_reservation_pod_holds_nothing_itself() -> None:
     node = Inventory(DEVICES, [holds(ZERO)], (), [reservation("g"), tenant("g", gpu_fraction="0.5")])
-    assert [claim.container.pod for claim in all_claims(node, systems())] == ["p"]
-    assert unclaimed(node, systems()) == ()
+    assert [claim.container.pod for claim in all_claims(node)] == ["p"]
+    assert unclaimed(node) == ()
 
 
 @pytest.mark.parametrize("name", ["gpu-reservation-n-a", "runai-reservation-gpu-n-a"])
 def test_a_reservation_pod_is_known_by_its_name_where_pods_are_not(name: str) -> None:
-    assert all_claims(Inventory(DEVICES, [holds(ZERO, name, RUN_AI)]), systems()) == ()
+    assert all_claims(Inventory(DEVICES, [holds(ZERO, name, RUN_AI)])) == ()
 
 
 @pytest.mark.parametrize(("namespace", "pod"), [("ns", "gpu-reservation-n-a"), (KAI, "burner")])
 def test_nobody_elses_card_is_taken_back(namespace: str, pod: str) -> None:
     labelled = reservation("g", namespace="ns")
     node = Inventory(DEVICES, [holds(ONE, pod, namespace)], (), [labelled])
-    assert [claim.container.pod for claim in all_claims(node, systems())] == [pod]
+    assert [claim.container.pod for claim in all_claims(node)] == [pod]
 
 
 def elsewhere(group: str = "g", card: str = ZERO, name: str = "gpu-reservation-n-a", **notes: str) -> Pod:
@@ -204,10 +204,10 @@ def elsewhere(group: str = "g", card: str = ZERO, name: str = "gpu-reservation-n
 def test_an_administrator_says_that_reservation_pods_have_another_namespace() -> None:
     pods = elsewhere(), tenant("g", gpu_fraction="0.5")
     node = Inventory(DEVICES, [holds(ZERO, namespace="gpus")], (), pods, namespaces=["gpus"])
-    (claim,) = all_claims(node, systems())
+    (claim,) = all_claims(node)
     assert (claim.container.pod, claim.gpu, claim.share) == ("p", ZERO, 0.5)
-    assert unclaimed(node, systems()) == ()
-    ((one,),) = excused(node, systems()).values()
+    assert unclaimed(node) == ()
+    ((one,),) = excused(node).values()
     assert (one.role, one.container) == (
         "reservation",
         ContainerRef("gpus", "gpu-reservation-n-a", "c", "gpu-reservation-n-a"),
@@ -229,15 +229,15 @@ def test_an_administrator_says_that_reservation_pods_have_another_namespace() ->
 def test_whatever_a_tenant_writes_he_does_not_pass_for_a_reservation_pod(pod: Pod) -> None:
     listed = [holds(ZERO, pod.name, "gpus")]
     node = Inventory(DEVICES, listed, (), [pod, tenant("g", gpu_fraction="0.5")])
-    (claim,) = all_claims(node, systems())
+    (claim,) = all_claims(node)
     assert (claim.container.pod, claim.gpu, claim.share) == (pod.name, ZERO, 1.0)
-    assert excused(node, systems()) == {}
+    assert excused(node) == {}
 
 
 def test_who_holds_a_card_for_others_holds_it_all_the_same() -> None:
     """Nothing in such a pod serves others, whatever its processes are called."""
     node = Inventory(DEVICES, [holds(ZERO)], (), [reservation("g")])
-    assert holders(node, systems()) == {(KAI, "gpu-reservation-n-a")}
+    assert holders(node) == {(KAI, "gpu-reservation-n-a")}
 
 
 def test_nobody_takes_over_a_group_of_the_usual_namespace() -> None:
@@ -289,7 +289,7 @@ def test_no_label_or_note_of_a_tenant_raises_or_claims_what_no_reservation_pod_h
 
 def test_a_reservation_pod_is_known_by_its_name_where_log_folders_tell_no_labels() -> None:
     bare = Pod(namespace=KAI, name="gpu-reservation-n-b", uid="u")
-    assert all_claims(Inventory(DEVICES, [holds(ONE, bare.name, KAI)], (), [bare]), systems()) == ()
+    assert all_claims(Inventory(DEVICES, [holds(ONE, bare.name, KAI)], (), [bare])) == ()
 
 
 LATER = [
@@ -306,7 +306,7 @@ def over_time(*moments: tuple[Pod, ...]) -> list[tuple[str, float]]:
     before: tuple[Claim, ...] = ()
     for pods in moments:
         node = Inventory(DEVICES, (holds(ZERO),), (), (reservation("g"), *pods))
-        before = all_claims(node, systems(), before=before)
+        before = all_claims(node, before=before)
     return [(claim.gpu, claim.share) for claim in before]
 
 
@@ -326,8 +326,8 @@ def test_a_request_may_grow_and_goes_with_its_pod() -> None:
 def test_a_card_that_another_pod_was_given_as_a_whole_is_that_pods() -> None:
     """The reservation pod is gone, and with it what it held for others."""
     first = tenant("g", gpu_fraction="0.5")
-    before = all_claims(Inventory(DEVICES, (holds(ZERO),), (), (reservation("g"), first)), systems())
+    before = all_claims(Inventory(DEVICES, (holds(ZERO),), (), (reservation("g"), first)))
     other = Pod(namespace="ns", name="other", uid="o", phase="Running", containers=(PodContainer(name="c"),))
     node = Inventory(DEVICES, (holds(ZERO, "other", "ns"),), (), (first, other))
-    claims = all_claims(node, systems(), before=before)
+    claims = all_claims(node, before=before)
     assert [(claim.container.pod, claim.share) for claim in claims] == [("other", 1.0)]

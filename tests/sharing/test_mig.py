@@ -5,13 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance
-from podgpu.sharing import claims, mig, systems, unclaimed
+from podgpu.sharing import claims, mig, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO = "GPU-00000000-0000-4000-8000-000000000001", "GPU-00000000-0000-4000-8000-000000000002"
 SMALL, LEFT, RIGHT = (f"MIG-00000000-0000-5000-8000-00000000000{n}" for n in range(3))
 OTHER = "MIG-00000000-0000-5000-8000-000000000009"
-SYSTEMS = systems()
 
 
 def card(uuid: str, index: int, *places: tuple[str, int, int]) -> Device:
@@ -33,7 +32,7 @@ def held(*ids: str, resource: str = "nvidia.com/gpu", pod: str = "p") -> list[Al
 
 
 def found(*allocations: Allocation) -> list[Claim]:
-    return list(claims(Inventory(DEVICES, allocations), SYSTEMS))
+    return list(claims(Inventory(DEVICES, allocations)))
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.18gb", "nvidia.com/mig-1g.18gb.me"])
@@ -66,7 +65,7 @@ def test_an_old_driver_calls_the_instance_itself_by_its_place() -> None:
 def test_a_replica_of_an_old_id_is_a_share_of_that_instance() -> None:
     offered = [("nvidia.com/gpu", f"MIG-{ONE}/1/1::{number}") for number in range(4)]
     given = (*held(f"MIG-{ONE}/1/1::0"), *held(f"MIG-{ONE}/1/1::3", pod="q"))
-    made = claims(Inventory(DEVICES, given, offered), SYSTEMS)
+    made = claims(Inventory(DEVICES, given, offered))
     assert [(claim.gpu, claim.mig, claim.share) for claim in made] == [(ONE, RIGHT, 0.25)] * 2
     assert {claim.system for claim in made} == {"time-slicing"}
 
@@ -86,7 +85,7 @@ def test_a_replica_of_an_old_id_is_a_share_of_that_instance() -> None:
 def test_what_this_node_lacks_is_no_claim_and_is_named(device_id: str) -> None:
     (allocation,) = held(device_id)
     assert found(allocation) == []
-    assert unclaimed(Inventory(DEVICES, [allocation]), SYSTEMS) == (allocation,)
+    assert unclaimed(Inventory(DEVICES, [allocation])) == (allocation,)
 
 
 @given(st.text() | st.from_regex(rf"MIG-({ONE}|{TWO})/[0-9]{{0,2}}/[0-9]{{0,2}}", fullmatch=True))

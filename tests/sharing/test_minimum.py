@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
-from podgpu.sharing import annotations_of, claims, systems, unclaimed
+from podgpu.sharing import annotations, claims, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(2))
@@ -40,7 +40,7 @@ def found(
     offered: Sequence[tuple[str, str]] = (),
     uuids: Sequence[str] = (ONE, TWO),
 ) -> list[Claim]:
-    return list(claims(Inventory(cards(*uuids), allocations, offered, [one]), systems()))
+    return list(claims(Inventory(cards(*uuids), allocations, offered, [one])))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_who_strikes_his_note_out_keeps_the_card_that_it_named(
     """Among several cards nothing else says which one is his, and the others on it would pay."""
 
     def claimed(pods: Sequence[Pod], ids: Sequence[Allocation], before: Sequence[Claim]) -> tuple[Claim, ...]:
-        return claims(Inventory(cards(ONE, TWO), ids, (), pods), systems(), before=before)
+        return claims(Inventory(cards(ONE, TWO), ids, (), pods), before=before)
 
     first = claimed([pod(notes, limits)], held, ())
     assert [(claim.gpu, claim.share) for claim in first] == [(ONE, 0.5)]
@@ -202,7 +202,7 @@ def test_who_strikes_his_note_out_keeps_the_card_that_it_named(
 
 
 def test_systems_that_go_by_notes_say_which() -> None:
-    names = annotations_of(systems())
+    names = annotations()
     assert {HAMI, VGPU, SPREAD, ALLOCATED, "runai-gpu-group", "tencent.com/predicate-gpu-idx-"} <= set(names)
 
 
@@ -210,7 +210,6 @@ def test_long_notes_are_read_once_however_often_something_else_changes() -> None
     """A hundred pods with as much on them as is kept, and ids of which each asks for its pod's notes."""
     resource = "koordinator.sh/gpu-core"
     ids = [replace(given(resource, str(n))[0], pod=f"p{n % 100}") for n in range(2000)]
-    known = systems()
 
     def seconds(size: int) -> float:
         entries = ",".join('{"minor":0,"resources":{"koordinator.sh/gpu-core":"1"}}' for _ in range(size))
@@ -222,8 +221,8 @@ def test_long_notes_are_read_once_however_often_something_else_changes() -> None
         ]
         node = Inventory(cards(ONE, TWO), ids, (), pods)
         began = time.process_time()
-        claims(node, known)
-        unclaimed(node, known)
+        claims(node)
+        unclaimed(node)
         return time.process_time() - began
 
     # If each of the 2000 ids read its pod's notes again, long ones would take about eighty times as long.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, Reading
-from podgpu.sharing import claims, systems, unclaimed
+from podgpu.sharing import claims, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ZERO = "GPU-00000000-0000-4000-8000-000000000000"
@@ -15,7 +15,6 @@ DEVICES = tuple(
     Device(gpu=Gpu(uuid=uuid, index=index), readings=(Reading("memory_total_bytes", float(80 * GIB)),))
     for index, uuid in enumerate([ZERO, ONE])
 )
-SYSTEMS = systems()
 
 
 def given(*ids: str, pod: str = "p", resource: str = "nvidia.com/gpu") -> list[Allocation]:
@@ -25,7 +24,7 @@ def given(*ids: str, pod: str = "p", resource: str = "nvidia.com/gpu") -> list[A
 
 
 def found(ratios: Sequence[float], allocations: Sequence[Allocation], *pods: Pod) -> list[Claim]:
-    return list(claims(Inventory(DEVICES, allocations, (), pods, ratios=ratios), SYSTEMS))
+    return list(claims(Inventory(DEVICES, allocations, (), pods, ratios=ratios)))
 
 
 def told(claims: list[Claim]) -> list[tuple[str, str, float]]:
@@ -65,8 +64,8 @@ def test_numbers_beyond_the_cards_are_left_over() -> None:
 def test_a_card_without_a_number_is_whole_and_nobodys_in_parts() -> None:
     three = [*DEVICES, Device(gpu=Gpu(uuid="GPU-2", index=2))]
     node = Inventory(three, given("GPU-2") + given("GPU-2-0", pod="q"), ratios=[2, 2])
-    assert told(list(claims(node, SYSTEMS))) == [("GPU-2", "exclusive", 1.0)]
-    assert [allocation.device_id for allocation in unclaimed(node, SYSTEMS)] == ["GPU-2-0"]
+    assert told(list(claims(node))) == [("GPU-2", "exclusive", 1.0)]
+    assert [allocation.device_id for allocation in unclaimed(node)] == ["GPU-2-0"]
 
 
 def test_a_ratio_of_one_leaves_a_card_whole() -> None:
@@ -80,14 +79,14 @@ def test_without_a_ratio_nothing_is_cut() -> None:
 
 def test_a_limit_is_unknown_where_the_cards_memory_is() -> None:
     node = Inventory([Device(gpu=Gpu(uuid=ZERO, index=0))], given(ZERO), ratios=[2])
-    (claim,) = claims(node, SYSTEMS)
+    (claim,) = claims(node)
     assert (claim.share, claim.memory_limit_bytes) == (0.5, None)
 
 
 def test_replicas_tell_their_number_themselves() -> None:
     offered = [("nvidia.com/gpu", f"{ZERO}::{number}") for number in range(2)]
     node = Inventory(DEVICES, given(f"{ZERO}::0", f"{ZERO}::1"), offered, ratios=[4])
-    assert [(claim.system == "ratio", claim.share) for claim in claims(node, SYSTEMS)] == [(False, 0.5)] * 2
+    assert [(claim.system == "ratio", claim.share) for claim in claims(node)] == [(False, 0.5)] * 2
 
 
 def test_a_schedulers_note_about_the_pod_is_believed() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, Reading
-from podgpu.sharing import claims, statuses, systems, unclaimed
+from podgpu.sharing import claims, statuses, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, SLICE = "GPU-1", "GPU-2", "MIG-1"
@@ -18,7 +18,6 @@ DEVICES = (
     Device(gpu=Gpu(uuid=TWO, index=1, minor=2), readings=(Reading("memory_total_bytes", 80.5 * GIB),)),
     Device(gpu=Gpu(uuid="GPU-3", index=2)),
 )
-SYSTEMS = systems()
 
 
 def given(*ids: str, resource: str = "nvidia.com/gpu", pod: str = "p") -> list[Allocation]:
@@ -32,7 +31,7 @@ def inventory(allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[t
 
 
 def found(allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()) -> list[Claim]:
-    return list(claims(inventory(allocations, *pods, offered=offered), SYSTEMS))
+    return list(claims(inventory(allocations, *pods, offered=offered)))
 
 
 def pod(name: str = "p", uid: str = "uid", phase: str = "Running", **annotations: str) -> Pod:
@@ -60,11 +59,11 @@ def test_an_id_of_no_card_is_no_claim_and_is_named(device_id: str) -> None:
     """So it is with an instance that is no longer there."""
     unknown = given(device_id)
     assert found(unknown) == []
-    assert unclaimed(inventory(unknown), SYSTEMS) == tuple(unknown)
+    assert unclaimed(inventory(unknown)) == tuple(unknown)
 
 
 def test_other_devices_are_nobodys_business() -> None:
-    assert unclaimed(inventory(given("mlx5_0", resource="rdma/hca")), SYSTEMS) == ()
+    assert unclaimed(inventory(given("mlx5_0", resource="rdma/hca"))) == ()
 
 
 def test_a_pod_that_has_ended_holds_nothing() -> None:
@@ -76,16 +75,16 @@ def test_a_pod_that_has_ended_holds_nothing() -> None:
 
 def test_of_two_pods_with_one_id_the_one_that_is_known_to_live_has_it() -> None:
     node = inventory(given(ONE, pod="gone") + given(ONE, pod="runs"), pod("runs", "2"))
-    (claim,) = claims(node, SYSTEMS)
+    (claim,) = claims(node)
     assert claim.container.pod == "runs"
-    assert [(allocation.pod, allocation.disputed) for allocation in unclaimed(node, SYSTEMS)] == [("gone", True)]
+    assert [(allocation.pod, allocation.disputed) for allocation in unclaimed(node)] == [("gone", True)]
 
 
 def test_if_nobody_knows_which_of_them_lives_neither_has_it() -> None:
     node = inventory(given(ONE, TWO, pod="one") + given(ONE, pod="other"))
-    (claim,) = claims(node, SYSTEMS)
+    (claim,) = claims(node)
     assert (claim.container.pod, claim.gpu) == ("one", TWO), "the other card is not in doubt"
-    assert sorted(allocation.pod for allocation in unclaimed(node, SYSTEMS)) == ["one", "other"]
+    assert sorted(allocation.pod for allocation in unclaimed(node)) == ["one", "other"]
 
 
 def test_a_pod_made_again_is_the_one_that_lives() -> None:
@@ -113,7 +112,7 @@ def test_all_is_every_card_of_the_node(resource: str) -> None:
 
 
 def test_tegra_is_the_card_that_is_built_in() -> None:
-    (claim,) = claims(Inventory(DEVICES[1:2], given("tegra")), SYSTEMS)
+    (claim,) = claims(Inventory(DEVICES[1:2], given("tegra")))
     assert (claim.gpu, claim.device_id) == (TWO, "tegra")
 
 
@@ -156,7 +155,7 @@ def statuses_of(
     allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()
 ) -> dict[str, tuple[int, bool]]:
     stock = inventory(allocations, *pods, offered=offered)
-    found = statuses(stock, claims(stock, SYSTEMS), SYSTEMS)
+    found = statuses(stock, claims(stock), ())
     return {one.system: (one.claims, bool(one.missing)) for one in found}
 
 

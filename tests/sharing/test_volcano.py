@@ -7,7 +7,7 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
-from podgpu.sharing import ambiguous_claims, statuses, systems, unclaimed, volcano
+from podgpu.sharing import ambiguous_claims, statuses, unclaimed, volcano
 from podgpu.sharing import claims as all_claims
 from podgpu.sharing.inventory import Inventory
 
@@ -131,10 +131,10 @@ def test_a_plugin_that_offers_as_many_units_of_any_card_tells_nothing() -> None:
 def test_what_cannot_be_known_is_said() -> None:
     held = allocated(f"{ONE}-0", resource=volcano.VGPU)
     unsure = inventory(held, {volcano.VGPU_IDS: f"{ONE},NVIDIA,50,0:"}, units(32_767))
-    (status,) = statuses(unsure, volcano.claims(unsure), [volcano.SYSTEM])
+    (status,) = statuses(unsure, volcano.claims(unsure), ())
     assert "limits of memory are not known" in " ".join(status.doubts)
     sure = inventory(held, {volcano.VGPU_IDS: f"{ONE},NVIDIA,50,0:"}, units(1000))
-    (status,) = statuses(sure, volcano.claims(sure), [volcano.SYSTEM])
+    (status,) = statuses(sure, volcano.claims(sure), ())
     assert status.doubts == ()
 
 
@@ -167,7 +167,7 @@ def test_resources_may_have_other_names() -> None:
     seen = inventory(held, {volcano.VGPU_IDS: f"{THREE},NVIDIA,500,0:"}, offered)
     (claim,) = volcano.claims(seen)
     assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (THREE, 0.5, 500 * MIB)
-    assert unclaimed(seen, [volcano.SYSTEM]) == ()
+    assert all(volcano.explains(each, seen) for each in held)
 
 
 def test_ids_of_another_plugin_are_not_volcanos_by_a_note() -> None:
@@ -179,29 +179,29 @@ def test_ids_of_another_plugin_are_not_volcanos_by_a_note() -> None:
 def test_whole_cards_are_those_of_the_note_whatever_the_ids_are() -> None:
     held = allocated(ONE, TWO, resource=volcano.NUMBER)
     seen = inventory(held, {volcano.INDICES: "2,0"}, [])
-    assert {(claim.gpu, claim.share) for claim in all_claims(seen, systems())} == {(ONE, 1.0), (THREE, 1.0)}
-    assert unclaimed(seen, systems()) == ()
+    assert {(claim.gpu, claim.share) for claim in all_claims(seen)} == {(ONE, 1.0), (THREE, 1.0)}
+    assert unclaimed(seen) == ()
 
 
 def test_whole_cards_may_also_be_those_that_the_ids_name() -> None:
     """Then nothing is claimed by the note."""
     held = allocated(ONE, TWO, resource=volcano.NUMBER)
     seen = inventory(held, {volcano.INDICES: "2,0"}, [])
-    (either,) = ambiguous_claims(seen, systems())
+    (either,) = ambiguous_claims(seen)
     assert [sorted(cards) for cards in either.cards] == [[ONE, THREE], [ONE, TWO]]
     assert either.usual == 0
-    claims = all_claims(seen, systems(), {either: 1})
+    claims = all_claims(seen, {either: 1})
     assert {(claim.gpu, claim.share) for claim in claims} == {(ONE, 1.0), (TWO, 1.0)}
     assert {(claim.system, claim.source, claim.ruled_out) for claim in claims} == {
         ("volcano", "podresources", (THREE,))
     }
-    assert all_claims(seen, systems(), {either: 0}) == all_claims(seen, systems())
+    assert all_claims(seen, {either: 0}) == all_claims(seen)
 
 
 @pytest.mark.parametrize("note", ["1,0", "0", "0,9", ""])
 def test_a_note_that_agrees_or_is_not_believed_leaves_no_alternative(note: str) -> None:
     seen = inventory(allocated(ONE, TWO, resource=volcano.NUMBER), {volcano.INDICES: note}, [])
-    assert ambiguous_claims(seen, systems()) == ()
+    assert ambiguous_claims(seen) == ()
 
 
 @pytest.mark.parametrize("note", ["0", "0,0", "0,9", "0,1,2"])
@@ -212,7 +212,7 @@ def test_a_note_of_other_cards_than_were_given_claims_nothing(note: str) -> None
 
 def test_without_a_note_the_ids_have_to_do() -> None:
     seen = inventory(allocated(ONE, resource=volcano.NUMBER), {}, [])
-    (claim,) = all_claims(seen, systems())
+    (claim,) = all_claims(seen)
     assert (claim.gpu, claim.system) == (ONE, "exclusive")
 
 
@@ -299,7 +299,7 @@ def test_every_id_of_a_noted_pod_is_explained() -> None:
         *allocated("0-3", resource=volcano.MEMORY),
     ]
     seen = inventory(ids, {volcano.VGPU_IDS: f"{ONE},NVIDIA,1,1:", volcano.INDICES: "1"})
-    assert unclaimed(seen, [volcano.SYSTEM]) == ()
+    assert all(volcano.explains(each, seen) for each in ids)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_every_id_of_a_noted_pod_is_explained() -> None:
 )
 def test_an_id_without_a_note_or_of_another_form_stays_unexplained(resource: str, device_id: str) -> None:
     ids = allocated(device_id, resource=resource)
-    assert unclaimed(inventory(ids, {}), [volcano.SYSTEM]) == tuple(ids)
+    assert not any(volcano.explains(each, inventory(ids, {})) for each in ids)
 
 
 PIECES = st.sampled_from([ONE, TWO, FOREIGN, "NVIDIA", ",", ":", ";", "[a-1]", "0", "100", "101", "4096", "\n"])

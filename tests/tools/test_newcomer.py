@@ -77,7 +77,7 @@ SYSTEM = SharingSystem(
 )
 """
         },
-        command=("-c", "from podgpu import sharing; print(sharing.signs_of(sharing.systems()))"),
+        command=("-c", "from podgpu import sharing; print(sharing.signs())"),
         shows="example.org/newcomer",
     ),
     "a source": Change(

@@ -98,11 +98,9 @@ class Attribution:
         `state` is a folder of the agent's own. With `books_outsiders`, on a machine without Kubernetes, what runs there
         is booked like containers.
         """
-        self._systems = sharing.systems()
         self._patience = interval / 2
         self._inventory = InventoryCollector(
             patience=self._patience,
-            systems=self._systems,
             allocations=allocations,
             dynamics=dynamics,
             host=host,
@@ -125,7 +123,7 @@ class Attribution:
         self._disambiguation = Disambiguation()
         self._remembered = RememberedClaims(state)
         self._saved = LatestReply(self._remembered.save, min(SAVE_SECONDS, self._patience))
-        self._claims = NodeClaims(Inventory(()), self._systems)
+        self._claims = NodeClaims(Inventory(()))
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
 
@@ -232,11 +230,11 @@ class Attribution:
         """Return the same claims as before, unless the inventory has changed or what processes show of it."""
         last = self._claims
         is_new = inventory is not last.inventory
-        asked = sharing.ambiguous_claims(inventory, self._systems) if is_new else last.ambiguous
+        asked = sharing.ambiguous_claims(inventory) if is_new else last.ambiguous
         settled = self._disambiguation.settle(asked, devices, holders)
         if is_new or settled != last.settled:
             before = self._remembered.before(last.claims)
-            find = partial(NodeClaims, inventory, self._systems, asked, settled, before)
+            find = partial(NodeClaims, inventory, asked, settled, before)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._claims = await asyncio.to_thread(find) if many else find()
             self._remembered.keep(self._claims.claims, inventory.pods)

@@ -20,7 +20,7 @@ from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holde
 from podgpu.model.kube import grouped
 from podgpu.model.ports import AllocationSource, ResourceClaimSource, Steady
 from podgpu.sharing.inventory import READINGS, Host, Inventory, Observation
-from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims, SharingSystem
+from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
 from podgpu.supervise import CalmReply, Work
 
 NOTHING = Observation()
@@ -47,7 +47,6 @@ class InventoryCollector:
         self,
         *,
         patience: float,
-        systems: Sequence[SharingSystem],
         allocations: AllocationSource | None = None,
         dynamics: ResourceClaimSource | None = None,
         host: Host | None = None,
@@ -55,7 +54,6 @@ class InventoryCollector:
         namespaces: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._systems = systems
         self._allocations = allocations
         self._dynamics = dynamics
         self._ratios = ratios
@@ -151,7 +149,7 @@ class InventoryCollector:
         return age is not None and age <= BELIEVED_SECONDS
 
     async def _observe(self, host: Host) -> Observation:
-        seen = await asyncio.to_thread(sharing.observed, host, self._systems)
+        seen = await asyncio.to_thread(sharing.observed, host)
         self._host_errors.update(seen.errors)
         return seen
 
@@ -177,7 +175,6 @@ class NodeClaims:
     def __init__(
         self,
         inventory: Inventory,
-        systems: Sequence[SharingSystem],
         ambiguous: tuple[AmbiguousClaims, ...] = (),
         settled: Mapping[AmbiguousClaims, int] = {},
         before: tuple[Claim, ...] = (),
@@ -185,11 +182,10 @@ class NodeClaims:
         self.inventory = inventory
         self.ambiguous = ambiguous
         self.settled = settled
-        self.claims = sharing.claims(inventory, systems, settled, before)
+        self.claims = sharing.claims(inventory, settled, before)
         undecided = [claims for claims in ambiguous if claims not in settled]
-        self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
-        self.unclaimed = self._unclaimed(systems)
-        self._systems = systems
+        self.sharing = sharing.statuses(inventory, self.claims, undecided)
+        self.unclaimed = self._unclaimed()
 
     @cached_property
     def by_card(self) -> Mapping[str, list[Claim]]:
@@ -199,11 +195,11 @@ class NodeClaims:
     def pods(self) -> frozenset[PodName]:
         """The pods that hold anything, also those whose claims were withdrawn."""
         claimed = frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
-        return claimed | sharing.holders(self.inventory, self._systems)
+        return claimed | sharing.holders(self.inventory)
 
     @cached_property
     def _reservations(self) -> Mapping[str, tuple[Excused, ...]]:
-        return sharing.excused(self.inventory, self._systems)
+        return sharing.excused(self.inventory)
 
     def excused(
         self, servers: Mapping[str, Mapping[int, str]], holders: Mapping[int, Holder]
@@ -216,12 +212,12 @@ class NodeClaims:
                 found[card] = (*found.get(card, ()), server)
         return found
 
-    def _unclaimed(self, systems: Sequence[SharingSystem]) -> tuple[Allocation, ...]:
+    def _unclaimed(self) -> tuple[Allocation, ...]:
         """An id that no system understands may be that of a card which does not answer."""
         devices = self.inventory.devices
         if not devices or any(device.fault for device in devices):
             return ()
-        return sharing.unclaimed(self.inventory, systems)
+        return sharing.unclaimed(self.inventory)
 
 
 class Disambiguation:

@@ -163,7 +163,7 @@ def _switch_logs(config: Config) -> SwitchLogs | None:
 def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
     """List the best first. Leave out what this machine does not have, rather than show it as down."""
     sources: list[PodSource] = []
-    notes = sharing.annotations_of(sharing.systems())
+    notes = sharing.annotations()
     if machine.has_pods_api(config):
         from podgpu.kube.kubelet.pods_api import PodsApi  # as above
 

@@ -62,13 +62,10 @@ def allocate(
 
     `pod_labels` are the labels of pods that may be shown, `namespaces` those of sharing systems themselves.
     """
-    last, systems = last or ClusterAllocations(), sharing.systems()
-    signs = sharing.signs_of(systems)
+    last, signs = last or ClusterAllocations(), sharing.signs()
     by_node = {found.node.name: found for found in _by_node(objects, signs, tuple(namespaces))}
     nodes = {
-        name: last.nodes[name]
-        if last.objects.get(name) == found
-        else node_allocations(found, systems, objects.at, pod_labels)
+        name: last.nodes[name] if last.objects.get(name) == found else node_allocations(found, objects.at, pod_labels)
         for name, found in sorted(by_node.items())
     }
     unplaced = [pod for pod in objects.pods if not pod.node and not pod.finished]
@@ -245,9 +242,8 @@ def wanted_objects(pod_labels: Collection[str] = ()) -> ObjectFilter:
 
     `pod_labels` are kept in addition to those that sharing systems use.
     """
-    systems = sharing.systems()
-    signs, shown = sharing.signs_of(systems), {*pod_labels, *HASHES}
-    of_nodes = (NODE_LABELS, *sharing.node_labels_of(systems))
+    signs, shown = sharing.signs(), {*pod_labels, *HASHES}
+    of_nodes = (NODE_LABELS, *sharing.node_labels())
 
     def trimmed(pod: Pod) -> Pod | None:
         if pod.finished or not sharing.concerns(pod, signs):
@@ -257,7 +253,7 @@ def wanted_objects(pod_labels: Collection[str] = ()) -> ObjectFilter:
 
     return ObjectFilter(
         pod=trimmed,
-        pod_annotations=sharing.annotations_of(systems),
-        node_annotations=sharing.node_annotations_of(systems),
+        pod_annotations=sharing.annotations(),
+        node_annotations=sharing.node_annotations(),
         node_label=lambda name: name.startswith(of_nodes),
     )

@@ -30,7 +30,6 @@ from podgpu.model import (
 )
 from podgpu.sharing import exclusive, kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.system import SharingSystem
 
 WHOLE = "nvidia.com/gpu"
 COUNT, MEMORY, PRODUCT = "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/gpu.product"
@@ -51,14 +50,14 @@ def model_of(node: KubeNode) -> str:
     return product.partition(MIG_PRODUCT)[0].removesuffix(SHARED_PRODUCT)
 
 
-def known_cards(inventory: Inventory, systems: Sequence[SharingSystem]) -> tuple[Device, ...]:
+def known_cards(inventory: Inventory) -> tuple[Device, ...]:
     """Return each card once: by UUID, then by number, then those that only their count is known of."""
     node = inventory.node
     cards = _Cards()
-    for card in sharing.cards(inventory, systems):
+    for card in sharing.cards(inventory):
         cards.add(card)
     known = cards.named()
-    missing = _missing(inventory, known, sharing.node_annotations_of(systems))
+    missing = _missing(inventory, known, sharing.node_annotations())
     nameless = [_called(kube_cards.card(), f"{NAMELESS}{place}") for place in range(missing)]
     return tuple(_described(card, node) for card in (*known, *nameless))
 
@@ -181,11 +180,9 @@ class NodeObjects(Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()  # those of sharing systems themselves, besides the usual ones
 
 
-def node_allocations(
-    found: NodeObjects, systems: Sequence[SharingSystem], at: float, pod_labels: Collection[str] = ()
-) -> ClusterNode:
-    node, signs = found.node, sharing.signs_of(systems)
-    snapshot = _snapshot(found, systems, at, pod_labels)
+def node_allocations(found: NodeObjects, at: float, pod_labels: Collection[str] = ()) -> ClusterNode:
+    node, signs = found.node, sharing.signs()
+    snapshot = _snapshot(found, at, pod_labels)
     return ClusterNode(
         name=node.name,
         state="allocation",
@@ -205,14 +202,14 @@ def _model(node: KubeNode, snapshot: Snapshot) -> str:
     return models.pop() if len(models) == 1 else "" if models else model_of(node)
 
 
-def _snapshot(found: NodeObjects, systems: Sequence[SharingSystem], at: float, pod_labels: Collection[str]) -> Snapshot:
-    signs = sharing.signs_of(systems)
+def _snapshot(found: NodeObjects, at: float, pod_labels: Collection[str]) -> Snapshot:
+    signs = sharing.signs()
     given = [allocation for pod in found.pods for allocation in _given(pod, found.node, signs)]
-    devices = known_cards(_inventory(found, given, ()), systems)
+    devices = known_cards(_inventory(found, given, ()))
     inventory = _inventory(found, given, devices)
-    claims = sharing.claims(inventory, systems)
-    undecided = [claim for claim in sharing.ambiguous_claims(inventory, systems) if claim.usual is None]
-    by_count, left = _by_count(inventory, claims, systems)
+    claims = sharing.claims(inventory)
+    undecided = [claim for claim in sharing.ambiguous_claims(inventory) if claim.usual is None]
+    by_count, left = _by_count(inventory, claims)
     claims = (*claims, *by_count)
     return Snapshot(
         node=found.node.name,
@@ -222,7 +219,7 @@ def _snapshot(found: NodeObjects, systems: Sequence[SharingSystem], at: float, p
         cards=tuple(_card(device, claims, found) for device in devices),
         pods=tuple(_shown(pod, found, pod_labels) for pod in found.pods if not pod.finished),
         unclaimed=left,
-        sharing=sharing.statuses(inventory, claims, systems, undecided),
+        sharing=sharing.statuses(inventory, claims, undecided),
     )
 
 
@@ -265,24 +262,22 @@ def _allocation(pod: Pod, container: PodContainer, resource: str, device_id: str
     )
 
 
-def _by_count(
-    inventory: Inventory, claims: Iterable[Claim], systems: Sequence[SharingSystem]
-) -> tuple[list[Claim], tuple[Allocation, ...]]:
+def _by_count(inventory: Inventory, claims: Iterable[Claim]) -> tuple[list[Claim], tuple[Allocation, ...]]:
     """Place containers of which only the number of cards is known: each gets some card that has no name.
 
     Return the claims, and the allocations that cannot be placed.
     """
     held = {claim.gpu for claim in claims}
     free = [card.gpu.uuid for card in inventory.devices if _is_placeable(card) and card.gpu.uuid not in held]
-    is_whole = hands_out_whole(inventory, sharing.node_annotations_of(systems))
+    is_whole = hands_out_whole(inventory, sharing.node_annotations())
     found: list[Claim] = []
     left: list[Allocation] = []
-    for allocation in sharing.unclaimed(inventory, systems):
+    for allocation in sharing.unclaimed(inventory):
         if is_whole and allocation.resource == WHOLE and not allocation.device_id and allocation.units <= len(free):
             mine, free = free[: allocation.units], free[allocation.units :]
             found += [replace(inventory.claim(allocation, card, system=exclusive.NAME), source=SPEC) for card in mine]
         else:
-            left.append(replace(allocation, memory_bytes=sharing.memory_of(allocation, inventory, systems)))
+            left.append(replace(allocation, memory_bytes=sharing.memory_of(allocation, inventory)))
     return found, tuple(left)
 
 

@@ -47,7 +47,7 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
         version=__version__,
         driver_version=found.driver_version,
         nvml_version=found.nvml_version,
-        cards=_cards(devices, sharing.claims(Inventory(devices, allocations, source=name), sharing.systems())),
+        cards=_cards(devices, sharing.claims(Inventory(devices, allocations, source=name))),
         parts=(PartStatus(name=name, up=fault is None, fault=fault),),
         errors=tuple(ErrorCount(source=name, reason=reason, count=count) for reason, count in found.errors.items()),
     )

@@ -45,13 +45,12 @@ def _system(name: str) -> SharingSystem:
     return found
 
 
-def ambiguous_claims(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[AmbiguousClaims, ...]:
-    known = tuple(known)
-    found = [ambiguous for system in known for ambiguous in system.ambiguous_claims(inventory)]
-    return (*found, *_among_cards(inventory, known))
+def ambiguous_claims(inventory: Inventory) -> tuple[AmbiguousClaims, ...]:
+    found = [ambiguous for system in systems() for ambiguous in system.ambiguous_claims(inventory)]
+    return (*found, *_among_cards(inventory))
 
 
-def _among_cards(inventory: Inventory, known: Iterable[SharingSystem]) -> Iterator[AmbiguousClaims]:
+def _among_cards(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     """Yield an option for each choice of cards, none of them usual, for each container whose card is not known.
 
     Its annotation was removed or is nonsense. Among several cards the container's processes show which it has.
@@ -60,7 +59,7 @@ def _among_cards(inventory: Inventory, known: Iterable[SharingSystem]) -> Iterat
         return
     whole = {allocation.device_id for allocation in inventory.allocations}
     cards = [card for card in inventory.cards if card not in whole and not inventory.migs[card]]
-    for system in known:
+    for system in systems():
         for allocation in system.unplaced(inventory):
             if 1 < comb(len(cards), allocation.units) <= MOST_OPTIONS:
                 choices = combinations(cards, allocation.units)
@@ -69,17 +68,14 @@ def _among_cards(inventory: Inventory, known: Iterable[SharingSystem]) -> Iterat
 
 
 def claims(
-    inventory: Inventory,
-    known: Iterable[SharingSystem],
-    settled: Mapping[AmbiguousClaims, int] | None = None,
-    before: Iterable[Claim] = (),
+    inventory: Inventory, settled: Mapping[AmbiguousClaims, int] = {}, before: Iterable[Claim] = ()
 ) -> tuple[Claim, ...]:
     """`settled` has the right option of ambiguous claims, as far as it is known. `before` is what was found last."""
-    known, settled = tuple(known), settled or {}
+    known = systems()
     found = _corrected([claim for system in known for claim in system.claims(inventory)], settled)
-    found = list(_lasting(found, before, inventory, known))
-    found += _placed(found, inventory, known, settled)
-    found = list(_at_least(found, inventory, known))
+    found = list(_lasting(found, before, inventory))
+    found += _placed(found, inventory, settled)
+    found = list(_at_least(found, inventory))
     left = [claim for claim in found if not any(system.withdraws(claim, inventory) for system in known)]
     yielding = {system.name for system in known if system.yields}
     covered = {claim.container for claim in left if claim.source in WRITTEN_BY_TENANTS}
@@ -101,11 +97,9 @@ def _corrected(found: list[Claim], settled: Mapping[AmbiguousClaims, int]) -> li
     return [*(claim for claim in found if claim not in void), *right]
 
 
-def _lasting(
-    found: Sequence[Claim], before: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
-) -> Iterator[Claim]:
+def _lasting(found: Sequence[Claim], before: Iterable[Claim], inventory: Inventory) -> Iterator[Claim]:
     """Let no edit of an annotation lower or remove a claim while its pod lives: the other tenants would pay."""
-    lasting = {system.name for system in known if system.lasts}
+    lasting = {system.name for system in systems() if system.lasts}
     alive = {pod.uid for pod in inventory.pods if not pod.finished}
     annotated = [
         claim
@@ -132,12 +126,7 @@ def _given(inventory: Inventory) -> frozenset[tuple[str, str]]:
     return frozenset((pod.uid, resource) for pod, resource in pods if pod)
 
 
-def _placed(
-    found: Iterable[Claim],
-    inventory: Inventory,
-    known: Iterable[SharingSystem],
-    settled: Mapping[AmbiguousClaims, int],
-) -> list[Claim]:
+def _placed(found: Iterable[Claim], inventory: Inventory, settled: Mapping[AmbiguousClaims, int]) -> list[Claim]:
     """Claim for containers without any other claim: the only card, or those that their processes are on."""
     claimed = {claim.container for claim in found}
     placed: list[Claim] = []
@@ -147,7 +136,7 @@ def _placed(
             placed += ambiguous.options[right]
     if len(inventory.cards) != 1 or inventory.instances or not inventory.is_seen:
         return placed
-    for system in known:
+    for system in systems():
         for allocation in system.unplaced(inventory):
             (claim,) = _unsized(allocation, inventory.cards, system, inventory)
             if claim.container not in claimed:
@@ -180,9 +169,9 @@ def _raised(claim: Claim, minimum: MinimumClaim | None) -> Claim:
     )
 
 
-def _at_least(found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]) -> Iterator[Claim]:
+def _at_least(found: Iterable[Claim], inventory: Inventory) -> Iterator[Claim]:
     """Let no annotation take a claim below what the spec asks for and the kubelet gave."""
-    minimums = {system.name: system.minimum for system in known}
+    minimums = {system.name: system.minimum for system in systems()}
     for claim in found:
         minimum = None if claim.mig else minimums.get(claim.system)
         yield _raised(claim, minimum(claim, inventory)) if minimum else claim
@@ -215,39 +204,35 @@ def _together(claims: Sequence[Claim]) -> Iterator[Claim]:
         yield replace(first, share=share, device_id=name)
 
 
-def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Allocation, ...]:
+def unclaimed(inventory: Inventory) -> tuple[Allocation, ...]:
     """List the allocations of GPU resources that no system understands, and those that two pods have."""
-    known = tuple(known)
-    signs = signs_of(known)
+    known, of_gpus = systems(), signs()
     strange = (
         allocation
         for allocation in (*inventory.allocations, *inventory.dynamic_allocations)
-        if is_gpu(allocation.resource, signs) and not any(system.explains(allocation, inventory) for system in known)
+        if is_gpu(allocation.resource, of_gpus) and not any(system.explains(allocation, inventory) for system in known)
     )
     return (*strange, *(replace(allocation, disputed=True) for allocation in inventory.disputed))
 
 
-def excused(inventory: Inventory, known: Iterable[SharingSystem]) -> dict[str, tuple[Excused, ...]]:
+def excused(inventory: Inventory) -> dict[str, tuple[Excused, ...]]:
     """Return by card the pods that have it for others."""
     found: dict[str, tuple[Excused, ...]] = {}
-    for system in known:
+    for system in systems():
         for card, holder in system.excused(inventory):
             found[card] = (*found.get(card, ()), holder)
     return found
 
 
-def holders(inventory: Inventory, known: Iterable[SharingSystem]) -> frozenset[tuple[str, str]]:
+def holders(inventory: Inventory) -> frozenset[tuple[str, str]]:
     """Return the pods that were given a GPU, or a part of one, by namespace and name."""
-    signs = signs_of(known)
+    of_gpus = signs()
     given = (*inventory.allocations, *inventory.disputed, *inventory.dynamic_allocations)
-    return frozenset((held.namespace, held.pod) for held in given if is_gpu(held.resource, signs))
+    return frozenset((held.namespace, held.pod) for held in given if is_gpu(held.resource, of_gpus))
 
 
 def statuses(
-    inventory: Inventory,
-    claims: Iterable[Claim],
-    known: Iterable[SharingSystem],
-    undecided: Iterable[AmbiguousClaims] = (),
+    inventory: Inventory, claims: Iterable[Claim], undecided: Iterable[AmbiguousClaims]
 ) -> tuple[SharingStatus, ...]:
     """List the systems that were found, with what is missing where there is a sign but neither a claim nor a doubt.
 
@@ -259,7 +244,7 @@ def statuses(
     claimed = {claim.container for claim in claims}
     undecided = [item for item in undecided if not (item.is_floor and item.container in claimed)]
     found = []
-    for system in known:
+    for system in systems():
         doubts = (*system.doubts(inventory), *_doubts(system.name, undecided))
         if system.name in counts or doubts:
             found.append(SharingStatus(system=system.name, claims=counts[system.name], doubts=doubts))
@@ -304,37 +289,37 @@ def is_gpu(resource: str, signs: tuple[str, ...]) -> bool:
     return "gpu" in name or "nvidia" in vendor or resource.startswith(signs)
 
 
-def observed(host: Host, known: Iterable[SharingSystem]) -> Observation:
-    seen = [system.observe(host) for system in known]
+def observed(host: Host) -> Observation:
+    seen = [system.observe(host) for system in systems()]
     return Observation(
         vgpus=tuple(vgpu for observation in seen for vgpu in observation.vgpus),
         errors=sum((observation.errors for observation in seen), Counter()),
     )
 
 
-def cards(inventory: Inventory, known: Iterable[SharingSystem]) -> Iterator[Device]:
+def cards(inventory: Inventory) -> Iterator[Device]:
     """Yield the cards of a node that Kubernetes knows of, some of them more than once."""
-    return (card for system in known for card in system.cards(inventory))
+    return (card for system in systems() for card in system.cards(inventory))
 
 
-def memory_of(allocation: Allocation, inventory: Inventory, known: Iterable[SharingSystem]) -> int | None:
+def memory_of(allocation: Allocation, inventory: Inventory) -> int | None:
     """Return how much of a card's memory an allocation is, for one whose card is not known."""
-    found = (system.memory_of(allocation, inventory) for system in known)
+    found = (system.memory_of(allocation, inventory) for system in systems())
     return next((memory for memory in found if memory is not None), None)
 
 
-def signs_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
-    return tuple(sign for system in known for sign in system.signs)
+def signs() -> tuple[str, ...]:
+    return tuple(sign for system in systems() for sign in system.signs)
 
 
-def node_labels_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
-    return tuple(name for system in known for name in system.node_labels)
+def node_labels() -> tuple[str, ...]:
+    return tuple(name for system in systems() for name in system.node_labels)
 
 
-def node_annotations_of(known: Iterable[SharingSystem]) -> frozenset[str]:
-    return frozenset(name for system in known for name in system.node_annotations)
+def node_annotations() -> frozenset[str]:
+    return frozenset(name for system in systems() for name in system.node_annotations)
 
 
-def annotations_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
+def annotations() -> tuple[str, ...]:
     """Return prefixes of all annotations that are read or are a sign."""
-    return tuple(sorted({name for system in known for name in (*system.annotations, *system.signs)}))
+    return tuple(sorted({name for system in systems() for name in (*system.annotations, *system.signs)}))

@@ -3,7 +3,7 @@
 import pytest
 
 from podgpu.model import Allocation, Device, Gpu, Instance, MigInstance, Pod, PodContainer, Reading
-from podgpu.sharing import ambiguous_claims, claims, systems
+from podgpu.sharing import ambiguous_claims, claims
 from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED, MIG_ALLOCATIONS
 from podgpu.sharing.inventory import Inventory
 
@@ -40,11 +40,11 @@ def node(note: str, *ids: str, migs: str = "[]") -> Inventory:
 
 def test_the_ids_are_the_other_reading_with_the_notes_limits() -> None:
     seen = node(f"{ONE},NVIDIA,100,0:;", f"{THREE}-4")
-    (either,) = ambiguous_claims(seen, systems())
+    (either,) = ambiguous_claims(seen)
     assert [list(cards) for cards in either.cards] == [[ONE], [THREE]]
-    (usual,) = claims(seen, systems())
+    (usual,) = claims(seen)
     assert (usual.gpu, usual.share, usual.ruled_out) == (ONE, 0.1, None)
-    (right,) = claims(seen, systems(), {either: 1})
+    (right,) = claims(seen, {either: 1})
     assert (right.gpu, right.share, right.memory_limit_bytes) == (THREE, 0.2, 100 * MIB)
     assert (right.device_id, right.source, right.ruled_out, right.index) == (
         f"{THREE}-4",
@@ -56,8 +56,8 @@ def test_the_ids_are_the_other_reading_with_the_notes_limits() -> None:
 
 def test_several_cards_that_overlap() -> None:
     seen = node(f"{ONE},NVIDIA,100,30:{TWO},NVIDIA,100,30:;", f"{TWO}-0", f"{THREE}-0")
-    (either,) = ambiguous_claims(seen, systems())
-    found = claims(seen, systems(), {either: 1})
+    (either,) = ambiguous_claims(seen)
+    found = claims(seen, {either: 1})
     assert [(claim.gpu, claim.share, claim.core_limit_ratio, claim.ruled_out) for claim in found] == [
         (TWO, 0.3, 0.3, (ONE,)),
         (THREE, 0.3, 0.3, (ONE,)),
@@ -78,11 +78,11 @@ def test_several_cards_that_overlap() -> None:
     ],
 )
 def test_ids_that_cannot_be_meant_are_no_alternative(note: str, ids: list[str]) -> None:
-    assert ambiguous_claims(node(note, *ids), systems()) == ()
+    assert ambiguous_claims(node(note, *ids)) == ()
 
 
 def test_ids_name_no_instance() -> None:
     note = '[{"containerIndex":0,"deviceIndex":0,"migUUID":"MIG-1"}]'
     seen = node(f"{THREE},NVIDIA,100,0:;", f"{ONE}-0", migs=note)
-    assert [claim.mig for claim in claims(seen, systems())] == ["MIG-1"]
-    assert ambiguous_claims(seen, systems()) == ()
+    assert [claim.mig for claim in claims(seen)] == ["MIG-1"]
+    assert ambiguous_claims(seen) == ()

@@ -18,7 +18,7 @@ from podgpu.model import (
     Reading,
     VirtualGpu,
 )
-from podgpu.sharing import hami, unclaimed
+from podgpu.sharing import hami
 from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED
 from podgpu.sharing.inventory import Inventory
 
@@ -100,7 +100,7 @@ def test_a_file_gives_card_share_and_limits() -> None:
     )
     assert (claim.container.pod, claim.container.container, claim.container.pod_uid) == ("p", "c", "uid-p")
     assert (claim.system, claim.source, claim.device_id) == ("hami", "cache", "uid-p_c/0")
-    assert unclaimed(node, [hami.SYSTEM]) == ()
+    assert all(hami.explains(each, node) for each in node.allocations)
     assert claim.index == 0
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from podgpu.model import Allocation, Device, Gpu, Instance, MigInstance, Pod, PodContainer, VirtualGpu
 from podgpu.sharing import claims as all_claims
-from podgpu.sharing import hami, systems
+from podgpu.sharing import hami
 from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED
 from podgpu.sharing.inventory import Inventory
 from tests.sharing.hami.test_annotation import DEVICES, ONE, TWO, allocations, places
@@ -69,7 +69,7 @@ def test_in_mps_mode_the_note_is_the_truth_and_not_the_replica(*, has_files: boo
     given = [Allocation(namespace="ns", pod="p", container="c", resource="nvidia.com/gpu", device_id=f"{ONE}::0")]
     pod = Pod(namespace="ns", name="p", uid="uid", annotations={DEVICES_ALLOCATED: B}, containers=(one("c", 1),))
     files = [VirtualGpu(pod_uid="other", container="x", gpu=ONE)] if has_files else []
-    (claim,) = all_claims(Inventory(DEVICES, given, (), [pod], vgpus=files), systems())
+    (claim,) = all_claims(Inventory(DEVICES, given, (), [pod], vgpus=files))
     assert (claim.gpu, claim.system) == (gpu, "hami" if has_files else "time-slicing")
 
 

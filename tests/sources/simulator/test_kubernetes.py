@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.sharing import claims, systems, unclaimed
+from podgpu.sharing import claims, unclaimed
 from podgpu.sharing.inventory import Inventory
 from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, _ids, script
 from podgpu.sources.simulator.scenario import CARDS
@@ -22,7 +22,7 @@ async def test_who_is_on_a_card_holds_a_part_of_it_and_so_does_one_who_idles() -
     index = {device.gpu.uuid: device.gpu.index for device in node.devices}
     held = {
         (index[claim.gpu], claim.container.namespace, claim.container.pod, claim.container.container)
-        for claim in claims(node, systems())
+        for claim in claims(node)
     }
     on = {
         (card.index, *process.tenant.split("/"))
@@ -35,11 +35,11 @@ async def test_who_is_on_a_card_holds_a_part_of_it_and_so_does_one_who_idles() -
 
 
 async def test_every_device_that_was_given_is_understood() -> None:
-    assert unclaimed(await inventory(), systems()) == ()
+    assert unclaimed(await inventory()) == ()
 
 
 async def test_several_sharing_systems_can_be_seen_side_by_side() -> None:
-    assert len({claim.system for claim in claims(await inventory(), systems())}) >= 5
+    assert len({claim.system for claim in claims(await inventory())}) >= 5
 
 
 async def test_every_pod_is_scripted_and_was_given_a_device() -> None:
