@@ -11,6 +11,10 @@ class ContainerRef(Struct, frozen=True, order=True, gc=False):
     container: str  # outside Kubernetes a title, such as `docker/web`
     pod_uid: str = ""  # empty if not known
 
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.namespace, self.pod, self.container
+
 
 class OwnerReference(Struct, frozen=True, kw_only=True, gc=False):
     """What made the pod, by its own account."""
@@ -97,6 +101,11 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     def finished(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 
+    @property
+    def main_containers(self) -> list[PodContainer]:
+        """Those that are neither init nor ephemeral containers."""
+        return [container for container in self.containers if not (container.is_init or container.is_ephemeral)]
+
 
 class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     """One device the kubelet gave to one container, by the plugin's own id for it."""
@@ -109,6 +118,11 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     units: int = 1  # how many devices they are, where their ids are not known
     memory_bytes: int | None = None  # how much of a card's memory they are; absent if not known
     disputed: bool = False  # the kubelet lists the device for another pod too
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Those of the container, as in `ContainerRef`."""
+        return self.namespace, self.pod, self.container
 
 
 class Owner(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

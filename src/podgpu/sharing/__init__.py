@@ -15,6 +15,7 @@ from math import comb
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Excused, Pod, SharingStatus
+from podgpu.model.kube import grouped
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
 
@@ -194,10 +195,7 @@ def _together(claims: Sequence[Claim]) -> Iterator[Claim]:
     if len(claims) <= MANY_CLAIMS:
         yield from claims
         return
-    alike: dict[tuple[object, ...], list[Claim]] = {}
-    for claim in claims:
-        key = claim.container, claim.gpu, claim.mig, claim.system, claim.source
-        alike.setdefault(key, []).append(claim)
+    alike = grouped(claims, lambda claim: (claim.container, claim.gpu, claim.mig, claim.system, claim.source))
     for first, *others in alike.values():
         share = min(1.0, sum(claim.share for claim in (first, *others)))
         name = f"{first.device_id} and {len(others)} more" if others else first.device_id

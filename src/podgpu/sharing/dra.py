@@ -33,14 +33,13 @@ from podgpu.model import (
 )
 from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import MIB, Inventory
 from podgpu.sharing.kube_cards import size
 from podgpu.sharing.system import SharingSystem
 
 NAME = "dra"
 NO_GPU = "compute-domain.nvidia.com"  # channels between nodes
 CORES, MEMORY = "cores", "memory"
-MIB = 1 << 20
 NVIDIA = "gpu.nvidia.com"
 HAMI = "hami-core-gpu.project-hami.io"
 _CARDS = {
@@ -50,12 +49,6 @@ _CARDS = {
 _MIG = re.compile(r"gpu-(?P<minor>[0-9]{1,4})-mig-(?P<profile>.+)-[0-9]{1,4}-(?P<start>[0-9]{1,4})")
 
 Place: TypeAlias = tuple[str, str, str]  # driver, pool, device
-
-
-class DeviceShare(Struct, frozen=True, kw_only=True):
-    share: float
-    memory: int | None = None
-    cores: float | None = None
 
 
 class HeldDevice(Struct, frozen=True, kw_only=True):
@@ -178,28 +171,21 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
         users = Counter(share_id for parts in holders.values() for share_id in parts)
         for container, parts in holders.items():
             for share_id, held in parts.items():
-                part = _part(held, device, inventory)
                 among = users[share_id] if held.consumed else len(holders)
-                yield _claim(container, held, device, part, among, inventory)
+                yield _claim(container, held, device, among, inventory)
 
 
-def _claim(
-    container: ContainerRef,
-    held: HeldDevice,
-    device: str,
-    part: DeviceShare,
-    among: int,
-    inventory: Inventory,
-) -> Claim:
+def _claim(container: ContainerRef, held: HeldDevice, device: str, among: int, inventory: Inventory) -> Claim:
+    share, memory, cores = _part(held, device, inventory)
     gpu = inventory.instances.get(device, device)
     driver, pool, name = held.place
     return Claim(
         gpu=gpu,
         mig=device if gpu != device else "",
         container=container,
-        share=part.share / among,
-        memory_limit_bytes=part.memory,
-        core_limit_ratio=part.cores,
+        share=share / among,
+        memory_limit_bytes=memory,
+        core_limit_ratio=cores,
         resource=driver,
         device_id=f"{pool}/{name}",
         system=NAME,
@@ -207,24 +193,22 @@ def _claim(
     )
 
 
-def _part(held: HeldDevice, device: str, inventory: Inventory) -> DeviceShare:
-    """Return what is held of a device. The size of a part that only the kubelet names is not known."""
-    if held.consumed:
-        return _consumed(held, held.consumed, device, inventory)
-    return DeviceShare(share=0.0 if held.share_id and held.consumed is None else 1.0)
+def _part(held: HeldDevice, device: str, inventory: Inventory) -> tuple[float, int | None, float | None]:
+    """Return what is held of a device: the share, memory and cores. A part that only the kubelet names has no size.
 
-
-def _consumed(held: HeldDevice, consumed: Mapping[str, str], device: str, inventory: Inventory) -> DeviceShare:
-    """Read what a claim consumes. Where that is no memory and no cores, the share is not known."""
+    Where a claim consumes no memory and no cores, the share is not known.
+    """
+    if not held.consumed:
+        return (0.0 if held.share_id and held.consumed is None else 1.0), None, None
     offered = inventory.once(_pool).get(held.place)
     capacity = offered.capacity if offered else {}
-    memory = size(consumed.get(MEMORY, ""))
+    memory = size(held.consumed.get(MEMORY, ""))
     total = size(capacity.get(MEMORY, "")) or inventory.memory.get(device)
-    cores = _ratio(consumed, capacity)
+    cores = _ratio(held.consumed, capacity)
     of_memory = min(1.0, memory / total) if memory and total else 0.0
     if held.place[0] == HAMI and memory:
         memory -= memory % MIB  # its library counts in MiB
-    return DeviceShare(share=cores or of_memory, memory=memory, cores=cores)
+    return cores or of_memory, memory, cores
 
 
 def _ratio(consumed: Mapping[str, str], capacity: Mapping[str, str]) -> float | None:
@@ -244,20 +228,18 @@ def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, HeldDevice]]
             ref = ContainerRef(pod.namespace, pod.name, container.name, pod.uid)
             use = ContainerDevices(pod, container, known)
             for held in use.held(listed.pop(ref, [])):
-                named.add((ref.namespace, ref.pod, ref.container))
+                named.add(ref.names)
                 yield ref, held
     for ref, rows in listed.items():
         # Of two pods of one name the kubelet does not say which it means; their own status is enough.
-        if (ref.namespace, ref.pod, ref.container) not in named:
+        if ref.names not in named:
             yield from ((ref, _row_held(row, inventory.source)) for row in rows)
 
 
 def _listed(inventory: Inventory) -> dict[ContainerRef, list[DynamicAllocation]]:
     listed: dict[ContainerRef, list[DynamicAllocation]] = {}
     for row, allocation in zip(inventory.dynamic, inventory.dynamic_allocations, strict=True):
-        pod = inventory.pod(allocation)
-        ref = ContainerRef(row.namespace, row.pod, row.container, pod.uid if pod else "")
-        listed.setdefault(ref, []).append(row)
+        listed.setdefault(inventory.container(allocation), []).append(row)
     return listed
 
 

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from podgpu.model import Allocation, Claim, Device
 from podgpu.model.fit import WHOLE, WantedPart
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import VENDOR, Inventory
 from podgpu.sharing.system import PartRequest, SharingSystem
 
 NAME = "exclusive"
-VENDOR = "nvidia.com/"  # other plugins may have an `all` too
-EVERY, BUILT_IN = "all", "tegra"
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -33,9 +31,7 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
     if allocation.device_id in inventory.gpus:
         return (allocation.device_id,)
-    is_alone = len(inventory.cards) == 1
-    is_meant = allocation.device_id == EVERY or (allocation.device_id == BUILT_IN and is_alone)
-    return inventory.cards if is_meant and allocation.resource.startswith(VENDOR) else ()
+    return inventory.cards_without_names(allocation, allocation.device_id)
 
 
 def _request_lines(wanted: WantedPart) -> str:

@@ -11,14 +11,13 @@ from functools import partial
 
 from podgpu.model import Allocation, Claim, Device
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import MIB, Inventory
 from podgpu.sharing.system import SharingSystem
 
 NAME = "gke"
 RESOURCE = "nvidia.com/gpu"
 SHARED_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"  # on the node
 COMPUTE_INSTANCE = 0  # of a GPU instance the plugin hands out this one alone
-MIB = 1 << 20
 UNLIMITED = "whether MPS limits those who share a card shows only while a process of theirs is on it"
 
 _ID = re.compile(r"nvidia(?P<minor>[0-9]{1,4})(?:/gi(?P<gi>[0-9]{1,4}))?(?:/vgpu(?P<number>[0-9]{1,4}))?")

@@ -36,6 +36,7 @@ _LIMIT = re.compile(r"[1-9][0-9]{0,3}")
 _ANNOTATION = re.compile(rf"{re.escape(CARDS)}[0-9]+")
 
 
+Names: TypeAlias = tuple[str, str, str]  # of a container
 AnnotatedCards: TypeAlias = Mapping[str, tuple[str, ...]]  # cards, by the place or the name of a container
 
 
@@ -61,7 +62,7 @@ class PlacedCores(Struct, frozen=True):
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return _is_own(allocation) and _container(allocation) in inventory.once(_places)
+    return _is_own(allocation) and allocation.names in inventory.once(_places)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
@@ -94,8 +95,7 @@ def memory_of(allocation: Allocation, _: Inventory) -> int | None:
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the ids alone. A pod's own limit raises what it may use while others are idle, and lowers nothing."""
-    holder = claim.container
-    held = inventory.once(_held).get((holder.namespace, holder.pod, holder.container))
+    held = inventory.once(_held).get(claim.container.names)
     if held is None:
         return None
     part = held.cores / CORES_OF_CARD / held.cards
@@ -105,8 +105,8 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     """A container with several cards cannot be on a node with one."""
     placed = inventory.once(_places)
-    for container, held in inventory.once(_held).items():
-        if container not in placed and held.cards == 1:
+    for names, held in inventory.once(_held).items():
+        if names not in placed and held.cards == 1:
             yield held.allocation
 
 
@@ -124,36 +124,24 @@ def _is_own(allocation: Allocation) -> bool:
     return allocation.resource in (CORE, MEMORY) and bool(is_id)
 
 
-def _container(allocation: Allocation) -> tuple[str, str, str]:
-    return allocation.namespace, allocation.pod, allocation.container
-
-
-def _held(inventory: Inventory) -> dict[tuple[str, str, str], HeldCores]:
-    return {_container(holding.allocation): holding for holding in _holdings(inventory)}
-
-
-def _places(inventory: Inventory) -> dict[tuple[str, str, str], PlacedCores]:
-    by_pod = grouped(
-        inventory.once(_held).values(), lambda holding: (holding.allocation.namespace, holding.allocation.pod)
-    )
-    return {
-        _container(place.holding.allocation): place
-        for holdings in by_pod.values()
-        for place in _placed(holdings, inventory)
-    }
-
-
-def _holdings(inventory: Inventory) -> Iterator[HeldCores]:
-    """Yield what counts as a GPU for gpu-manager: whole cards, or a part with some memory."""
+def _held(inventory: Inventory) -> dict[Names, HeldCores]:
+    """Return what counts as a GPU for gpu-manager: whole cards, or a part with some memory."""
     own = [given for given in inventory.allocations if _is_own(given)]
-    held: Counter[tuple[str, ...]] = Counter()
+    units: Counter[tuple[Names, str]] = Counter()
     for given in own:
-        held[*_container(given), given.resource] += given.units
-    one_core = {_container(given): given for given in own if given.resource == CORE}
-    for container, allocation in one_core.items():
-        holding = HeldCores(allocation=allocation, cores=held[*container, CORE], blocks=held[*container, MEMORY])
-        if holding.is_whole or holding.blocks:
-            yield holding
+        units[given.names, given.resource] += given.units
+    one_core = {given.names: given for given in own if given.resource == CORE}
+    held = {
+        names: HeldCores(allocation=core, cores=units[names, CORE], blocks=units[names, MEMORY])
+        for names, core in one_core.items()
+    }
+    return {names: holding for names, holding in held.items() if holding.is_whole or holding.blocks}
+
+
+def _places(inventory: Inventory) -> dict[Names, PlacedCores]:
+    by_pod = grouped(inventory.once(_held).values(), lambda holding: holding.allocation.names[:2])
+    placed = (place for holdings in by_pod.values() for place in _placed(holdings, inventory))
+    return {place.holding.allocation.names: place for place in placed}
 
 
 def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[PlacedCores]:
@@ -174,12 +162,8 @@ def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[PlacedC
 
 def _by_order(pod: Pod, annotations: AnnotatedCards) -> AnnotatedCards:
     """Return the annotations by the names of the containers. A pod without a phase is not known by its spec."""
-    own = [
-        container.name
-        for container in pod.containers
-        if pod.phase and not (container.is_init or container.is_ephemeral)
-    ]
-    return {name: annotations[str(place)] for place, name in enumerate(own) if str(place) in annotations}
+    own = {str(place): container.name for place, container in enumerate(pod.main_containers if pod.phase else ())}
+    return {name: annotations[place] for place, name in own.items() if place in annotations}
 
 
 def _annotated_cards(pod: Pod, inventory: Inventory) -> AnnotatedCards:

@@ -21,8 +21,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from podgpu.model import Allocation, Claim, Device, Pod
+from podgpu.model.kube import grouped
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import GIB, MIB, Inventory
 from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
 
 NAME = "gpushare"
@@ -32,7 +33,6 @@ SEPARATOR = "-_-"
 SPREAD = "scheduler.framework.gpushare.allocation"
 NUMBER = "ALIYUN_COM_GPU_MEM_IDX"
 UNITS_OF_CARD = "ALIYUN_COM_GPU_MEM_DEV"
-GIB, MIB = 1 << 30, 1 << 20
 MOST_GIB = 1024  # a card of more units than this is counted in MiB
 REMEMBERED = 512  # annotations that need not be read again
 MOST_CONTAINERS = 512  # no pod has as many
@@ -63,7 +63,7 @@ _decode = msgspec.json.Decoder(dict[str, dict[str, Units]]).decode
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return allocation.resource == RESOURCE and _container(allocation) in inventory.once(_holdings)
+    return allocation.resource == RESOURCE and allocation.names in inventory.once(_holdings)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
@@ -83,11 +83,9 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """Take all ids, in the proportions of the annotation. Without an annotation they are all on this card."""
-    holder = claim.container
-    container = holder.namespace, holder.pod, holder.container
-    holding = inventory.once(_holdings).get(container)
+    holding = inventory.once(_holdings).get(claim.container.names)
     if holding is None:
-        given = sum(allocation.units for allocation in inventory.once(_given).get(container, ()))
+        given = sum(allocation.units for allocation in inventory.once(_given).get(claim.container.names, ()))
         of_card = _of_card(claim.gpu, 0, inventory)
         return MinimumClaim(share=given / max(of_card, given) if of_card else 0.0)
     more = holding.given / (holding.annotated or holding.given)
@@ -102,7 +100,17 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 def _claims(holding: HeldUnits, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
     annotated = number(inventory.pod(holding.allocation), UNITS_OF_CARD)
     for card, units in held.items():
-        yield _claim(holding, card, units, _of_card(card, annotated, inventory), inventory)
+        of_card = _of_card(card, annotated, inventory)
+        of = f"{units} of {of_card} units" if of_card else f"{units} units"
+        yield inventory.claim(
+            holding.allocation,
+            card,
+            system=NAME,
+            share=units / max(of_card, units) if of_card else 0.0,
+            memory=units * _unit(of_card, inventory.memory.get(card, 0)) if of_card else None,
+            device_id=f"{card}{SEPARATOR}* ({of})",
+            source=holding.source,
+        )
 
 
 def _of_card(card: str, annotated: int, inventory: Inventory) -> int:
@@ -112,20 +120,6 @@ def _of_card(card: str, annotated: int, inventory: Inventory) -> int:
     return offered or min(annotated, most) or _by_memory(card, inventory)
 
 
-def _claim(holding: HeldUnits, card: str, units: int, of_card: int, inventory: Inventory) -> Claim:
-    share = units / max(of_card, units) if of_card else 0.0
-    of = f"{units} of {of_card} units" if of_card else f"{units} units"
-    return inventory.claim(
-        holding.allocation,
-        card,
-        system=NAME,
-        share=share,
-        memory=units * _unit(of_card, inventory.memory.get(card, 0)) if of_card else None,
-        device_id=f"{card}{SEPARATOR}* ({of})",
-        source=holding.source,
-    )
-
-
 def _unit(of_card: int, memory: int) -> int:
     for unit in (GIB, MIB):
         if abs(of_card * unit - memory) <= NEAR * memory:
@@ -133,16 +127,8 @@ def _unit(of_card: int, memory: int) -> int:
     return usual_unit(of_card)
 
 
-def _container(allocation: Allocation) -> Container:
-    return allocation.namespace, allocation.pod, allocation.container
-
-
 def _given(inventory: Inventory) -> dict[Container, list[Allocation]]:
-    given: dict[Container, list[Allocation]] = {}
-    for allocation in inventory.allocations:
-        if allocation.resource == RESOURCE:
-            given.setdefault(_container(allocation), []).append(allocation)
-    return given
+    return grouped((given for given in inventory.allocations if given.resource == RESOURCE), lambda given: given.names)
 
 
 def _holdings(inventory: Inventory) -> dict[Container, HeldUnits]:
@@ -183,10 +169,10 @@ def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[s
 
 def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
     """Return a container's units by minor. A pod without a phase is not known by its spec."""
-    annotation = spreads(pod)
+    annotation = _spreads(pod.annotations[SPREAD])
     if not pod.phase:
         return next(iter(annotation.values())) if len(annotation) == 1 and is_alone else {}
-    own = [each.name for each in pod.containers if not (each.is_init or each.is_ephemeral)]
+    own = [each.name for each in pod.main_containers]
     return annotation.get(str(own.index(container)), {}) if container in own else {}
 
 
@@ -207,10 +193,6 @@ def _is_in_mib(inventory: Inventory) -> bool:
     most = max(inventory.memory.values(), default=0) // GIB
     ids = (given.device_id for given in inventory.allocations if given.resource == RESOURCE)
     return any(positive(device_id.partition(SEPARATOR)[2]) >= most for device_id in ids)
-
-
-def spreads(pod: Pod) -> dict[str, dict[str, int]]:
-    return _spreads(pod.annotations[SPREAD])
 
 
 @lru_cache(REMEMBERED)
@@ -277,7 +259,7 @@ def _annotated(inventory: Inventory) -> set[int]:
     found = {pod.annotations.get(NUMBER, "") for pod in inventory.pods if not pod.finished}
     for pod in inventory.pods:
         if SPREAD in pod.annotations and not pod.finished:
-            found.update(place for spread in spreads(pod).values() for place in spread)
+            found.update(place for spread in _spreads(pod.annotations[SPREAD]).values() for place in spread)
     return {int(text) for text in found if text.isascii() and text.isdigit() and len(text) < 4}
 
 

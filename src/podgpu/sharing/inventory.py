@@ -24,13 +24,17 @@ from podgpu.model import (
     VirtualGpu,
     value_of,
 )
+from podgpu.model.kube import grouped
 from podgpu.sharing.folders import rightly_named
-from podgpu.sharing.kube_cards import parts_of_each
+from podgpu.sharing.kube_cards import MEMORY, parts_of_each
 
+MIB, GIB = 1 << 20, 1 << 30
 CLIENT, SHARER = "mps", "compute"  # kinds of processes
 MODE, ONE_PROCESS = "compute_mode", 3.0
+VENDOR = "nvidia.com/"  # other plugins may have an `all` too
+EVERY, BUILT_IN = "all", "tegra"
 # The readings of a card that sharing systems use.
-READINGS = frozenset({"memory_total_bytes", MODE})
+READINGS = frozenset({MEMORY, MODE})
 
 _UUID_START = re.compile("GPU-|MIG-")
 
@@ -123,8 +127,7 @@ class Inventory:
     @cached_property
     def _ended(self) -> set[tuple[str, str]]:
         """Older kubelets still list pods that have ended: those hold nothing any more."""
-        ended = {(pod.namespace, pod.name) for pod in self.pods if pod.finished}
-        return ended - {(pod.namespace, pod.name) for pod in self.pods if not pod.finished}
+        return {(pod.namespace, pod.name) for pod in self.pods if pod.finished} - self._alive.keys()
 
     @cached_property
     def _listed(self) -> tuple[Allocation, ...]:
@@ -142,8 +145,7 @@ class Inventory:
         for given in self._listed:
             if given.device_id in self.gpus or given.device_id in self.instances:
                 holders[given.resource, given.device_id].add((given.namespace, given.pod))
-        alive = {(pod.namespace, pod.name) for pod in self.pods if not pod.finished}
-        disputes = {key: pods & alive for key, pods in holders.items() if len(pods) > 1}
+        disputes = {key: pods & self._alive.keys() for key, pods in holders.items() if len(pods) > 1}
         return tuple(
             given
             for given in self._listed
@@ -182,6 +184,11 @@ class Inventory:
     def cards(self) -> tuple[str, ...]:
         """The UUIDs of the cards, in their order."""
         return tuple(device.gpu.uuid for device in self.devices)
+
+    def cards_without_names(self, allocation: Allocation, name: str) -> tuple[str, ...]:
+        """Return what NVIDIA's plugin means by its names for cards without UUIDs: every card, or the built-in one."""
+        is_meant = name == EVERY or (name == BUILT_IN and len(self.cards) == 1)
+        return self.cards if is_meant and allocation.resource.startswith(VENDOR) else ()
 
     @cached_property
     def _lengths(self) -> frozenset[int]:
@@ -230,12 +237,8 @@ class Inventory:
     @cached_property
     def memory(self) -> dict[str, int]:
         """A card's UUID -> its memory in bytes."""
-        return {
-            device.gpu.uuid: int(reading.value)
-            for device in self.devices
-            for reading in device.readings
-            if reading.metric == "memory_total_bytes"
-        }
+        sizes = {device.gpu.uuid: value_of(device.readings, MEMORY) for device in self.devices}
+        return {uuid: int(size) for uuid, size in sizes.items() if size is not None}
 
     @cached_property
     def served(self) -> dict[str, bool]:
@@ -295,11 +298,7 @@ class Inventory:
 
     @cached_property
     def _alive(self) -> dict[tuple[str, str], list[Pod]]:
-        alive: dict[tuple[str, str], list[Pod]] = {}
-        for pod in self.pods:
-            if not pod.finished:
-                alive.setdefault((pod.namespace, pod.name), []).append(pod)
-        return alive
+        return grouped((pod for pod in self.pods if not pod.finished), lambda pod: (pod.namespace, pod.name))
 
     @cached_property
     def by_uid(self) -> dict[str, Pod]:
@@ -309,6 +308,10 @@ class Inventory:
         """Return the pod that holds an allocation. The kubelet lists no UID, so two pods of that name are none."""
         found = self._alive.get((allocation.namespace, allocation.pod), [])
         return found[0] if len(found) == 1 else None
+
+    def container(self, allocation: Allocation) -> ContainerRef:
+        pod = self.pod(allocation)
+        return ContainerRef(*allocation.names, pod.uid if pod else "")
 
     @cached_property
     def _limits(self) -> dict[tuple[str, str], Mapping[str, str]]:
@@ -338,11 +341,10 @@ class Inventory:
         `device_id` and `source` are the allocation's and the inventory's, unless given.
         """
         gpu = self.instances.get(device, device)
-        pod = self.pod(allocation)
         return Claim(
             gpu=gpu,
             mig=device if gpu != device else "",
-            container=ContainerRef(allocation.namespace, allocation.pod, allocation.container, pod.uid if pod else ""),
+            container=self.container(allocation),
             share=share,
             memory_limit_bytes=memory,
             core_limit_ratio=cores,

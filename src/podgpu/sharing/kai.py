@@ -25,7 +25,7 @@ from msgspec import Struct
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Pod
 from podgpu.model.fit import PORTION, WantedPart
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import MIB, Inventory
 from podgpu.sharing.system import PartRequest, SharingSystem
 
 NAME = "kai"
@@ -39,7 +39,6 @@ RESERVATION_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
 RESERVATION_PODS = ("gpu-reservation-", "runai-reservation-gpu-")  # what their names begin with
 RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
 GPUS = "nvidia.com/"
-MIB = 1 << 20
 
 _FRACTION = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[0-9]{1,8}")
@@ -79,12 +78,10 @@ def excused(inventory: Inventory) -> Iterator[tuple[str, Excused]]:
     reserved = inventory.once(_reservations)
     for given in inventory.allocations:
         if given.resource.startswith(GPUS) and _is_reservation(given.namespace, given.pod, inventory):
-            pod = inventory.pod(given)
-            container = ContainerRef(given.namespace, given.pod, given.container, pod.uid if pod else "")
             named = given.device_id if given.device_id in inventory.gpus else ""
             card = named or reserved.get((given.namespace, given.pod), "")
             proof = f"its namespace {given.namespace} is the sharing system's own"
-            yield card, Excused(role="reservation", proof=proof, container=container)
+            yield card, Excused(role="reservation", proof=proof, container=inventory.container(given))
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
@@ -177,13 +174,9 @@ def _claim(pod: Pod, group: str, card: str, request: FractionRequest, inventory:
 
 def _container(pod: Pod) -> str:
     """Return the container that is named, else the first of the spec; none, if the spec is not known."""
-    named = pod.annotations.get(CONTAINER)
-    fitting = (
-        container.name
-        for container in pod.containers
-        if (container.name == named if named else not (container.is_init or container.is_ephemeral))
-    )
-    return next(fitting, "")
+    if named := pod.annotations.get(CONTAINER):
+        return named if any(container.name == named for container in pod.containers) else ""
+    return next((container.name for container in pod.main_containers), "")
 
 
 def _request_lines(wanted: WantedPart) -> str:

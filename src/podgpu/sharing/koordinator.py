@@ -12,8 +12,9 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, PodContainer
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod
 from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
@@ -45,22 +46,12 @@ class DeviceAllocated(Struct):
     gpu: list[AllocatedCard] = []
 
 
-class CardShare(Struct, frozen=True, kw_only=True):
-    """What the annotation gives of one card."""
-
-    name: str
-    resource: str
-    share: float
-    memory_limit_bytes: int | None
-    core_limit_ratio: float | None
-
-
 _decode = msgspec.json.Decoder(DeviceAllocated).decode
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
     pod = inventory.pod(allocation) if allocation.resource.startswith(GPUS) else None
-    return pod is not None and bool(_parts(pod, inventory))
+    return pod is not None and bool(_pod_claims(pod, inventory))
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
@@ -70,18 +61,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
         annotated = ANNOTATION in pod.annotations and not pod.finished
         if annotated and not _names_a_card(listed[pod.uid], inventory):
             container = ContainerRef(pod.namespace, pod.name, _container(pod, listed[pod.uid]), pod.uid)
-            for card, part in _parts(pod, inventory).items():
-                yield Claim(
-                    gpu=card,
-                    container=container,
-                    share=part.share,
-                    memory_limit_bytes=part.memory_limit_bytes,
-                    core_limit_ratio=part.core_limit_ratio,
-                    resource=part.resource,
-                    device_id=part.name,
-                    system=NAME,
-                    source="annotation",
-                )
+            yield from (replace(claim, container=container) for claim in _pod_claims(pod, inventory))
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
@@ -96,7 +76,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     pod = inventory.by_uid.get(claim.container.pod_uid)
     if pod is None or not pod.phase:
         return None
-    cards = len(_parts(pod, inventory)) or 1
+    cards = len(_pod_claims(pod, inventory)) or 1
     cores = int((_asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, WHOLE_GPU) * PERCENT) / cards) / PERCENT
     ratio = int(_asked(pod, MEMORY_RATIO) / cards) / PERCENT
     memory, of_card = int(_asked(pod, MEMORY) / cards), inventory.memory.get(claim.gpu, 0)
@@ -108,9 +88,9 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     """A pod's limits are all there is to see of it."""
     listed = inventory.once(_listed)
     for pod in inventory.pods:
-        asks = any(name.startswith(GPUS) for container in _lasting(pod) for name in container.limits)
+        asks = any(name.startswith(GPUS) for container in pod.main_containers for name in container.limits)
         is_running = asks and pod.phase and not pod.finished
-        if is_running and not (_parts(pod, inventory) or _names_a_card(listed[pod.uid], inventory)):
+        if is_running and not (_pod_claims(pod, inventory) or _names_a_card(listed[pod.uid], inventory)):
             container = _container(pod, listed[pod.uid])
             asked = _asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, MEMORY_RATIO)
             yield Allocation(
@@ -124,7 +104,7 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 
 
 def _asked(pod: Pod, resource: str) -> Fraction:
-    asked = (quantity(container.limits.get(resource, "")) for container in _lasting(pod))
+    asked = (quantity(container.limits.get(resource, "")) for container in pod.main_containers)
     return max((amount for amount in asked if amount), default=Fraction(0))
 
 
@@ -143,7 +123,7 @@ def _names_a_card(allocations: Iterable[Allocation], inventory: Inventory) -> bo
 
 def _container(pod: Pod, allocations: Iterable[Allocation]) -> str:
     listed = {allocation.container for allocation in allocations if _is_gpu(allocation.resource)}
-    names = listed or _asking(pod) or {container.name for container in _lasting(pod)}
+    names = listed or _asking(pod) or {container.name for container in pod.main_containers}
     return next(iter(names)) if len(names) == 1 else ""
 
 
@@ -154,27 +134,20 @@ def _asking(pod: Pod) -> set[str]:
         for container in pod.containers
         if any(_is_gpu(resource) and quantity(limit) for resource, limit in container.limits.items())
     }
-    return asking.intersection(container.name for container in _lasting(pod)) or asking
-
-
-def _lasting(pod: Pod) -> list[PodContainer]:
-    return [container for container in pod.containers if not (container.is_init or container.is_ephemeral)]
+    return asking.intersection(container.name for container in pod.main_containers) or asking
 
 
 def _is_gpu(resource: str) -> bool:
     return resource.startswith(GPUS) or resource == WHOLE_GPU
 
 
-def _parts(pod: Pod, inventory: Inventory) -> dict[str, CardShare]:
-    """Return what is given, by the card's UUID. No scheduler names a card twice: such a card is skipped."""
+def _pod_claims(pod: Pod, inventory: Inventory) -> list[Claim]:
+    """Return what the pod as a whole is given. No scheduler names a card twice: such a card is skipped."""
     entries = _entries(pod.annotations.get(ANNOTATION, ""))
     cards = [_card(entry, inventory) for entry in entries]
     times = Counter(cards)
-    return {
-        card: part
-        for card, entry in zip(cards, entries, strict=True)
-        if card and times[card] == 1 and (part := _part(entry, pod))
-    }
+    once = ((card, entry) for card, entry in zip(cards, entries, strict=True) if card and times[card] == 1)
+    return [claim for card, entry in once if (claim := _claim(card, entry, pod))]
 
 
 @lru_cache(REMEMBERED)
@@ -193,7 +166,7 @@ def _card(entry: AllocatedCard, inventory: Inventory) -> str | None:
     return entry.id if entry.id in inventory.gpus and by_minor in (None, entry.id) else None
 
 
-def _part(entry: AllocatedCard, pod: Pod) -> CardShare | None:
+def _claim(card: str, entry: AllocatedCard, pod: Pod) -> Claim | None:
     """Read a share: of the cores, else of the memory.
 
     Koordinator counts in whole per cent, rounded down. So a share may be 0, and the bytes beside it are the limit.
@@ -204,12 +177,16 @@ def _part(entry: AllocatedCard, pod: Pod) -> CardShare | None:
     if named is None and not (memory and MEMORY_RATIO in entry.resources):
         return None
     percent = percents.get(named or "") or Fraction(0)
-    return CardShare(
-        name=entry.id if entry.minor is None else f"minor {entry.minor}",
-        resource=named or MEMORY,
+    return Claim(
+        gpu=card,
+        container=ContainerRef(pod.namespace, pod.name, "", pod.uid),
         share=float(min(percent / PERCENT, Fraction(1))),
         memory_limit_bytes=memory,
         core_limit_ratio=_core_limit(percents[CORE], pod),
+        resource=named or MEMORY,
+        device_id=entry.id if entry.minor is None else f"minor {entry.minor}",
+        system=NAME,
+        source="annotation",
     )
 
 

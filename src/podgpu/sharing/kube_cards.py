@@ -27,15 +27,10 @@ def card(
     instances: Iterable[MigInstance] = (),
 ) -> Device:
     """Make a card. A `number` may be the driver's index or the one in /dev: its writer does not say which."""
+    index = UNKNOWN if number is None else number
     migs = tuple(Instance(mig=mig) for mig in instances)
     return Device(
-        gpu=Gpu(
-            uuid=uuid,
-            index=UNKNOWN if number is None else number,
-            minor=number,
-            model=model,
-            mig_enabled=bool(migs),
-        ),
+        gpu=Gpu(uuid=uuid, index=index, minor=number, model=model, mig_enabled=bool(migs)),
         ability=Ability(),
         readings=(Reading(MEMORY, float(memory)),) if memory else (),
         instances=migs,
@@ -46,14 +41,8 @@ def instance(
     name: str, *, profile: str = "", place: tuple[int, int] = (UNKNOWN, UNKNOWN), start: int | None = None
 ) -> MigInstance:
     """`place` are the numbers of the GPU instance and of the compute instance in it."""
-    gpu_instance, compute_instance = place
-    return MigInstance(
-        uuid=name,
-        gpu_instance_id=gpu_instance,
-        compute_instance_id=compute_instance,
-        profile=profile,
-        start=start,
-    )
+    gi, ci = place
+    return MigInstance(uuid=name, gpu_instance_id=gi, compute_instance_id=ci, profile=profile, start=start)
 
 
 def by_uuid(names: Iterable[str]) -> Iterator[Device]:

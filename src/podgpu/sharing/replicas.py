@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from podgpu.model import Allocation, Claim, Device
 from podgpu.model.fit import TIME_SLICE, WantedPart
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import MIB, VENDOR, Inventory
 from podgpu.sharing.system import PartRequest, SharingSystem
 
 NAME = "time-slicing"
 MPS = "mps"
-VENDOR = "nvidia.com/"  # other plugins may have an `all` too
-EVERY, BUILT_IN = "all", "tegra"
-MIB = 1 << 20
 
 _ID = re.compile(r"(?P<device>.+)::(?P<number>[0-9]{1,6})")
 
@@ -60,11 +57,8 @@ def _devices(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
     if replica is None:
         return ()
     name, _ = replica
-    is_meant = name == EVERY or (name == BUILT_IN and len(inventory.cards) == 1)
-    if is_meant and allocation.resource.startswith(VENDOR):
-        return inventory.cards
     device = name if name in inventory.gpus else inventory.mig_names.get(name)
-    return (device,) if device else ()
+    return (device,) if device else inventory.cards_without_names(allocation, name)
 
 
 def _request_lines(wanted: WantedPart) -> str:

@@ -69,11 +69,7 @@ def _none(_: Inventory) -> tuple[()]:
     return ()
 
 
-def _no_minimum(_claim: Claim, _: Inventory) -> None:
-    return None
-
-
-def _no_memory(_allocation: Allocation, _: Inventory) -> None:
+def _unknown(_what: Claim | Allocation, _: Inventory) -> None:
     return None
 
 
@@ -130,9 +126,9 @@ class SharingSystem:
     cards: Callable[[Inventory], Iterable[Device]] = _none
     node_annotations: tuple[str, ...] = ()
     node_labels: tuple[str, ...] = ()
-    memory_of: Callable[[Allocation, Inventory], int | None] = _no_memory
+    memory_of: Callable[[Allocation, Inventory], int | None] = _unknown
     annotations: tuple[str, ...] = ()
-    minimum: Callable[[Claim, Inventory], MinimumClaim | None] = _no_minimum
+    minimum: Callable[[Claim, Inventory], MinimumClaim | None] = _unknown
     unplaced: Callable[[Inventory], Iterable[Allocation]] = _none
     lasts: bool = False
     request: PartRequest | None = None

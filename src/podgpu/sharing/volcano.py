@@ -25,7 +25,7 @@ from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.model.fit import PORTION, WantedPart
 from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import Inventory, by_number
+from podgpu.sharing.inventory import MIB, Inventory, by_number
 from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, PartRequest, SharingSystem
 
 NAME = "volcano"
@@ -35,7 +35,6 @@ VGPU_IDS = "volcano.sh/vgpu-ids-new"
 MEMORY, NUMBER, INDICES = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/gpu-index"
 NODE_CARDS = "volcano.sh/node-vgpu-register"
 ALL_CORES = 100
-MIB = 1 << 20
 MOST_UNITS = 1 << 24
 MOST_ENTRIES = 512  # no pod has as many containers
 MOST_DEVICES = 1024  # in all entries

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, VirtualGpu
 from podgpu.model.fit import PORTION, WantedPart
-from podgpu.model.kube import quantity
+from podgpu.model.kube import grouped, quantity
 from podgpu.sharing.hami import annotation
 from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED, MIG_ALLOCATIONS, HamiDevice, lenders, matched
 from podgpu.sharing.hami.cache_files import observe
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import GIB, MIB, Inventory
 from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, PartRequest, SharingSystem
 
 NAME = "hami"
@@ -31,8 +31,7 @@ SIGNS: tuple[str, ...] = ("hami.io/vgpu-", "nvidia.com/gpumem", "nvidia.com/gpuc
 MEMORY, MEMORY_PERCENT, CORES = "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"
 VENDOR = "nvidia.com/"
 ALL_CORES = 100
-MIB = 1 << 20
-GIB, NEAR_GIB = 1 << 30, 1.5  # profiles are named after whole GB
+NEAR_GIB = 1.5  # profiles are named after whole GB
 ROUNDING = 1e-6
 
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -56,10 +55,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     """Yield where annotation and ids name different cards."""
     given = inventory.once(_given)
-    annotated: defaultdict[ContainerRef, list[Claim]] = defaultdict(list)
-    for claim in inventory.once(_annotated):
-        annotated[claim.container].append(claim)
-    for container, claims in annotated.items():
+    for container, claims in grouped(inventory.once(_annotated), lambda claim: claim.container).items():
         listed = tuple(_listed(claims, given[container.pod_uid][container.container], inventory))
         if listed and {claim.gpu for claim in listed} != {claim.gpu for claim in claims}:
             yield AmbiguousClaims(options=(tuple(claims), listed), usual=0)
@@ -133,11 +129,7 @@ def _holders(inventory: Inventory) -> set[tuple[str, str]]:
 
 def _claims(inventory: Inventory) -> tuple[Claim, ...]:
     annotated = inventory.once(_annotated)
-    return (*annotated, *_within(list(_by_cache(inventory.once(_given), inventory)), annotated))
-
-
-def _annotated(inventory: Inventory) -> tuple[Claim, ...]:
-    return tuple(_by_annotation(inventory.once(_given), inventory))
+    return (*annotated, *_within(list(_by_cache(inventory)), annotated))
 
 
 def _listed(annotated: Sequence[Claim], ids: Sequence[Allocation], inventory: Inventory) -> Iterator[Claim]:
@@ -165,10 +157,12 @@ def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
     if _ID.fullmatch(allocation.device_id) and allocation.resource.startswith(VENDOR):
         return True
     pod = inventory.pod(allocation)
+    if pod is None or DEVICES_ALLOCATED not in pod.annotations:
+        return False
     if not allocation.device_id:
-        return pod is not None and DEVICES_ALLOCATED in pod.annotations and allocation.resource.startswith(VENDOR)
+        return allocation.resource.startswith(VENDOR)
     form = _REPLICA if inventory.vgpus and "::" in allocation.device_id else _ID
-    return pod is not None and DEVICES_ALLOCATED in pod.annotations and form.fullmatch(allocation.device_id) is not None
+    return form.fullmatch(allocation.device_id) is not None
 
 
 def _given(inventory: Inventory) -> Given:
@@ -191,29 +185,30 @@ def _annotated_pods(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set
     return found
 
 
-def _by_annotation(given: Given, inventory: Inventory) -> Iterator[Claim]:
-    for pod, counts, resources in inventory.once(_annotated_pods):
-        for container, entry in matched(pod, counts, resources).items():
-            for index, each in enumerate(entry):
-                if each and each.card in inventory.gpus:
-                    yield _claim(given[pod.uid][container][0], each, "annotation", index, inventory)
+def _annotated(inventory: Inventory) -> tuple[Claim, ...]:
+    given = inventory.once(_given)
+    return tuple(
+        _claim(given[pod.uid][container][0], device, "annotation", index, inventory)
+        for pod, counts, resources in inventory.once(_annotated_pods)
+        for container, entry in matched(pod, counts, resources).items()
+        for index, device in enumerate(entry)
+        if device and device.card in inventory.gpus
+    )
 
 
-def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
+def _by_cache(inventory: Inventory) -> Iterator[Claim]:
     """Claim what a container's own file names, where annotations cannot be seen, and no more cards than it has ids."""
+    given = inventory.once(_given)
     bare = {pod.uid for pod in inventory.pods if not pod.annotations}
-    files: dict[str, dict[str, list[VirtualGpu]]] = {}
-    for vgpu in inventory.vgpus:
-        if vgpu.pod_uid in bare:
-            files.setdefault(vgpu.pod_uid, {}).setdefault(vgpu.container, []).append(vgpu)
+    believed = (vgpu for vgpu in inventory.vgpus if vgpu.pod_uid in bare)
+    files = grouped(believed, lambda vgpu: (vgpu.pod_uid, vgpu.container))
     shared = _shared(inventory) if files else set()
-    for uid, folders in files.items():
-        for container, vgpus in folders.items():
-            held = given.get(uid, {}).get(container, [])
-            if len(vgpus) <= len(held):
-                for vgpu in vgpus:
-                    if vgpu.gpu in shared:
-                        yield _claim(held[0], _device_of(vgpu), "cache", vgpu.index, inventory)
+    for (uid, container), vgpus in files.items():
+        held = given.get(uid, {}).get(container, [])
+        if len(vgpus) <= len(held):
+            for vgpu in vgpus:
+                if vgpu.gpu in shared:
+                    yield _claim(held[0], _device_of(vgpu), "cache", vgpu.index, inventory)
 
 
 def _shared(inventory: Inventory) -> set[str]:
@@ -231,10 +226,7 @@ def _within(cached: Sequence[Claim], annotated: Sequence[Claim]) -> Iterator[Cla
     taken: defaultdict[str, float] = defaultdict(float)
     for claim in annotated:
         taken[claim.gpu] += claim.share
-    by_card: defaultdict[str, list[Claim]] = defaultdict(list)
-    for claim in cached:
-        by_card[claim.gpu].append(claim)
-    for card, rivals in by_card.items():
+    for card, rivals in grouped(cached, lambda claim: claim.gpu).items():
         left = max(0.0, 1.0 - taken[card])
         suffices = sum(claim.share for claim in rivals) <= left + ROUNDING
         most = 1.0 if suffices else left / len(rivals)

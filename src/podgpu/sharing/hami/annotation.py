@@ -19,12 +19,11 @@ from msgspec import Struct, field
 from podgpu.model import Device, KubeNode, Pod
 from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import by_number
+from podgpu.sharing.inventory import MIB, by_number
 
 DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 NODE_CARDS = "hami.io/node-nvidia-register"  # on the node
-MIB = 1 << 20
 MOST_MIB = 1 << 24
 MOST_ENTRIES = 512  # no pod has as many containers
 MOST_DEVICES = 1024  # in all entries
@@ -88,9 +87,7 @@ def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     the container that starts first. The container that it was written for asked for devices and was given none.
     """
     entries = _entries(pod.annotations[DEVICES_ALLOCATED], pod.annotations.get(MIG_ALLOCATIONS, "[]"))
-    lasting = [
-        container for container in pod.containers if pod.phase and not (container.is_init or container.is_ephemeral)
-    ]
+    lasting = pod.main_containers if pod.phase else []
     if len(entries) != len(lasting):
         return {}
     init = {container.name for container in pod.containers if container.is_init}
