@@ -12,11 +12,23 @@ class Feed(Generic[T]):
     """A loop publishes; readers take `newest`, or wait for `changed`."""
 
     def __init__(self, first: T) -> None:
-        self.newest = first
+        self._newest = first
+        self._is_complete = False
         self._news = asyncio.Event()
 
+    @property
+    def newest(self) -> T:
+        """The same object until there is a newer one."""
+        if not self._is_complete:
+            self._newest, self._is_complete = self._completed(self._newest), True
+        return self._newest
+
+    def _completed(self, newest: T) -> T:
+        """Do what is done only if a reader asks for it. Nobody may before the next one comes."""
+        return newest
+
     def publish(self, newest: T) -> None:
-        self.newest = newest
+        self._newest, self._is_complete = newest, False
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -30,5 +42,4 @@ class Feed(Generic[T]):
 class SnapshotFeed(Feed[Snapshot]):
     @property
     def snapshot(self) -> Snapshot:
-        """The newest one, the same object until there is a newer one."""
         return self.newest

@@ -115,7 +115,10 @@ def _is_reset(value: float, last: float) -> bool:
 
 def _steady(past: CounterState, reading: Reading) -> Reading:
     key = (reading.metric, reading.labels)
-    last = past.last.get(key, 0.0)
+    last = past.last.get(key)
+    if last == reading.value and past.shown[key] == last:  # most counters stand still
+        return reading
+    last = last or 0.0
     value = reading.value if _is_reset(reading.value, last) else max(reading.value, last)
     if value < last:
         past.carried[key] = past.carried.get(key, 0.0) + last

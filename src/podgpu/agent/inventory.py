@@ -38,8 +38,10 @@ def _facts(device: Device) -> tuple[object, ...]:
     )
 
 
-def _is_steady(source: AllocationSource) -> bool:
-    return isinstance(source, Steady) and source.is_steady()
+def _steadiness(source: AllocationSource) -> Callable[[object], bool]:
+    if isinstance(source, Steady):  # asked once: such a check takes long
+        return lambda _: source.is_steady()
+    return lambda _: False
 
 
 class InventoryCollector:
@@ -59,7 +61,7 @@ class InventoryCollector:
         self._ratios = ratios
         self._namespaces = namespaces
         self._allocated = (
-            CalmReply(allocations.read, patience, clock, lambda _: _is_steady(allocations)) if allocations else None
+            CalmReply(allocations.read, patience, clock, _steadiness(allocations)) if allocations else None
         )
         # What containers use, as some systems write it down, changes all the time.
         self._observed = (

@@ -200,7 +200,7 @@ class Agent(SnapshotFeed):
         )
         guests = self._guests()
         given_away = {guest.pci_bus_id for guest in guests}
-        snapshot = Snapshot(
+        return Snapshot(
             node=self._node,
             address=self._address,
             taken_at=time.time() if wall is None else wall,
@@ -220,14 +220,15 @@ class Agent(SnapshotFeed):
                 (status, *report.parts, *attributed.parts, *(part.status() for part in self._background))
             ),
         )
-        return conclude(snapshot, self._settings)
+
+    def _completed(self, newest: Snapshot) -> Snapshot:
+        return conclude(newest, self._settings)
 
     def _show_failure(self) -> None:
         """Say at once that a task has failed: the next reading may never come."""
         last = self.snapshot
         parts = self.supervisor.shown(last.parts)
-        shown = msgspec.structs.replace(last, parts=parts, errors=self._error_counts())
-        self.publish(conclude(shown, self._settings))
+        self.publish(msgspec.structs.replace(last, parts=parts, errors=self._error_counts()))
 
     def _expire_at(self, when: float) -> None:
         """Set the alarm for the time from which the snapshot must not be served any more."""
@@ -242,8 +243,7 @@ class Agent(SnapshotFeed):
             stale = self._snapshot(Report(fault=Fault(reason="stale")), Attributed())
             fresh = {part.name for part in stale.parts}
             others = [part for part in last.parts if part.name not in fresh]
-            shown = msgspec.structs.replace(stale, parts=(*stale.parts, *others), errors=last.errors)
-            self.publish(conclude(shown, self._settings))
+            self.publish(msgspec.structs.replace(stale, parts=(*stale.parts, *others), errors=last.errors))
 
     def _count_errors(self, report: Report, attributed: Attributed) -> None:
         """Count the errors of the source: the parts of attribution keep their own counts."""

@@ -237,6 +237,8 @@ class PodSources:
 
     def __init__(self, sources: Sequence[PodSource]) -> None:
         self.sources = tuple(sources)
+        self._rescanned = [source for source in sources if isinstance(source, Rescannable)]
+        self._watched = [source for source in sources if not isinstance(source, Rescannable)]
 
     def pods(self) -> tuple[Pod, ...]:
         """Take the list of a source that works, else of one that did.
@@ -258,13 +260,12 @@ class PodSources:
     @property
     def are_watched(self) -> bool:
         """Whether a source that works learns of each change at once."""
-        return any(source.status().up and not isinstance(source, Rescannable) for source in self.sources)
+        return any(source.status().up for source in self._watched)
 
     def look_again(self) -> None:
         """Ask the sources that rescan only now and then to do so soon: a container runs here that no list has."""
-        for source in self.sources:
-            if isinstance(source, Rescannable):
-                source.look_again()
+        for source in self._rescanned:
+            source.look_again()
 
 
 def _filled(bare: tuple[Pod, ...], others: Sequence[tuple[Pod, ...]]) -> tuple[Pod, ...]:

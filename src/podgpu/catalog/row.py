@@ -247,7 +247,7 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def label_values(self) -> tuple[str, ...]:
-        return tuple(value for _, value in self.labels)
+        return tuple([value for _, value in self.labels])
 
 
 # From 4.9 on a name of dcgm-exporter's ends in its unit.

@@ -85,6 +85,8 @@ class Kept(Generic[State, Part]):
         while True:
             newest = await changed(newest)
             await self.keep(newest)
+            # What comes before the next step is not even asked for: it would be made for nothing.
+            await asyncio.sleep(EARLY * self.step - self._division.taken_at(newest) + self._times[-1])
 
     @property
     def shown_seconds(self) -> float:

@@ -23,14 +23,9 @@ MOST_BUSY_SAMPLES = 300  # half a minute; the oldest are dropped
 BUSY_METRIC = pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL  # of the whole card, as in `graphics_engine_active_ratio`
 
 
-def _gpm(row: Metric) -> Gpm:
-    assert isinstance(row.read, Gpm)  # noqa: S101 - plan.GPM_ROWS holds nothing else
-    return row.read
-
-
-IDS = sorted({_gpm(row).id for row in plan.GPM_ROWS})
-WHOLE_IDS = sorted({_gpm(row).id for row in plan.GPM_ROWS if _gpm(row).part_of is None})
-DIVIDED_IDS = {part_of for row in plan.GPM_ROWS if (part_of := _gpm(row).part_of) is not None}
+IDS = sorted({gpm.id for _, gpm in plan.GPM_ROWS})
+WHOLE_IDS = sorted({gpm.id for _, gpm in plan.GPM_ROWS if gpm.part_of is None})
+DIVIDED_IDS = {gpm.part_of for _, gpm in plan.GPM_ROWS if gpm.part_of is not None}
 
 
 class GpmSamples:
@@ -48,6 +43,7 @@ class GpmSamples:
 
     def ask(self, ids: Sequence[int]) -> None:
         """Ask for these from now on."""
+        self._ids = ids
         self._request.numMetrics = len(ids)
         for metric, id_ in zip(self._request.metrics, ids, strict=False):
             metric.metricId = id_
@@ -83,8 +79,8 @@ class GpmSamples:
         except pynvml.NVMLError:
             self._handle.tracker.errors["gpm_metrics"] += 1
             return None
-        asked = self._request.metrics[: self._request.numMetrics]
-        return {metric.metricId: metric.value for metric in asked if not metric.nvmlReturn}
+        answers = zip(self._ids, self._request.metrics, strict=False)
+        return {id_: metric.value for id_, metric in answers if not metric.nvmlReturn}
 
     def close(self) -> None:
         for sample in self._samples:
@@ -100,7 +96,7 @@ class Profiler:
         self._tracker = handle.tracker
         self._samples = GpmSamples(handle, WHOLE_IDS, gpu_instance_id)
         self._asks_parts = False
-        self._rows = [row for row in plan.GPM_ROWS if row.mig or gpu_instance_id is None]
+        self._rows = [(row, gpm) for row, gpm in plan.GPM_ROWS if row.mig or gpu_instance_id is None]
         self._taken_at = 0.0
         self._seen: set[Metric] = set()
         self._sums: dict[Metric, float] = {}
@@ -127,8 +123,9 @@ class Profiler:
             return
         before, self._taken_at = self._taken_at, time.monotonic()
         if (means := self._samples.means()) is not None:
-            for row in self._rows:
-                yield from self._reading(row, means.get(_gpm(row).id), self._taken_at - before)
+            for row, gpm in self._rows:
+                if found := self._reading(row, gpm, means.get(gpm.id), self._taken_at - before):
+                    yield found
             if not self._asks_parts and any(means.get(id_) for id_ in DIVIDED_IDS):
                 self._samples.ask(IDS)
                 self._asks_parts = True
@@ -136,17 +133,16 @@ class Profiler:
     def close(self) -> None:
         self._samples.close()
 
-    def _reading(self, row: Metric, value: float | None, seconds: float) -> Iterator[Reading]:
+    def _reading(self, row: Metric, gpm: Gpm, value: float | None, seconds: float) -> Reading | None:
         if value:
             self._seen.add(row)
-        if _gpm(row).doubtful and row not in self._seen:
-            return
-        for reading in plan.reading(row, value, self._tracker):
-            if _gpm(row).integral:
-                self._sums[row] = self._sums.get(row, 0.0) + reading.value * seconds
-                yield Reading(row.name, self._sums[row], row.label_values)
-            else:
-                yield reading
+        elif gpm.doubtful and row not in self._seen:
+            return None
+        reading = plan.reading(row, value, self._tracker)
+        if reading and gpm.integral:
+            self._sums[row] = self._sums.get(row, 0.0) + reading.value * seconds
+            return Reading(row.name, self._sums[row], row.label_values)
+        return reading
 
 
 class BusySampler:

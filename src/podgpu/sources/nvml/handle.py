@@ -57,7 +57,7 @@ class Handle:
         """Call `nvmlDeviceGet<function>`, or its name in an older library. Return None if there is no answer."""
         for name, numbers in _forms(function, args):
             answer = self.call(f"nvmlDeviceGet{name}", *numbers)
-            if not self.refuses(f"nvmlDeviceGet{name}", *numbers):
+            if answer is not None or not self.refuses(f"nvmlDeviceGet{name}", *numbers):
                 return answer
         return None
 

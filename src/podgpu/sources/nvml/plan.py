@@ -1,6 +1,5 @@
 """Groups the catalog's rows into as few NVML calls as possible, and turns the answers into readings."""
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -52,7 +51,7 @@ EVERY_CYCLE = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.EVERY
 COSTLY = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.COSTLY)
 SLOW = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.SLOW)
 INSTANCE = Plan.of(row for row in DEVICE_ROWS if row.mig)
-GPM_ROWS = tuple(row for row in DEVICE_ROWS if isinstance(row.read, Gpm))
+GPM_ROWS = tuple((row, row.read) for row in DEVICE_ROWS if isinstance(row.read, Gpm))
 
 
 def read(plan: Plan, handle: Handle) -> Iterator[Reading]:
@@ -61,7 +60,8 @@ def read(plan: Plan, handle: Handle) -> Iterator[Reading]:
         answer = handle.get(function, *args)
         if answer is not None:
             for row in rows:
-                yield from reading(row, picked(row, answer), handle.tracker)
+                if found := reading(row, picked(row, answer), handle.tracker):
+                    yield found
     yield from _read_fields(plan, handle)
 
 
@@ -90,7 +90,8 @@ def _read_fields(plan: Plan, handle: Handle) -> Iterator[Reading]:
         if code == pynvml.NVML_SUCCESS:
             handle.refusals.record_answer(key)
             value = getattr(answer.value, FIELD_VALUE[answer.valueType])
-            yield from reading(plan.fields[field], value, handle.tracker)
+            if found := reading(plan.fields[field], value, handle.tracker):
+                yield found
         elif code in failure.REFUSED or code == pynvml.NVML_ERROR_INVALID_ARGUMENT:
             if handle.refusals.record_refusal(key, code):
                 handle.tracker.errors["refused"] += 1
@@ -115,12 +116,12 @@ def picked(row: Metric, answer: Any) -> float | None:
     return value
 
 
-def reading(row: Metric, value: float | None, tracker: CallTracker) -> Iterator[Reading]:
-    """Yield the value in base units, or nothing if it is unknown or impossible."""
+def reading(row: Metric, value: float | None, tracker: CallTracker) -> Reading | None:
+    """Return the value in base units, or None if it is unknown or impossible."""
     if value is None or value in SENTINELS or row.read is None:
-        return
+        return None
     base = row.read.unit.base(value)
-    if not math.isfinite(base) or not row.read.unit.floor <= base <= row.read.unit.ceiling:
+    if not row.read.unit.floor <= base <= row.read.unit.ceiling:
         tracker.errors["implausible_value"] += 1
-        return
-    yield Reading(row.name, base, row.label_values)
+        return None
+    return Reading(row.name, base, row.label_values)

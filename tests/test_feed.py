@@ -1,0 +1,33 @@
+"""The newest of something: completed when a reader first asks for it, and only then."""
+
+import asyncio
+
+from podgpu.feed import Feed
+
+
+class Sentences(Feed[str]):
+    def __init__(self, first: str) -> None:
+        super().__init__(first)
+        self.completions: list[str] = []
+
+    def _completed(self, newest: str) -> str:
+        self.completions.append(newest)
+        return f"{newest}."
+
+
+def test_what_nobody_asks_for_is_not_completed() -> None:
+    feed = Sentences("one")
+    feed.publish("two")
+    feed.publish("three")
+    assert [feed.newest, feed.newest] == ["three.", "three."]
+    assert feed.completions == ["three"]
+
+
+async def test_who_waits_gets_it_complete() -> None:
+    feed = Sentences("one")
+    waiting = asyncio.ensure_future(feed.changed(feed.newest))
+    await asyncio.sleep(0)
+    feed.publish("two")
+    assert await waiting is feed.newest
+    assert feed.newest == "two."
+    assert feed.completions == ["one", "two"]
