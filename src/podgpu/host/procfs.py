@@ -91,10 +91,11 @@ class Procfs:
         if self.fault():
             return {pid: _unknown(pid, NO_HOST_PID.reason) for pid in pids}
         self._threads.renew()
-        classify, now = self._classifier(), self._clock()
+        self._booted_at = self._booted_at or self._boot()  # read once, so that no process seems to move
+        classify, now, slept = self._classifier(), self._clock(), seconds_asleep()
         found = {pid: self._holder(pid, known.get(pid), now, classify) for pid in pids}
         return {
-            pid: holder if has_begun(holder, seen_at.get(pid, inf)) else _unknown(pid, "exited")
+            pid: holder if has_begun(holder, seen_at.get(pid, inf) + slept) else _unknown(pid, "exited")
             for pid, holder in found.items()
         }
 
@@ -207,21 +208,19 @@ class Procfs:
             user = os.fstat(folder).st_uid
         finally:
             os.close(folder)
-        holder = _to_holder(pid, stat, text, classify(text), user, self._boot())
+        holder = _to_holder(pid, stat, text, classify(text), user, self._booted_at)
         if known and known.holder == holder:
             holder = known.holder
         read_at = now if is_sure else -inf
         return _KnownProcess(f"{path}/stat", file.st_ino, file.st_mtime_ns, stat.start_time, read_at, holder)
 
     def _boot(self) -> float | None:
-        """Return when the kernel started, in seconds since 1970. It is read once, so that no process seems to move."""
-        if self._booted_at is None:
-            try:
-                lines = _whole(f"{self._prefix}stat").splitlines()
-                self._booted_at = next((float(line[6:]) for line in lines if line.startswith("btime ")), None)
-            except (OSError, ValueError):
-                return None
-        return self._booted_at
+        """Return when the kernel started, in seconds since 1970."""
+        try:
+            lines = _whole(f"{self._prefix}stat").splitlines()
+            return next((float(line[6:]) for line in lines if line.startswith("btime ")), None)
+        except (OSError, ValueError):
+            return None
 
     def _hides(self) -> bool:
         """With hidepid=2 the processes of others seem not to exist, not even PID 1."""
@@ -300,10 +299,14 @@ def _to_holder(pid: int, stat: Stat, text: str, match: cgroup.CgroupMatch, user:
     )
 
 
+def seconds_asleep() -> float:
+    """How long the machine has slept: a time since its start counts that, a monotonic one does not."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+
+
 def has_begun(holder: Holder, when: float) -> bool:
-    """Whether it began before then, in monotonic seconds. Its start is rounded down, and counts time asleep."""
-    slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
-    return (holder.start_time or 0) / TICKS <= when + slept
+    """Whether it began before then, in seconds since the machine's start. Its own start is rounded down."""
+    return (holder.start_time or 0) / TICKS <= when
 
 
 def _unknown(pid: int, reason: str) -> Holder:

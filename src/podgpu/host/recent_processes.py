@@ -14,7 +14,7 @@ from itertools import chain
 
 from msgspec import Struct
 
-from podgpu.host.procfs import Procfs, has_begun
+from podgpu.host.procfs import Procfs, has_begun, seconds_asleep
 from podgpu.model import Holder
 
 LOOK_SECONDS = 0.1
@@ -84,7 +84,7 @@ class RecentProcesses:
     def holder(self, pid: int, seen_at: float) -> Holder | None:
         """Return the owner of a process that has ended, if it had begun when its PID was seen on a card."""
         seen = self._known.get(pid)
-        if seen is None or self.is_disputed(pid) or not has_begun(seen.holder, seen_at):
+        if seen is None or self.is_disputed(pid) or not has_begun(seen.holder, seen_at + seconds_asleep()):
             return None
         return seen.holder
 
