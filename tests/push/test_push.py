@@ -15,7 +15,7 @@ from podgpu.agent.loop import Agent
 from podgpu.feed import SnapshotFeed
 from podgpu.model import Card, Gpu, Reading, Report, Snapshot
 from podgpu.push.environment import Destination
-from podgpu.push.loop import CollectorClient, Push
+from podgpu.push.loop import Push
 from podgpu.views.otlp import encode, rejection
 from tests.fakeapi.certificate import certificate
 from tests.patience import PATIENCE, until
@@ -35,7 +35,7 @@ def watts(collector: FakeCollector) -> list[float]:
 def made(feed: SnapshotFeed | Agent, url: str, **options: Any) -> Push:
     to = Destination(**{"url": f"{url}/v1/metrics", "interval": 0.2, "timeout": PATIENCE, **options})
     written = partial(encode, resource=to.resource, started_at=1.0, series_limit=1000)
-    return Push(feed, to, written, CollectorClient(to, rejection), first_pause=0.02)
+    return Push(feed, to, written, rejection, first_pause=0.02)
 
 
 @asynccontextmanager

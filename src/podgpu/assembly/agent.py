@@ -185,8 +185,8 @@ def open_push(config: Config, agent: Agent) -> BackgroundPart | None:
             "or set OTEL_METRICS_EXPORTER=none"
         )
     # Loaded only where there is a collector to push to: the client takes 12 MiB, the messages 2.
-    from podgpu.push.loop import CollectorClient, Push
+    from podgpu.push.loop import Push
     from podgpu.views.otlp import encode, rejection
 
     written = partial(encode, resource=to.resource, started_at=time.time(), series_limit=config.series_limit)
-    return Push(agent, to, written, CollectorClient(to, rejection))
+    return Push(agent, to, written, rejection)

@@ -7,11 +7,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from podgpu.errors import ReasonedError
 from podgpu.model import Fault, PartStatus, Snapshot
-from podgpu.net.client import HttpAnswer, HttpClient
+from podgpu.net.client import HttpClient
 from podgpu.net.connection import HttpFault
 from podgpu.net.login import ClientCertificate, Login
 from podgpu.push.environment import Destination
@@ -43,51 +42,20 @@ class PushedFeed(Protocol):
     async def changed(self, seen: Snapshot) -> Snapshot: ...
 
 
-class Undelivered(ReasonedError):
+class Undelivered(NamedTuple):
     """Why the collector did not take it. `again` says that the same may be sent once more, after `pause` seconds."""
 
-    def __init__(self, reason: str, detail: str, *, again: bool = False, pause: float = 0.0) -> None:
-        super().__init__(reason, detail[:DETAIL_LENGTH])
-        self.again = again
-        self.pause = pause
-
-
-class CollectorClient:
-    """`complaint` reads the answer of a collector that took the request: what it left out, or nothing."""
-
-    def __init__(self, destination: Destination, complaint: Complaint) -> None:
-        to = destination
-        client = ClientCertificate(cert=to.cert_file, key=to.key_file) if to.cert_file and to.key_file else None
-        self._destination = to
-        self._complaint = complaint
-        self._client = HttpClient(Login(ca_file=to.ca_file, client=client), connections=1)
-
-    async def send(self, body: bytes) -> None:
-        """Send a body, compressed already where that is asked for. Raises Undelivered."""
-        to = self._destination
-        encoding = {"Content-Encoding": "gzip"} if to.gzip else {}
-        headers = {**to.headers, "Content-Type": "application/x-protobuf", **encoding}
-        try:
-            answer = await self._client.request("POST", to.url, headers, body, seconds=to.timeout, limit=ANSWER_BYTES)
-        except HttpFault as fault:
-            reason = _BY_FAULT.get(fault.reason, "unreachable")
-            raise Undelivered(reason, fault.detail, again=reason in ("deadline", "unreachable")) from None
-        self._check(answer)
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    def _check(self, answer: HttpAnswer) -> None:
-        status = answer.status
-        if not 200 <= status < 300:
-            reason = _BY_STATUS.get(status) or ("unreachable" if status in _AGAIN else "refused")
-            raise Undelivered(reason, f"HTTP {status}", again=status in _AGAIN, pause=answer.retry_after)
-        if complaint := self._complaint(answer.body):
-            raise Undelivered("rejected", complaint)
+    reason: str
+    detail: str
+    again: bool = False
+    pause: float = 0.0
 
 
 class Push:
-    """A part of the agent: a collector that is down, slow or refuses costs nothing but its own state."""
+    """A part of the agent: a collector that is down, slow or refuses costs nothing but its own state.
+
+    `complaint` reads the answer of a collector that took the request: what it left out, or nothing.
+    """
 
     name = "otlp"
 
@@ -96,15 +64,18 @@ class Push:
         feed: PushedFeed,
         destination: Destination,
         encode: Encode,
-        collector: CollectorClient,
+        complaint: Complaint,
         *,
         first_pause: float = FIRST_PAUSE,
     ) -> None:
+        to = destination
+        client = ClientCertificate(cert=to.cert_file, key=to.key_file) if to.cert_file and to.key_file else None
         self.errors: Counter[str] = Counter()
         self._feed = feed
-        self._destination = destination
+        self._destination = to
         self._encode = encode
-        self._collector = collector
+        self._complaint = complaint
+        self._client = HttpClient(Login(ca_file=to.ca_file, client=client), connections=1)
         self._first_pause = first_pause
         self._fault: Fault | None = Fault(reason="starting")
         self._failing_since = time.monotonic()
@@ -141,7 +112,7 @@ class Push:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LAST_SECONDS):
                     await self._attempt(last, await asyncio.to_thread(self._body, last))
-        await self._collector.close()
+        await self._client.close()
 
     def _body(self, snapshot: Snapshot) -> bytes:
         body = self._encode(snapshot)
@@ -159,18 +130,30 @@ class Push:
 
     async def _attempt(self, snapshot: Snapshot, body: bytes) -> Undelivered | None:
         began = time.monotonic()
-        try:
-            await self._collector.send(body)
-        except Undelivered as failure:
-            self._failed(failure)
-            return failure
-        finally:
-            self._seconds = time.monotonic() - began
-        self._fault, self._good_at, self._delivered = None, time.monotonic(), snapshot
-        return None
-
-    def _failed(self, failure: Undelivered) -> None:
+        failure = await self._send(body)
+        now = time.monotonic()
+        self._seconds = now - began
+        if failure is None:
+            self._fault, self._good_at, self._delivered = None, now, snapshot
+            return None
         self.errors[failure.reason] += 1
         if self._fault is None or self._fault.reason != failure.reason:
-            self._failing_since = time.monotonic()
-        self._fault = Fault(reason=failure.reason, detail=failure.detail)
+            self._failing_since = now
+        self._fault = Fault(reason=failure.reason, detail=failure.detail[:DETAIL_LENGTH])
+        return failure
+
+    async def _send(self, body: bytes) -> Undelivered | None:
+        to = self._destination
+        encoding = {"Content-Encoding": "gzip"} if to.gzip else {}
+        headers = {**to.headers, "Content-Type": "application/x-protobuf", **encoding}
+        try:
+            answer = await self._client.request("POST", to.url, headers, body, seconds=to.timeout, limit=ANSWER_BYTES)
+        except HttpFault as fault:
+            reason = _BY_FAULT.get(fault.reason, "unreachable")
+            return Undelivered(reason, fault.detail, again=reason in ("deadline", "unreachable"))
+        status = answer.status
+        if not 200 <= status < 300:
+            reason = _BY_STATUS.get(status) or ("unreachable" if status in _AGAIN else "refused")
+            return Undelivered(reason, f"HTTP {status}", again=status in _AGAIN, pause=answer.retry_after)
+        complaint = self._complaint(answer.body)
+        return Undelivered("rejected", complaint) if complaint else None
