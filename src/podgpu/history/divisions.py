@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podgpu.insight.moments import moment_of, moment_of_cluster
-from podgpu.model import Card, Cluster, ClusterNode, Moment, Pod, Reading, Snapshot
+from podgpu.model import Card, Cluster, ClusterNode, Pod, Reading, Snapshot
 
 # What JSON cannot write: a lone surrogate, and a reading that is no number.
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
@@ -61,9 +61,7 @@ class CardsOfNode:
     has_many = False
     read_head = staticmethod(reader(tuple[tuple[str, ...], Snapshot]))
     read_part = staticmethod(reader(CardOrPods))
-
-    def taken_at(self, state: Snapshot) -> float:
-        return state.taken_at
+    moment = staticmethod(moment_of)
 
     def divide(self, state: Snapshot) -> tuple[Snapshot, Mapping[str, CardOrPods]]:
         # Cards that do not answer may have no UUID.
@@ -73,9 +71,6 @@ class CardsOfNode:
     def join(self, head: Snapshot, parts: Iterable[CardOrPods]) -> Snapshot:
         *cards, pods = parts
         return replace(head, cards=tuple(cards), pods=pods)
-
-    def moment(self, state: Snapshot) -> Moment:
-        return moment_of(state)
 
     def cards(self, part: CardOrPods) -> Iterable[Card]:
         return (part,) if isinstance(part, Card) else ()
@@ -87,9 +82,7 @@ class NodesOfCluster:
     has_many = True
     read_head = staticmethod(reader(tuple[tuple[str, ...], Cluster]))
     read_part = staticmethod(reader(ClusterNode))
-
-    def taken_at(self, state: Cluster) -> float:
-        return state.taken_at
+    moment = staticmethod(moment_of_cluster)
 
     def divide(self, state: Cluster) -> tuple[Cluster, Mapping[str, ClusterNode]]:
         nodes = {node.name: replace(node, written=None) for node in state.nodes}
@@ -97,9 +90,6 @@ class NodesOfCluster:
 
     def join(self, head: Cluster, parts: Iterable[ClusterNode]) -> Cluster:
         return replace(head, nodes=tuple(parts))
-
-    def moment(self, state: Cluster) -> Moment:
-        return moment_of_cluster(state)
 
     def cards(self, part: ClusterNode) -> Iterable[Card]:
         return part.snapshot.cards if part.snapshot and part.state == "fresh" else ()

@@ -6,13 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from podgpu.history.divisions import written
 from podgpu.history.text_ring import TextRing
-from podgpu.history.timeline import Object, timeline
-from podgpu.insight.moments import charted
-from podgpu.model import Card, Moment
+from podgpu.history.timeline import Object, Series, chart, timeline
+from podgpu.model import Card, Cluster, Moment, Snapshot
 
 HOUR = 3600.0
 LONGEST_STEP = 480.0
@@ -22,9 +20,8 @@ PRESENT_STEPS = 3  # for so long, the newest moment is the present
 PARTS_AT_ONCE = 16  # then others get their turn
 _HEAD = ""  # what is of no part
 
-State = TypeVar("State", bound=Struct)
+State = TypeVar("State", bound=Snapshot | Cluster)
 Part = TypeVar("Part")
-Series = Mapping[str, list[tuple[float, float]]]
 
 
 class Division(Protocol[State, Part]):
@@ -34,7 +31,6 @@ class Division(Protocol[State, Part]):
     def has_many(self) -> bool:
         """Whether there may be hundreds of parts."""
 
-    def taken_at(self, state: State) -> float: ...
     def divide(self, state: State) -> tuple[State, Mapping[str, Part]]:
         """Return the state without its parts, and the parts by name."""
 
@@ -45,7 +41,8 @@ class Division(Protocol[State, Part]):
 
     @property
     def read_part(self) -> Callable[[bytes], Part]: ...
-    def moment(self, state: State) -> Moment: ...
+    @property
+    def moment(self) -> Callable[[State], Moment]: ...
     def cards(self, part: Part) -> Iterable[Card]:
         """Return the cards of a part, as far as they were read."""
 
@@ -57,6 +54,8 @@ class Kept(Generic[State, Part]):
     no room, up to the `longest_step`; of many parts, right at first if an hour of them would have none. Every
     `whole_every` changes, a part is kept as a whole.
     """
+
+    shown_seconds = HOUR  # how long a timeline is, unless other times are asked for
 
     def __init__(
         self,
@@ -89,11 +88,6 @@ class Kept(Generic[State, Part]):
             await asyncio.sleep(EARLY * self.step - self._division.taken_at(newest) + self._times[-1])
 
     @property
-    def shown_seconds(self) -> float:
-        """How long a timeline is, unless other times are asked for."""
-        return HOUR
-
-    @property
     def span(self) -> tuple[float, float] | None:
         """From when to when there are moments."""
         return (self._times[0], self._times[-1]) if self._times else None
@@ -104,7 +98,7 @@ class Kept(Generic[State, Part]):
         return sum(ring.size for ring in self._rings.values()) + self._moment_bytes
 
     async def keep(self, state: State) -> None:
-        at = self._division.taken_at(state)
+        at = state.taken_at
         if self._times and at < self._times[-1]:
             self._clear()  # the clock was set back, and nothing is in order any more
         if self._times and at - self._times[-1] < EARLY * self.step:
@@ -186,11 +180,6 @@ class Kept(Generic[State, Part]):
         ring = next((ring for ring in parts if ring.mentions(word)), None)
         return await asyncio.to_thread(self._series, ring.copy(), uuid) if ring else None
 
-    def _series(self, ring: TextRing, uuid: str) -> Series | None:
-        found: dict[str, list[tuple[float, float]]] = {}
-        for at, text in ring.texts():
-            cards = self._division.cards(self._division.read_part(text)) if text is not None else ()
-            for name, value in charted(cards, uuid).items():
-                if value is not None:
-                    found.setdefault(name, []).append((at, value))
-        return found
+    def _series(self, ring: TextRing, uuid: str) -> Series:
+        parts = ((at, self._division.read_part(text)) for at, text in ring.texts() if text is not None)
+        return chart(((at, self._division.cards(part)) for at, part in parts), uuid)

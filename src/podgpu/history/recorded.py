@@ -2,13 +2,13 @@
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 from podgpu.errors import UserError
-from podgpu.history.kept import Series
-from podgpu.history.timeline import Object, timeline
-from podgpu.insight.moments import charted, moment_of
+from podgpu.history.timeline import Object, Series, chart, timeline
+from podgpu.insight.moments import moment_of
 from podgpu.model import Moment, Snapshot
 
 MOST_READ = 240  # frames, for a timeline or a chart: each takes milliseconds
@@ -42,23 +42,12 @@ class RecordedHistory:
         return timeline(self._moments, start, end, step)
 
     async def series(self, uuid: str) -> Series | None:
-        return await asyncio.to_thread(self._series, uuid)
+        frames = ((frame.taken_at, frame.cards) for frame in self._some())
+        return await asyncio.to_thread(chart, frames, uuid) or None
 
-    def _series(self, uuid: str) -> Series | None:
-        found: dict[str, list[tuple[float, float]]] = {}
-        for snapshot in self._some():
-            for name, value in charted(snapshot.cards, uuid).items():
-                if value is not None:
-                    found.setdefault(name, []).append((snapshot.taken_at, value))
-        return found or None
-
-    def _some(self) -> list[Snapshot]:
+    def _some(self) -> Iterator[Snapshot]:
         """Read frames from beginning to end, not all of a long recording."""
         stride = -(-len(self._times) // MOST_READ)
-        found = []
         for number in range(0, len(self._times), stride):
-            try:
-                found.append(self._read(number))
-            except UserError:
-                continue  # the node is not in this frame, or the file is damaged
-        return found
+            with suppress(UserError):  # the node is not in this frame, or the file is damaged
+                yield self._read(number)

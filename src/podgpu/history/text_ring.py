@@ -59,7 +59,12 @@ class TextRing:
         change = None
         if before is not None and text is not None and since_whole < self._whole_every:
             change = _change(before.split(_COMMA), text.split(_COMMA))
-        self._add(at, text if change is None else change, is_whole=change is None)
+        data = text if change is None else change
+        packed = None if data is None else _compressed(data, is_whole=change is None)
+        self._times.append(at)
+        self._packed.append(packed)
+        self._wholes.append(change is None)
+        self._packed_bytes += len(packed or b"")
 
     def forget(self, before: float) -> None:
         """Drop what no moment from then on needs."""
@@ -118,13 +123,6 @@ class TextRing:
             else:
                 _apply(data, pieces)
             yield self._times[number], pieces
-
-    def _add(self, at: float, data: bytes | None, *, is_whole: bool) -> None:
-        packed = None if data is None else _compressed(data, is_whole=is_whole)
-        self._times.append(at)
-        self._packed.append(packed)
-        self._wholes.append(is_whole)
-        self._packed_bytes += len(packed or b"")
 
 
 def _joined(pieces: Pieces | None) -> bytes | None:

@@ -1,17 +1,19 @@
-"""The timeline's document: moments, in steps of the same length."""
+"""The timeline's document: moments, in steps of the same length. And the charts of a card."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor
 from typing import Any
 
-from podgpu.model import Moment
+from podgpu.insight.moments import charted
+from podgpu.model import Card, Moment
 
 SCHEMA = 1
 DIGITS = 4  # of a GPU
 MOST_NAMESPACES = 10  # as many as the page has colours; the others are added up
 
 Object = dict[str, Any]
+Series = dict[str, list[tuple[float, float]]]
 
 
 def timeline(moments: Iterable[Moment], start: float, end: float, step: float) -> Object:
@@ -74,3 +76,13 @@ def _xids(steps: Iterable[Sequence[Moment]], start: float, end: float) -> list[M
         {"at": mark.at, "code": mark.code, "node": mark.node, "gpu": mark.gpu, "uuid": mark.uuid}
         for mark in sorted(marks, key=lambda mark: (mark.at, mark.node, mark.gpu, mark.code))
     ]
+
+
+def chart(moments: Iterable[tuple[float, Iterable[Card]]], uuid: str) -> Series:
+    """Return the main numbers of a card or a MIG instance, each with its times."""
+    found: Series = {}
+    for at, cards in moments:
+        for name, value in charted(cards, uuid).items():
+            if value is not None:
+                found.setdefault(name, []).append((at, value))
+    return found

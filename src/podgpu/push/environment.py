@@ -44,7 +44,7 @@ def destination(environ: Environ) -> Destination | None:
         return None
     _only(environ, "PROTOCOL", PROTOCOL, f"podgpu pushes over {PROTOCOL}, usually to port 4318")
     _only(environ, "TEMPORALITY_PREFERENCE", "cumulative", "podgpu's counters are cumulative")
-    cert, key = _path(environ, "CLIENT_CERTIFICATE"), _path(environ, "CLIENT_KEY")
+    cert, key = (_given(environ, name, existing_file) for name in ("CLIENT_CERTIFICATE", "CLIENT_KEY"))
     if (cert is None) != (key is None):
         raise UserError(f"{GENERAL}CLIENT_CERTIFICATE and {GENERAL}CLIENT_KEY go together; set both or none")
     return Destination(
@@ -53,7 +53,7 @@ def destination(environ: Environ) -> Destination | None:
         timeout=_given(environ, "TIMEOUT", _seconds) or 10.0,
         interval=_read(environ, ("OTEL_METRIC_EXPORT_INTERVAL",), _seconds) or 60.0,
         gzip=_given(environ, "COMPRESSION", _is_gzip) or False,
-        ca_file=_path(environ, "CERTIFICATE"),
+        ca_file=_given(environ, "CERTIFICATE", existing_file),
         cert_file=cert,
         key_file=key,
         resource=_resource(environ),
@@ -141,7 +141,3 @@ def _is_gzip(text: str) -> bool:
     if text not in ("gzip", "none"):
         raise UserError(f"{text!r} is not supported; write gzip or none")
     return text == "gzip"
-
-
-def _path(environ: Environ, name: str) -> Path | None:
-    return _given(environ, name, existing_file)
