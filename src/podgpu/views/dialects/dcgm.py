@@ -8,15 +8,7 @@ from podgpu.catalog.row import Alias, Kind, Metric
 from podgpu.model import Snapshot
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm import page
-from podgpu.views.dialects._dcgm.counters import (
-    DECIMALS,
-    DEFAULTS,
-    CounterChoice,
-    DcgmPageOptions,
-    Generation,
-    select,
-    select_all,
-)
+from podgpu.views.dialects._dcgm.counters import DECIMALS, DEFAULTS, DcgmPageOptions, Generation
 from podgpu.views.sample_format import decimals, shortest
 from podgpu.views.series import Family
 
@@ -39,12 +31,12 @@ _BY_LABEL = {
 }
 
 
-def families(snapshot: Snapshot, options: DcgmPageOptions, choose: CounterChoice = select) -> list[Family]:
-    return page.families(snapshot, options, _BY_LABEL[options.hostname_label], choose)
+def families(snapshot: Snapshot, options: DcgmPageOptions, *, full: bool = False) -> list[Family]:
+    return page.families(snapshot, options, _BY_LABEL[options.hostname_label], full=full)
 
 
 DIALECT = Dialect(
     pages={"/metrics/dcgm": families},
-    full_pages={"/metrics/dcgm": partial(families, choose=select_all)},
+    full_pages={"/metrics/dcgm": partial(families, full=True)},
     options=DcgmPageOptions,
 )

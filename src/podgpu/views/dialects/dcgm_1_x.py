@@ -7,7 +7,7 @@ from podgpu.views.dialects._dcgm.entity import Entity, whole, with_xid
 from podgpu.views.sample_format import decimals, whole_numbers
 from podgpu.views.series import Family, Key, Labels
 
-COUNTERS = every(lambda row: row.dcgm1x)
+COUNTERS = every(lambda row: (row.dcgm1x,)).values()
 
 FRACTIONS = decimals(3)  # as `dcgmi dmon` prints them, from which 1.x made its page
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm import page
-from podgpu.views.dialects._dcgm.counters import DEFAULTS, DcgmPageOptions, Generation, select_all
+from podgpu.views.dialects._dcgm.counters import DEFAULTS, DcgmPageOptions, Generation
 from podgpu.views.sample_format import shortest
 
 # Since then the size of the memory is shown by default.
@@ -20,6 +20,6 @@ GENERATION = Generation(
 families = partial(page.families, generation=GENERATION)
 DIALECT = Dialect(
     pages={"/metrics/dcgm-4.9": families},
-    full_pages={"/metrics/dcgm-4.9": partial(families, choose=select_all)},
+    full_pages={"/metrics/dcgm-4.9": partial(families, full=True)},
     options=DcgmPageOptions,
 )

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -105,8 +105,6 @@ class DcgmPageOptions:
     )
 
 
-AliasOf = Callable[[Metric], Alias | None]
-
 LABEL = "label"
 
 DECIMALS = 6  # as dcgm-exporter prints fractions
@@ -190,7 +188,7 @@ class SelectedCounters:
 class Generation:
     """How a version of dcgm-exporter names rows, facts and the node, what it shows by default, and how it writes."""
 
-    alias: AliasOf
+    alias: Callable[[Metric], Alias | None]
     fact_name: Callable[[Fact], str]
     defaults: tuple[str, ...]
     hostname: str
@@ -200,42 +198,39 @@ class Generation:
         return self.fractions if counter.is_fraction else whole_numbers
 
 
-CounterChoice = Callable[[Generation, CountersFile | None], SelectedCounters]
+def every(aliases: Callable[[Metric], Iterable[Alias | None]]) -> dict[str, Counter]:
+    """Every family that the rows have an alias for, by name."""
+    found: dict[str, Counter] = {}
+    for row in _ROWS:
+        for alias in filter(None, aliases(row)):
+            known = found.get(alias.name, Counter(alias.name, alias.kind, alias.help, alias.unit, ()))
+            if row not in known.rows:
+                found[alias.name] = replace(known, rows=(*known.rows, row))
+    return found
 
 
-def every(alias: AliasOf) -> tuple[Counter, ...]:
-    """Every family that the rows have an alias for."""
-    named = (found.name for row in _ROWS if (found := alias(row)))
-    return tuple(_counter(alias, name) for name in dict.fromkeys(named))
+# The fields of all versions.
+FIELDS = every(lambda row: (row.dcgm, row.dcgm49, row.dcgm1x, *row.dcgm_also))
 
 
-@lru_cache(maxsize=8)
-def select(generation: Generation, file: CountersFile | None) -> SelectedCounters:
-    """Choose what the page has.
+@lru_cache(maxsize=16)
+def select(generation: Generation, file: CountersFile | None, *, full: bool = False) -> SelectedCounters:
+    """Choose what the page has; if it is to be `full`, also every other field of this version.
 
     A file may list names of any version. Each is printed as it is listed, in the unit of that name.
     """
+    own = every(lambda row: (generation.alias(row),))
     if file:
-        counters = tuple(found for listed in file.listed if (found := _listed(listed)))
+        counters = {listed.field: found for listed in file.listed if (found := _listed(listed))}
         facts = {listed.field: fact for listed in file.listed if (fact := _fact(listed))}
     else:
-        counters = tuple(
-            _counter(generation.alias, alias.name)
-            for name in generation.defaults
-            if (counter := FIELDS.get(name)) and (alias := generation.alias(counter.rows[0]))
-        )
+        shown = (generation.alias(FIELDS[name].rows[0]) for name in generation.defaults if name in FIELDS)
+        counters = {alias.name: own[alias.name] for alias in shown if alias}
         facts = {generation.fact_name(fact): fact for fact in FACTS if fact.dcgm in generation.defaults}
+    if full:
+        counters |= {name: counter for name, counter in own.items() if name not in counters}
     # Labels are sorted by name, whatever their order in the file.
-    return SelectedCounters(counters, tuple(sorted(facts.items(), key=lambda item: item[0])))
-
-
-@lru_cache(maxsize=8)
-def select_all(generation: Generation, file: CountersFile | None) -> SelectedCounters:
-    """Choose what the page has, and every other field of this version."""
-    chosen = select(generation, file)
-    names = {counter.name for counter in chosen.counters}
-    others = (counter for counter in every(generation.alias) if counter.name not in names)
-    return replace(chosen, counters=(*chosen.counters, *others))
+    return SelectedCounters(tuple(counters.values()), tuple(sorted(facts.items(), key=lambda item: item[0])))
 
 
 def unavailable(file: CountersFile | None) -> tuple[str, ...]:
@@ -254,26 +249,6 @@ def _listed(listed: ListedCounter) -> Counter | None:
     found = FIELDS.get(listed.field) if listed.type != LABEL else None
     return replace(found, kind=Kind(listed.type), help=listed.help) if found else None
 
-
-def _counter(alias_of: AliasOf, name: str) -> Counter:
-    rows = tuple(row for row in _ROWS if (alias := alias_of(row)) and alias.name == name)
-    alias = alias_of(rows[0])
-    assert alias is not None  # noqa: S101 - the rows were chosen by it
-    return Counter(name, alias.kind, alias.help, alias.unit, rows)
-
-
-def _fields() -> dict[str, Counter]:
-    found: dict[str, Counter] = {}
-    for row in _ROWS:
-        for alias in filter(None, (row.dcgm, row.dcgm49, row.dcgm1x, *row.dcgm_also)):
-            known = found.get(alias.name, Counter(alias.name, alias.kind, alias.help, alias.unit, ()))
-            if row not in known.rows:
-                found[alias.name] = replace(known, rows=(*known.rows, row))
-    return found
-
-
-# The fields of all versions, by name.
-FIELDS = _fields()
 
 # default-counters.csv, in the order in which dcgm-exporter prints: by DCGM's numbers of the fields.
 DEFAULTS = (

@@ -15,7 +15,6 @@ from podgpu.views.dialects._dcgm import derived
 from podgpu.views.dialects._dcgm.counters import (
     DECIMALS,
     Counter,
-    CounterChoice,
     DcgmPageOptions,
     Generation,
     SelectedCounters,
@@ -53,9 +52,9 @@ class EntityRow:
 
 
 def families(
-    snapshot: Snapshot, options: DcgmPageOptions, generation: Generation, choose: CounterChoice = select
+    snapshot: Snapshot, options: DcgmPageOptions, generation: Generation, *, full: bool = False
 ) -> list[Family]:
-    selected = choose(generation, options.collectors)
+    selected = select(generation, options.collectors, full=full)
     cards = map(with_xid, snapshot.cards)
     pods = PodLabels(
         {pod.uid: pod for pod in snapshot.pods}, uid=options.pod_uid == "on", own=options.pod_labels == "on"
