@@ -3,9 +3,10 @@
 There is a row for each container and each card or GPU instance that it holds or uses, with the values of the latter.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 
 import msgspec
 
@@ -109,41 +110,27 @@ def of_node(options: DcgmPageOptions, query: Mapping[str, str]) -> Callable[[Clu
 
 def answers(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
     rows = sorted(_rows(snapshot, split=options.per_container == "on"), key=lambda row: row.place)
-    indexed: dict[float | None, _ObjectIndex] = {}
+
+    @cache
+    def written(missing: float | None) -> tuple[list[tuple[Object, bytes]], bytes]:
+        """Return each object with its text, and the text of all."""
+        objects = [_object(snapshot, row, missing) for row in rows]
+        texts = [msgspec.json.format(msgspec.json.encode([found]), indent=2) for found in objects]
+        # Each as it stands in the list.
+        each = [(found, text[len(OPEN) : 1 - len(CLOSE)]) for found, text in zip(objects, texts, strict=True)]
+        return each, _listed(text for _, text in each)
 
     def answer(query: Mapping[str, str]) -> bytes:
-        missing = None if query.get("missing") == "null" else 0
-        if missing not in indexed:
-            indexed[missing] = _ObjectIndex([_object(snapshot, row, missing) for row in rows])
-        wanted = {field: query[name] for name, field in _FILTERS.items() if query.get(name)}
-        return indexed[missing].select(wanted)
+        each, whole = written(None if query.get("missing") == "null" else 0)
+        wanted = {field: query[name] for name, field in _FILTERS.items() if query.get(name)}.items()
+        return _listed(text for found, text in each if wanted <= found.items()) if wanted else whole
 
     return answer
 
 
-class _ObjectIndex:
-    """Objects that are written once. An index says which of them a filter means."""
-
-    def __init__(self, objects: Sequence[Object]) -> None:
-        # Each as it stands in the list.
-        self._written = [
-            msgspec.json.format(msgspec.json.encode([row]), indent=2)[len(OPEN) : 1 - len(CLOSE)] for row in objects
-        ]
-        self._index: dict[tuple[str, object], set[int]] = {}
-        for number, row in enumerate(objects):
-            for key in _FILTERS.values():
-                self._index.setdefault((key, row.get(key)), set()).add(number)
-        self._whole = _listed(self._written)
-
-    def select(self, wanted: Mapping[str, str]) -> bytes:
-        if not wanted:
-            return self._whole
-        sets = sorted((self._index.get(pair, set()) for pair in wanted.items()), key=len)
-        return _listed([self._written[number] for number in sorted(sets[0].intersection(*sets[1:]))])
-
-
-def _listed(written: Sequence[bytes]) -> bytes:
-    return b"".join((OPEN, SEPARATOR.join(written), CLOSE)) if written else NO_CONTAINERS
+def _listed(texts: Iterable[bytes]) -> bytes:
+    objects = SEPARATOR.join(texts)
+    return b"".join((OPEN, objects, CLOSE)) if objects else NO_CONTAINERS
 
 
 def _rows(snapshot: Snapshot, *, split: bool) -> Iterator[ContainerRow]:
