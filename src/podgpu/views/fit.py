@@ -1,5 +1,6 @@
 """A statement of what fits as rows: what `podgpu fit` and the page show, and what they write as JSON and CSV."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -74,10 +75,8 @@ def explained(statement: FitStatement) -> list[str]:
 
 
 def _counts(statement: FitStatement) -> Sequence[tuple[str, int]]:
-    numbers = dict.fromkeys(ADVICE_KINDS, 0)
-    for advice in statement.rows:
-        numbers[advice.kind] += 1
-    return [(kind, number) for kind, number in numbers.items() if number]
+    numbers = Counter(advice.kind for advice in statement.rows)
+    return [(kind, numbers[kind]) for kind in ADVICE_KINDS if numbers[kind]]
 
 
 def _columns(statement: FitStatement) -> Iterator[Column[FitAdvice]]:

@@ -236,7 +236,7 @@ def register_cluster_pages(
             "/": ClusterListView(page.row, page.frame, separator=b"", content_type="text/html; charset=utf-8"),
             "/api/v1/cluster": ClusterListView(json.row, json.frame, separator=b",", content_type="application/json"),
             PREFIX + NATIVE: metrics_view(metrics.of_node, metrics.of_cluster),
-            "/metrics/pod-gpu-map": metrics_view(pod_gpu_map.of_node, pod_gpu_map.of_cluster(maps)),
+            "/metrics/pod-gpu-map": metrics_view(pod_gpu_map.of_node, partial(pod_gpu_map.of_cluster, maps)),
             "/metrics/nodes": metrics_view(pod_gpu_map.by_node, lambda _: []),
             **dict.fromkeys(container_json.DIALECT.documents, containers({})),
         },

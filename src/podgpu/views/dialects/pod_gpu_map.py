@@ -1,6 +1,6 @@
 """pod-gpu-exporter: a series for each pod and GPU, whose value is always 1."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -45,8 +45,10 @@ class PodGpuMapOptions:
     )
 
 
-def rows(snapshot: Snapshot) -> list[MapRow]:
-    """Each row once, in the order of the cards."""
+def rows(snapshot: Snapshot | None) -> list[MapRow]:
+    """Each row once, in the order of the cards. A node that was not read has none."""
+    if snapshot is None:
+        return []
     found = (
         MapRow(on.uuid, on.gpu.model, on.container.namespace, snapshot.node, on.container.pod)
         for on in pod_tenants(snapshot)
@@ -85,26 +87,17 @@ def metric_name(node: str) -> str:
 
 def of_node(node: ClusterNode) -> list[Family]:
     """A node's series on the page of a whole cluster."""
-    return [map_family(_rows_of_node(node))]
+    return [map_family(rows(node.snapshot))]
 
 
-def of_cluster(options: PodGpuMapOptions) -> Callable[[Cluster], list[Family]]:
+def of_cluster(options: PodGpuMapOptions, cluster: Cluster) -> list[Family]:
     """The deprecated families, which are numbered over all nodes."""
-
-    def families(cluster: Cluster) -> list[Family]:
-        if options.deprecated == "off":
-            return []
-        return deprecated_families(row for node in cluster.nodes for row in _rows_of_node(node))
-
-    return families
+    mapped = (row for node in cluster.nodes for row in rows(node.snapshot))
+    return deprecated_families(mapped) if options.deprecated == "on" else []
 
 
 def by_node(node: ClusterNode) -> list[Family]:
-    return node_families(_rows_of_node(node))
-
-
-def _rows_of_node(node: ClusterNode) -> list[MapRow]:
-    return rows(node.snapshot) if node.snapshot else []
+    return node_families(rows(node.snapshot))
 
 
 def _map(snapshot: Snapshot, options: PodGpuMapOptions) -> list[Family]:

@@ -62,64 +62,52 @@ _SIGNS: dict[str, tuple[tuple[tuple[str, tuple[str, ...]], Callable[[float], boo
 
 def _row(
     field: str,
-    dcgm49: str,
     words: str,
-    units: tuple[Unit, Unit] = (COUNT, COUNT),
+    unit: Unit = COUNT,
     *,
+    dcgm49: str = "",
     mig: bool = False,
     labels: tuple[str, ...] = (),
     also: str = "",
-    in_units: tuple[str, str] = ("", ""),
 ) -> Metric:
-    """`in_units` end the HELP of each name, where their units differ."""
+    """`dcgm49` is its name since 4.9, where that differs."""
     return Metric(
         name=field,
         kind=Kind.GAUGE,
         help=words,
         own_labels=labels,
         mig=mig,
-        dcgm=Alias(field, units[0], words + in_units[0]),
-        dcgm49=Alias(dcgm49, units[1], words + in_units[1]),
-        dcgm_also=(Alias(also, units[0], words),) if also else (),
+        dcgm=Alias(field, unit, words),
+        dcgm49=Alias(dcgm49 or field, unit, words),
+        dcgm_also=(Alias(also, unit, words),) if also else (),
     )
 
 
 _FB_USED = _row(
     "DCGM_FI_DEV_FB_USED_PERCENT",
-    "DCGM_FI_DEV_FB_USED_RATIO",
     "Used part of the framebuffer memory that is not reserved (0 to 1).",
-    (RATIO, RATIO),
+    RATIO,
+    dcgm49="DCGM_FI_DEV_FB_USED_RATIO",
     mig=True,
 )
-_BAR1_FREE = _row(
-    "DCGM_FI_DEV_BAR1_FREE",
-    "DCGM_FI_DEV_BAR1_FREE_BYTES",
-    "BAR1 memory free",
-    (MIB, BYTES),
-    in_units=(" (in MiB).", " (in bytes)."),
+_BAR1_FREE = replace(
+    _row("DCGM_FI_DEV_BAR1_FREE", "BAR1 memory free (in MiB).", MIB),
+    dcgm49=Alias("DCGM_FI_DEV_BAR1_FREE_BYTES", BYTES, "BAR1 memory free (in bytes)."),
 )
-_MIG_MODE = _row("DCGM_FI_DEV_MIG_MODE", "DCGM_FI_DEV_MIG_MODE", "Whether MIG is enabled.", (FLAG, FLAG))
-_COUNT = _row("DCGM_FI_DEV_COUNT", "DCGM_FI_SYSTEM_GPU_QUANTITY", "Number of GPUs of the node.")
+_MIG_MODE = _row("DCGM_FI_DEV_MIG_MODE", "Whether MIG is enabled.", FLAG)
+_COUNT = _row("DCGM_FI_DEV_COUNT", "Number of GPUs of the node.", dcgm49="DCGM_FI_SYSTEM_GPU_QUANTITY")
 _REASONS = _row(
-    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
     "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
     "Why the clocks are as they are, as a bitmask.",
     also="DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
 )
-_XIDS = _row(
-    "DCGM_EXP_XID_ERRORS_COUNT",
-    "DCGM_EXP_XID_ERRORS_COUNT",
-    "XID errors in the window, by XID.",
-    labels=("window_size_in_ms", "xid"),
-)
+_XIDS = _row("DCGM_EXP_XID_ERRORS_COUNT", "XID errors in the window, by XID.", labels=("window_size_in_ms", "xid"))
 _CLOCK_EVENTS = _row(
-    "DCGM_EXP_CLOCK_EVENTS_COUNT",
     "DCGM_EXP_CLOCK_EVENTS_COUNT",
     "Readings in the window in which a reason affected the clocks.",
     labels=("clock_event", "window_size_in_ms"),
 )
 _HEALTH = _row(
-    "DCGM_EXP_GPU_HEALTH_STATUS",
     "DCGM_EXP_GPU_HEALTH_STATUS",
     "Health by subsystem: 0 passed, 10 warning, 20 failed.",
     labels=("health_error_code", "health_watch"),
