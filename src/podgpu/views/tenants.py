@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from podgpu.model import Allocation, Card, ContainerRef, Excused, Process, Snapshot, Tenant
+from podgpu.model import Allocation, Card, ContainerRef, Excused, Holder, Process, Snapshot, Tenant
 from podgpu.model.kube import grouped
 from podgpu.numbers import integer
 from podgpu.views.text import line
@@ -15,7 +15,21 @@ def is_outsider(container: ContainerRef | Allocation) -> bool:
 
 def outsider_names(snapshot: Snapshot) -> list[str]:
     """List the titles of all owners outside Kubernetes that have a booking or a process on a GPU."""
-    return sorted({name for card in snapshot.cards for name in _outsiders(card)} - {""})
+    named = {ref.container for ref in named_containers(snapshot) if is_outsider(ref)}
+    titles = {holder.title for holder in _unbooked(snapshot) if holder.container is None}
+    return sorted((named | titles) - {""})
+
+
+def named_containers(snapshot: Snapshot) -> list[ContainerRef]:
+    """List every container that is named on a card, some more than once."""
+    booked = [tenant.container for card in snapshot.cards for tenant in (*card.tenants, *card.ended)]
+    return booked + [holder.container for holder in _unbooked(snapshot) if holder.container]
+
+
+def _unbooked(snapshot: Snapshot) -> Iterator[Holder]:
+    """Yield who holds processes that are booked to no container."""
+    processes = (process for card in snapshot.cards for rest in card.rest for process in rest.processes)
+    return (process.holder for process in processes if process.holder)
 
 
 def by_instance(card: Card) -> dict[str, list[Tenant]]:
@@ -62,12 +76,3 @@ def _listed(names: list[str], most: int) -> str:
 def _rank(tenant: Tenant) -> tuple[int, float, ContainerRef]:
     booking = tenant.booking
     return -(booking.memory_bytes or 0), -(booking.sm_ratio or 0.0), tenant.container
-
-
-def _outsiders(card: Card) -> Iterator[str]:
-    for tenant in (*card.tenants, *card.ended):
-        if is_outsider(tenant.container):
-            yield tenant.container.container
-    for holder in (process.holder for rest in card.rest for process in rest.processes):
-        if holder is not None and (holder.container is None or is_outsider(holder.container)):
-            yield holder.container.container if holder.container else holder.title

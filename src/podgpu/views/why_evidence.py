@@ -1,12 +1,12 @@
 """The evidence for one pod, or for one owner outside Kubernetes, card by card: what `podgpu why -o json` prints."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from podgpu.model import Allocation, Card, Claim, ContainerRef, Holder, Process, Snapshot, Tenant
 from podgpu.views.json import Object, plain
-from podgpu.views.tenants import is_outsider
+from podgpu.views.tenants import is_outsider, named_containers
 
 # The UUID of a MIG instance, or nothing, and a container, or None for a process whose container is not known.
 _Key = tuple[str, ContainerRef | None]
@@ -39,7 +39,7 @@ class PodEvidence:
         self.is_stored = snapshot.stored
         self.pods = {found.uid: found for found in snapshot.pods if (found.namespace, found.name) == self._name}
         self.unclaimed = [allocation for allocation in snapshot.unclaimed if self.owns(allocation)]
-        refs = [ref for card in snapshot.cards for ref in _containers(card) if self.owns(ref)]
+        refs = [ref for ref in named_containers(snapshot) if self.owns(ref)]
         self.uids = sorted({*self.pods, *(ref.pod_uid for ref in refs)} - {""})
         # A static pod's cgroup carries a hash in place of the UID.
         self._cgroup_uids = {*self.uids, *(found.static_hash for found in self.pods.values())} - {""}
@@ -130,8 +130,7 @@ def _document(found: ContainerEvidence) -> Object:
 
 def pod_names(snapshot: Snapshot) -> list[str]:
     """List every pod that is named anywhere, as `namespace/pod`."""
-    containers = [ref for card in snapshot.cards for ref in _containers(card)]
-    refs: list[ContainerRef | Allocation] = [*snapshot.unclaimed, *containers]
+    refs: list[ContainerRef | Allocation] = [*snapshot.unclaimed, *named_containers(snapshot)]
     names = {(pod.namespace, pod.name) for pod in snapshot.pods}
     names |= {(ref.namespace, ref.pod) for ref in refs if not is_outsider(ref)}
     return sorted(f"{namespace}/{pod}" for namespace, pod in names)
@@ -151,13 +150,6 @@ def workload_names(snapshot: Snapshot) -> dict[str, str]:
         for (namespace, pod), workload in found.items()
         if workload
     }
-
-
-def _containers(card: Card) -> Iterator[ContainerRef]:
-    """Every container that is named on the card, some more than once."""
-    yield from (tenant.container for tenant in (*card.tenants, *card.ended))
-    holders = (process.holder for rest in card.rest for process in rest.processes)
-    yield from (holder.container for holder in holders if holder and holder.container)
 
 
 def _order(key: _Key) -> tuple[str, bool, str, str]:

@@ -181,7 +181,7 @@ class ClusterMetricsView(ClusterView[RenderedFamilies]):
     ) -> None:
         super().__init__(of_node)
         self._render_whole = whole
-        self._whole = RenderedFamilies()
+        self._whole: RenderedFamilies = ()
 
     def content_type(self, form: Format) -> str:
         return form.value
@@ -246,7 +246,7 @@ def register_cluster_pages(
 
 def _containers(options: OptionsOf, query: Mapping[str, str]) -> ClusterView[Any]:
     return ClusterListView(
-        container_json.of_node(options(DcgmPageOptions), query),
+        partial(container_json.of_node, options(DcgmPageOptions), query),
         lambda _: (container_json.OPEN, container_json.CLOSE),
         separator=container_json.SEPARATOR,
         content_type="application/json",

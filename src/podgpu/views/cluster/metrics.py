@@ -6,8 +6,7 @@ The sums of a node are by model and namespace. A sum of which a part is unknown 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-
-from msgspec import Struct
+from itertools import chain
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
@@ -21,6 +20,8 @@ from podgpu.views.series import Family, FamilyQuery, Labels, fit
 
 # The name of a row without its prefix, label values, and a value or None if it is unknown.
 Series = tuple[str, Sequence[str], float | None]
+# Families without their samples, each with its lines.
+RenderedFamilies = tuple[tuple[Family, bytes], ...]
 CLUSTER = "cluster"  # the label of series where several clusters are read
 
 _ROWS = {
@@ -30,17 +31,11 @@ _ROWS = {
 }
 
 
-class RenderedFamilies(Struct, frozen=True, gc=False):
-    """Families without their samples, each with its lines."""
-
-    families: tuple[tuple[Family, bytes], ...] = ()
-
-
 def rendered(families: Sequence[Family], limit: int) -> RenderedFamilies:
     """Write the lines. Beyond the limit the least valuable families go: no node can fill the whole page."""
     fitting, _ = fit(families, limit)
     written = ((family, exposition.lines(family)) for family in fitting)
-    return RenderedFamilies(tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines))
+    return tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines)
 
 
 def join(parts: Iterable[RenderedFamilies], form: Format, query: FamilyQuery | None = None) -> bytes:
@@ -49,7 +44,7 @@ def join(parts: Iterable[RenderedFamilies], form: Format, query: FamilyQuery | N
     `query` is what the client wants of the page, if not all of it.
     """
     found: dict[str, tuple[Family, list[bytes]]] = {}
-    for family, lines in (rendered for part in parts for rendered in part.families):
+    for family, lines in chain.from_iterable(parts):
         if query is None or query.matches(family):
             found.setdefault(family.name, (family, []))[1].append(lines)
     pieces: list[bytes] = []

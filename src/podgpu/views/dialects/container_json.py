@@ -3,7 +3,7 @@
 There is a row for each container and each card or GPU instance that it holds or uses, with the values of the latter.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -96,16 +96,12 @@ def document(snapshot: Snapshot, options: DcgmPageOptions, query: Mapping[str, s
     return answers(snapshot, options)(query)
 
 
-def of_node(options: DcgmPageOptions, query: Mapping[str, str]) -> Callable[[ClusterNode], bytes]:
-    """Return a function that writes a node's objects without the brackets around them."""
-
-    def objects(node: ClusterNode) -> bytes:
-        if node.snapshot is None or node.state != "fresh":  # old numbers would pass for new ones
-            return b""
-        written = document(node.snapshot, options, query)
-        return written.removeprefix(OPEN).removesuffix(CLOSE) if written != NO_CONTAINERS else b""
-
-    return objects
+def of_node(options: DcgmPageOptions, query: Mapping[str, str], node: ClusterNode) -> bytes:
+    """Write a node's objects without the brackets around them."""
+    if node.snapshot is None or node.state != "fresh":  # old numbers would pass for new ones
+        return b""
+    written = document(node.snapshot, options, query)
+    return written.removeprefix(OPEN).removesuffix(CLOSE) if written != NO_CONTAINERS else b""
 
 
 def answers(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
