@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from secrets import token_hex
 from time import monotonic
@@ -136,7 +137,7 @@ class EventBroadcaster(Generic[State]):
         await self._document()  # raises here, where it becomes a response
         if not self._has_place(client):  # others came while the document was encoded
             return None
-        return EventStream(self, EventId.parse(last_id), client, _opening(user), gzipped=gzipped)
+        return EventStream(self, EventId.parse(last_id), client, _opening(user), gzipped)
 
     def add(self, stream: "EventStream") -> None:
         self._streams.add(stream)
@@ -231,32 +232,24 @@ class EventBroadcaster(Generic[State]):
             return newest, (full,)
 
 
+@dataclass(eq=False, slots=True)
 class EventStream:
     """One stream, counted inside its `with`. Others do not wait for it: a slow client misses what was in between."""
 
-    def __init__(
-        self,
-        events: EventBroadcaster[Any],
-        seen: EventId,
-        client: str,
-        opening: EncodedEvents = OPENING,
-        *,
-        gzipped: bool,
-    ) -> None:
-        self.client = client
-        self._opening = opening
-        self._events = events
-        self._seen = seen
-        self._gzipped = gzipped
-        self._is_open = True
-        self._awaited: asyncio.Future[None] | None = None
+    events: EventBroadcaster[Any]
+    seen: EventId
+    client: str
+    opening: EncodedEvents
+    gzipped: bool
+    _is_open: bool = True
+    _awaited: asyncio.Future[None] | None = None
 
     def __enter__(self) -> AsyncIterator[bytes]:
-        self._events.add(self)
+        self.events.add(self)
         return self._chunks()
 
     def __exit__(self, *_: object) -> None:
-        self._events.remove(self)
+        self.events.remove(self)
 
     def close(self) -> None:
         self._is_open = False
@@ -267,9 +260,9 @@ class EventStream:
             self._awaited.set_result(None)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
-        yield self._encoded(self._opening)
+        yield self._encoded(self.opening)
         while self._is_open:
-            self._seen, news = await self._events.since(self._seen)
+            self.seen, news = await self.events.since(self.seen)
             for events in news:
                 yield self._encoded(events)
             if not await self._has_news() and self._is_open:
@@ -277,13 +270,13 @@ class EventStream:
 
     async def _has_news(self) -> bool:
         """Wait to be woken, unless there is something already."""
-        if self._is_open and self._events.newest == self._seen:
+        if self._is_open and self.events.newest == self.seen:
             self._awaited = asyncio.get_running_loop().create_future()
             await self._awaited
-        return self._events.newest != self._seen
+        return self.events.newest != self.seen
 
     def _encoded(self, events: EncodedEvents) -> bytes:
-        return events.gzipped if self._gzipped else events.plain
+        return events.gzipped if self.gzipped else events.plain
 
 
 def handler(events: EventBroadcaster[Any]) -> Callable[[Request], Awaitable[Response]]:

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import TypeVar
 
 from podgpu import log
 from podgpu.errors import UserError
@@ -14,6 +16,7 @@ from podgpu.supervise import raised_at
 
 LOG_SECONDS = 60.0
 
+T = TypeVar("T")
 Handler = Callable[[Request], Response | Awaitable[Response]]
 
 
@@ -73,42 +76,29 @@ class RequestHandler:
 
     async def _respond(self, request: Request) -> Response:
         route = self._routes.get(request.path)
-        if (route is None or not route.open) and (refusal := await self._refusal(request)) is not None:
-            return refusal
+        if route is None or not route.open:
+            # Not under the path: a client may request any number of paths.
+            refusal = await self._answered(self._guard.refusal(request), "login", "the login failed")
+            if refusal is not None:
+                return refusal
         if route is None:
             return text_response(404, "\n".join(("no such page; there are:", *self._routes)))
         if (refusal := route.refusal(request.method)) is not None:
             return refusal
-        if route.vital:
-            return await self._run(route, request)
         places = self._load.waiting if route.waits else self._load.pages
-        if places.locked():
+        if places.locked() and not route.vital:
             return busy_response("too many requests at once; try again in a second")
-        async with places:
-            return await self._run(route, request)
+        async with nullcontext() if route.vital else places:
+            return await self._answered(route.run(request), request.path, "this page failed")
 
-    async def _refusal(self, request: Request) -> Response | None:
+    async def _answered(self, answer: Awaitable[T], page: str, failure: str) -> T | Response:
+        """Wait for an answer. If there is none, say so, and log why, for each page once a minute."""
         try:
-            return await self._guard.refusal(request)
+            return await answer
         except Exception as error:
-            # Not under the path: a client may request any number of paths.
-            self._log("login", error)
-            return text_response(500, "the login failed; the agent's log says why")
-
-    async def _run(self, route: Route, request: Request) -> Response:
-        try:
-            return await route.run(request)
-        except Exception as error:
-            self._log(request.path, error)
-            return text_response(500, "this page failed; the agent's log says why")
-
-    def _log(self, path: str, error: Exception) -> None:
-        now = monotonic()
-        if now - self._logged.get(path, -LOG_SECONDS) >= LOG_SECONDS:
-            self._logged[path] = now
-            log.error(
-                "a page failed; further failures of it within a minute are not logged",
-                page=path,
-                error=error,
-                at=raised_at(error),
-            )
+            now = monotonic()
+            if now - self._logged.get(page, -LOG_SECONDS) >= LOG_SECONDS:
+                self._logged[page] = now
+                message = "a page failed; further failures of it within a minute are not logged"
+                log.error(message, page=page, error=error, at=raised_at(error))
+            return text_response(500, f"{failure}; the agent's log says why")

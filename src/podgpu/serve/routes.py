@@ -4,14 +4,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 
 import msgspec
 
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
-from podgpu.serve.guard.guard import Hosts
+from podgpu.serve.guard.guard import Hosts, peer_address
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import TEXT, Response, busy_response, text_response
 from podgpu.serve.pages import NodePages, RenderedPage, asked, compressed, form_of
@@ -188,7 +187,5 @@ def _health_of_dcgm(_request: Request) -> Response:
 def _from_this_machine(request: Request) -> bool:
     if request.remote is None or "x-forwarded-for" in request.headers:  # a proxy here passed it on
         return False
-    peer = ip_address(request.remote.partition("%")[0])
-    if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:
-        return peer.ipv4_mapped.is_loopback
-    return peer.is_loopback
+    peer = peer_address(request.remote)
+    return peer is not None and peer.is_loopback

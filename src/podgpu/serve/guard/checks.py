@@ -143,7 +143,8 @@ class CredentialChecks(Generic[T]):
 
     async def result(self, shown: tuple[str, ...], client: str, check: Callable[[], Awaitable[T]]) -> T:
         """Return the result for what was shown. Raises TooManyChecks, and whatever the check raises."""
-        key = self._key(shown)
+        # Digested: no secret is kept. Without the salt, no client can aim at the digest of another.
+        key = blake2b(msgspec.json.encode(shown), key=self._salt, digest_size=32).digest()
         result, until = self._kept.get(key, (None, 0.0))
         if monotonic() < until:
             return result  # type: ignore[return-value]
@@ -152,28 +153,20 @@ class CredentialChecks(Generic[T]):
         # Another may wait for the same check, so a client that leaves does not end it.
         return await asyncio.shield(self._running[key])
 
-    def _key(self, shown: tuple[str, ...]) -> bytes:
-        """Digest it: no secret is kept. Without the salt, no client can aim at the digest of another."""
-        return blake2b(msgspec.json.encode(shown), key=self._salt, digest_size=32).digest()
-
     def _begin(self, key: bytes, client: str, check: Callable[[], Awaitable[T]]) -> None:
         now = monotonic()
         rank = self._rank(key, client, now)
         if self._ranks[rank] >= self._limits.most:
             raise TooManyChecks
         if rank is not Rank.KNOWN:
-            if self._clients[client] >= self._most_of(rank):
-                raise TooManyChecks
-            if not self._rates.take(client, now, rank.shared):
+            # A new client shows first what it is.
+            most = {Rank.FAMILIAR: self._limits.familiar, Rank.SUSPECT: self._limits.each}.get(rank, 1)
+            if self._clients[client] >= most or not self._rates.take(client, now, rank.shared):
                 raise TooManyChecks
             self._clients[client] += 1
         self._ranks[rank] += 1
         self._running[key] = task = brief(self._run(key, client, rank, check))
         task.add_done_callback(lambda done: self._end(key, client, rank, done))
-
-    def _most_of(self, rank: Rank) -> int:
-        """How many checks of a client may wait or run. A new one shows first what it is."""
-        return {Rank.FAMILIAR: self._limits.familiar, Rank.SUSPECT: self._limits.each}.get(rank, 1)
 
     def _rank(self, key: bytes, client: str, now: float) -> Rank:
         if self._known.knows(key.hex(), now):

@@ -140,7 +140,7 @@ class TrustedProxies:
 
     def seen(self, request: Request) -> Request:
         """Return the request with the client's address and user, if a trusted proxy passed it on."""
-        proxy = _peer_address(request.remote or "")
+        proxy = peer_address(request.remote or "")
         if proxy is None or not self._trusts(proxy):
             return request
         return replace(request, remote=self._client(request, proxy), user=self._user(request))
@@ -149,7 +149,7 @@ class TrustedProxies:
         """Each proxy adds to the right whom it heard, so the last that is no trusted proxy is the client."""
         client = proxy
         for hop in reversed(request.headers.get("x-forwarded-for", "").split(",")):
-            heard = _peer_address(hop.strip())
+            heard = peer_address(hop.strip())
             if heard is None:
                 break
             client = heard
@@ -268,9 +268,6 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
-def _peer_address(text: str) -> IPv4Address | IPv6Address | None:
-    try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
+def peer_address(text: str) -> IPv4Address | IPv6Address | None:
+    address = _address(text.partition("%")[0])
     return getattr(address, "ipv4_mapped", None) or address

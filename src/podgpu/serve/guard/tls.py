@@ -114,15 +114,12 @@ def _reason(error: Exception) -> str:
 
 def _check_no_weaker(new: WebConfig, old: WebConfig) -> None:
     """Refuse to remove a protection: a file that was emptied by mistake looks the same."""
-    lost = [
-        name
-        for name, before, now in (
-            ("TLS", old.tls, new.tls),
-            ("client certificates", old.needs_certificate, new.needs_certificate),
-            ("passwords", old.users, new.users),
-        )
-        if before and not now
-    ]
+    protections = {
+        "TLS": (old.tls, new.tls),
+        "client certificates": (old.needs_certificate, new.needs_certificate),
+        "passwords": (old.users, new.users),
+    }
+    lost = [name for name, (before, now) in protections.items() if before and not now]
     if lost:
         raise UserError(f"it no longer asks for {' and '.join(lost)}; restart the agent if that is intended")
 
