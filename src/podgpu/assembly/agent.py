@@ -1,6 +1,5 @@
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -32,9 +31,6 @@ from podgpu.push.environment import destination
 from podgpu.sharing.inventory import Host
 from podgpu.sources.switches.watcher import SwitchWatcher
 
-if TYPE_CHECKING:
-    from podgpu.kube.kubelet.podresources import PodResources
-
 
 def open_agent(
     config: Config, attribution: Attribution | None = None, early: EarlySource | None = None
@@ -65,16 +61,10 @@ def open_playback(config: Config) -> Playback | None:
     play = source_entry(config).play
     if play is None:
         return None
-
-    settings = insight_settings(config)
-
-    def take(document: bytes) -> Snapshot:
-        return _recorded_node(document, config.node_name, settings)
-
-    return Playback(play(config.of), take)
+    return Playback(play(config.of), partial(_recorded_node, config.node_name, insight_settings(config)))
 
 
-def _recorded_node(document: bytes, wanted: str | None, settings: InsightSettings) -> Snapshot:
+def _recorded_node(wanted: str | None, settings: InsightSettings, document: bytes) -> Snapshot:
     from podgpu.views.cluster import json
 
     found = {node.name: node.snapshot for node in json.decode(document).nodes if node.snapshot}
@@ -118,7 +108,11 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
     processes, root = Procfs(machine.procfs(config)), machine.root(config)
     has_kubelet = machine.has_kubelet(config)
     api = open_api_server(config)
-    allocations = _pod_resources(config) if has_kubelet else None
+    allocations = None
+    if has_kubelet:
+        from podgpu.kube.kubelet.podresources import PodResources  # gRPC is loaded only where there is a kubelet
+
+        allocations = PodResources(config.path_kubelet)
     nearest = config.kube_workload_owner == "nearest"
     workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest, spread=spread)
     sees_processes = source_entry(config).sees_processes
@@ -146,12 +140,6 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
         processor_time=ProcessorTime(partial(processor_time_us, machine.procfs(config))),
         to_close=[part for part in (allocations, workloads, api) if part],
     )
-
-
-def _pod_resources(config: Config) -> "PodResources":
-    from podgpu.kube.kubelet.podresources import PodResources  # gRPC is loaded only where there is a kubelet
-
-    return PodResources(config.path_kubelet)
 
 
 def _switch_logs(config: Config) -> SwitchLogs | None:

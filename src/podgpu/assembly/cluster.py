@@ -1,8 +1,8 @@
 """Opens what reads a whole cluster."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,31 +39,25 @@ if TYPE_CHECKING:
     from podgpu.serve.cluster.pages import BillMaker, FitMaker
 
 
+@dataclass
 class OpenCluster:
     """A cluster that `loop` reads until it is closed. `history`, `bills` and `fits` are there where a store is read."""
 
-    def __init__(
-        self,
-        loop: PublishingLoop,
-        *to_close: Closable,
-        api: ApiServer | None = None,
-        history: StoreHistory | None = None,
-        bills: "BillMaker | None" = None,
-        fits: "FitMaker | None" = None,
-    ) -> None:
-        self.loop = loop
-        self.history = history
-        self.bills = bills
-        self.fits = fits
-        self.running = loop.supervisor.supervise(PART, loop.run)
-        self._to_close = (*to_close, history) if history else to_close
-        self._api = api
+    loop: PublishingLoop
+    to_close: Sequence[Closable]
+    api: ApiServer | None = None
+    history: StoreHistory | None = None
+    bills: "BillMaker | None" = None
+    fits: "FitMaker | None" = None
+
+    def __post_init__(self) -> None:
+        self.running = self.loop.supervisor.supervise(PART, self.loop.run)
 
     async def check(self) -> None:
         """Close it and raise a UserError if there is no access to the cluster."""
         try:
-            if self._api:
-                await check_access(self._api)
+            if self.api:
+                await check_access(self.api)
         except UserError:
             await self.close()
             raise
@@ -71,7 +65,7 @@ class OpenCluster:
     async def close(self) -> None:
         await end(self.running)
         await self.loop.close()
-        for part in self._to_close:
+        for part in self.to_close:
             await part.close()
 
 
@@ -80,7 +74,8 @@ def open_cluster(config: Config) -> OpenCluster:
     chosen = config.of(ClusterOptions)
     if chosen.upstreams or chosen.contexts:
         return _of_clusters(config, chosen)
-    store = _open_store(config)
+    options = config.of(StoreOptions)
+    store = StoreDiscovery(Store(options), options.url) if options.url else None
     if chosen.agents:
         return _of_addresses(config, chosen, store)
     if store is None or config.kube_kubeconfig or config.kube_context:
@@ -130,12 +125,7 @@ def _of_clusters(config: Config, chosen: ClusterOptions) -> OpenCluster:
         settings=insight_settings(config),
         name=chosen.name or "",
     )
-    return OpenCluster(federation, client)
-
-
-def _open_store(config: Config) -> StoreDiscovery | None:
-    options = config.of(StoreOptions)
-    return StoreDiscovery(Store(options), options.url) if options.url else None
+    return OpenCluster(federation, [client])
 
 
 def _opened(
@@ -162,11 +152,12 @@ def _opened(
         allocations=allocations,
         has_store=store is not None,
     )
+    if store is None:
+        return OpenCluster(loop, to_close, api)
     options, prices = config.of(StoreOptions), config.of(PriceOptions).price
-    history = StoreHistory(Store(options)) if store else None
-    bills = partial(bill_of_query, options, prices) if store else None
-    fits = partial(fit_of_store, options, prices) if store else None
-    return OpenCluster(loop, *to_close, api=api, history=history, bills=bills, fits=fits)
+    history = StoreHistory(Store(options))
+    bills, fits = partial(bill_of_query, options, prices), partial(fit_of_store, options, prices)
+    return OpenCluster(loop, (*to_close, history), api, history, bills, fits)
 
 
 def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery | None) -> OpenCluster:

@@ -25,12 +25,7 @@ class EarlySource:
 
 def open_source(config: Config, watched: Callable[[], Mapping[str, bool]] | None = None) -> Source:
     """Open the source. `watched` names the cards whose log of context switches is read, None if none ever is."""
-    site = Site(
-        node=config.node_name or "",
-        interval=config.interval,
-        find_pods=_pod_finder(config),
-        watched=watched,
-    )
+    site = Site(node=config.node_name or "", interval=config.interval, find_pods=_pod_finder(config), watched=watched)
     return source_entry(config).open(config.of, site)
 
 

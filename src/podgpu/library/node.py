@@ -148,15 +148,10 @@ def _handler(route: Route) -> "Callable[[web.Request], Awaitable[web.Response]]"
     from aiohttp import web
 
     async def handler(theirs: web.Request) -> web.Response:
-        request = _request(theirs)
+        headers = {name.lower(): ", ".join(theirs.headers.getall(name)) for name in theirs.headers}
+        pairs = tuple(theirs.query.items())
+        request = Request(theirs.method, theirs.path, dict(theirs.query), headers, theirs.remote, pairs=pairs)
         response = route.refusal(request.method) or await route.run(request)
         return web.Response(status=response.status, body=response.body, headers=response.fields)
 
     return handler
-
-
-def _request(theirs: "web.Request") -> Request:
-    headers = {name.lower(): ", ".join(theirs.headers.getall(name)) for name in theirs.headers}
-    query = dict(theirs.query)
-    pairs = tuple(theirs.query.items())
-    return Request(theirs.method, theirs.path, query, headers, theirs.remote, pairs=pairs)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from podgpu import __version__, sharing
 from podgpu.agent.join import Join
-from podgpu.model import Card, Claim, Device, ErrorCount, Fault, PartStatus, Snapshot
+from podgpu.model import ErrorCount, Fault, PartStatus, Snapshot
 from podgpu.model.kube import grouped
 from podgpu.sharing.inventory import Inventory
 from podgpu.sources.dcgm.page import PageClient, PageFault
@@ -37,9 +37,11 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
     """
     found = read(page.encode(errors="replace") if isinstance(page, str) else page)
     devices = tuple(card.device for card in found.cards)
-    allocations = [allocation for card in found.cards for allocation in card.allocations]
-    fault = None if devices else Fault(reason="no_gpu", detail=NO_GPU)
     name = DcgmSource.name
+    allocations = [allocation for card in found.cards for allocation in card.allocations]
+    claims = sharing.claims(Inventory(devices, allocations, source=name))
+    on_card, join = grouped(claims, lambda claim: claim.gpu), Join((), {}, {})
+    fault = None if devices else Fault(reason="no_gpu", detail=NO_GPU)
     return Snapshot(
         node=node or found.node,
         taken_at=time.time(),
@@ -47,16 +49,10 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
         version=__version__,
         driver_version=found.driver_version,
         nvml_version=found.nvml_version,
-        cards=_cards(devices, sharing.claims(Inventory(devices, allocations, source=name))),
+        cards=tuple(join.card(device, None, on_card.get(device.gpu.uuid, ())) for device in devices),
         parts=(PartStatus(name=name, up=fault is None, fault=fault),),
         errors=tuple(ErrorCount(source=name, reason=reason, count=count) for reason, count in found.errors.items()),
     )
-
-
-def _cards(devices: Iterable[Device], claims: Iterable[Claim]) -> tuple[Card, ...]:
-    on_card = grouped(claims, lambda claim: claim.gpu)
-    join = Join((), {}, {})
-    return tuple(join.card(device, None, on_card.get(device.gpu.uuid, ())) for device in devices)
 
 
 async def scrape(
