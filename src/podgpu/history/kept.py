@@ -85,7 +85,7 @@ class Kept(Generic[State, Part]):
             newest = await changed(newest)
             await self.keep(newest)
             # What comes before the next step is not even asked for: it would be made for nothing.
-            await asyncio.sleep(EARLY * self.step - self._division.taken_at(newest) + self._times[-1])
+            await asyncio.sleep(EARLY * self.step - newest.taken_at + self._times[-1])
 
     @property
     def span(self) -> tuple[float, float] | None:
