@@ -12,7 +12,7 @@ from podgpu.insight.part_problems import severity_of_part
 from podgpu.insight.problem_kind import CRITICAL, fault_words
 from podgpu.model import Card, Claim, Cluster, Fault, Holder, PartStatus, Problem, Snapshot
 from podgpu.numbers import integer
-from podgpu.views.format import problem_texts
+from podgpu.views.format import problem_text
 from podgpu.views.text import line
 
 REPORT = "A bug in podgpu. Please report it with `podgpu snapshot -o json`."
@@ -140,7 +140,7 @@ def wrong(seen: Snapshot | Cluster, *kinds: str) -> CheckResult | None:
 def _from_problems(found: list[Problem], *, with_node: bool) -> CheckResult:
     say = failed if any(problem.severity == CRITICAL for problem in found) else warned
     steps = dict.fromkeys(line(problem.next_step) for problem in found if problem.next_step)
-    return say(" ".join(problem_texts(found, with_node=with_node)), " ".join(steps))
+    return say(" ".join(problem_text(problem, with_node=with_node) for problem in found), " ".join(steps))
 
 
 def answering(snapshot: Snapshot) -> list[Card]:

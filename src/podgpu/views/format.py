@@ -1,13 +1,10 @@
 """Short texts about cards, problems and what is booked to no container, for terminals and pages."""
 
 from collections.abc import Iterable
-from math import isfinite
-
-from msgspec import Struct
 
 from podgpu import numbers
 from podgpu.insight.card_problems import LEAST_SWITCHING
-from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Insight, Problem, Reading, Rest, Sampling, Use
+from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Insight, Problem, Rest, Sampling, Use
 from podgpu.views.text import line
 
 REASONS = {
@@ -40,28 +37,6 @@ STATEMENT_ROWS = {
 LEAST_SHOWN = 0.005  # of the card's time
 _LEAST_WATTS = 0.5  # less is not worth a line
 _ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}
-
-
-class KeyReadings(Struct, frozen=True, kw_only=True):
-    """What a person wants to see of a card first. A field is named after its reading; unknown is None."""
-
-    utilization_ratio: float | None = None
-    memory_used_bytes: float | None = None
-    memory_total_bytes: float | None = None
-    power_watts: float | None = None
-    temperature_celsius: float | None = None
-    sm_active_ratio: float | None = None
-    tensor_active_ratio: float | None = None
-    dram_active_ratio: float | None = None
-
-
-def key_readings(readings: Iterable[Reading]) -> KeyReadings:
-    """Of several readings of one name, such as a card's temperatures, take the first."""
-    values: dict[str, float] = {}
-    for reading in readings:
-        if reading.metric in KeyReadings.__struct_fields__ and isfinite(reading.value):
-            values.setdefault(reading.metric, reading.value)
-    return KeyReadings(**values)
 
 
 def use_text(use: Use | CardUse | None) -> str:
@@ -116,7 +91,3 @@ def problem_text(problem: Problem, *, with_node: bool) -> str:
     node = f"{line(problem.node)}: " if is_named else ""
     more = f" And {numbers.integer(problem.more)} more like it." if problem.more else ""
     return f"{node}{line(problem.text)}{more}"
-
-
-def problem_texts(problems: Iterable[Problem], *, with_node: bool) -> list[str]:
-    return [problem_text(problem, with_node=with_node) for problem in problems]

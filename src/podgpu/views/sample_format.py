@@ -21,40 +21,6 @@ def own(values: Iterable[float]) -> list[str]:
     return msgspec.json.encode(list(map(float, values))).decode()[1:-1].split(",")
 
 
-def whole_numbers(values: Iterable[float]) -> list[str]:
-    """C's and Go's `%d`: `33`."""
-    return [f"{value:.0f}" if isfinite(value) else NOTHING for value in values]
-
-
-def decimals(places: int) -> Writing:
-    """C's and Go's `%f` with so many places: `652.557000`."""
-
-    def written(values: Iterable[float]) -> list[str]:
-        return [f"{value:.{places}f}" if isfinite(value) else NOTHING for value in values]
-
-    return written
-
-
-def shortest(values: Iterable[float]) -> list[str]:
-    """As few digits as say it, never an exponent: `33`, `15.507`. Go's `FormatFloat` with `f` and -1."""
-    return [_plain(value) if isfinite(value) else NOTHING for value in values]
-
-
-def go(values: Iterable[float]) -> list[str]:
-    """Prometheus' Go library: `33`, `0.25`, and from a million on an exponent, `1.50754820096e+11`."""
-    return [_go(value) if isfinite(value) else NOTHING for value in values]
-
-
-def cpp(values: Iterable[float]) -> list[str]:
-    """Prometheus' C++ library: 16 digits, and an exponent only beyond them."""
-    return [f"{value:.16g}" if isfinite(value) else NOTHING for value in values]
-
-
-def in_json(value: float) -> float:
-    """A number as Go writes it into JSON: without a fraction if it has none."""
-    return int(value) if isfinite(value) and value == int(value) else value
-
-
 def _plain(value: float) -> str:
     return f"{value:.0f}" if value == int(value) else f"{Decimal(repr(value)):f}"
 
@@ -65,3 +31,30 @@ def _go(value: float) -> str:
         return _plain(value)
     mantissa, exponent = f"{Decimal(repr(value)).normalize():e}".split("e")
     return f"{mantissa}e{int(exponent):+03d}"
+
+
+def _each(write: Callable[[float], str]) -> Writing:
+    def written(values: Iterable[float]) -> list[str]:
+        return [write(value) if isfinite(value) else NOTHING for value in values]
+
+    return written
+
+
+def decimals(places: int) -> Writing:
+    """C's and Go's `%f` with so many places: `652.557000`."""
+    return _each(f"{{:.{places}f}}".format)
+
+
+# C's and Go's `%d`: `33`.
+whole_numbers = decimals(0)
+# As few digits as say it, never an exponent: `33`, `15.507`. Go's `FormatFloat` with `f` and -1.
+shortest = _each(_plain)
+# Prometheus' Go library: `33`, `0.25`, and from a million on an exponent, `1.50754820096e+11`.
+go = _each(_go)
+# Prometheus' C++ library: 16 digits, and an exponent only beyond them.
+cpp = _each("{:.16g}".format)
+
+
+def in_json(value: float) -> float:
+    """A number as Go writes it into JSON: without a fraction if it has none."""
+    return int(value) if isfinite(value) and value == int(value) else value

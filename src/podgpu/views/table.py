@@ -3,20 +3,11 @@
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds
+from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, reading
 from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
 from podgpu.model import Card, GuestCard, Instance, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
-from podgpu.views.format import (
-    REASONS,
-    guests_text,
-    is_visible,
-    key_readings,
-    problem_text,
-    switching_text,
-    use_text,
-    visible_rest,
-)
+from podgpu.views.format import REASONS, guests_text, is_visible, problem_text, switching_text, use_text, visible_rest
 from podgpu.views.tenants import by_instance, excused_texts, full_name, is_outsider, owner_titles, pids
 from podgpu.views.text import GAP, line, plain_console, shortened, table_row, width_of
 
@@ -127,12 +118,11 @@ class _CardTable:
         if card.fault is not None:
             self._add(f"{name}  {line(card.fault.reason)}", style=_RED)
             return
-        seen = key_readings(card.readings)
+        heat = reading(card.readings, "temperature_celsius")
         facts = ["MIG"] * gpu.mig_enabled
-        facts += [] if seen.temperature_celsius is None else [celsius(seen.temperature_celsius)]
+        facts += [] if heat is None else [celsius(heat)]
         facts += [f"switching {lost}"] if (lost := switching_text(card)) else []
-        held = gib_of(seen.memory_used_bytes, seen.memory_total_bytes)
-        numbers = ("", use_text(card.use), held, watts(card.use.watts if card.use else None))
+        numbers = ("", use_text(card.use), _memory(card), watts(card.use.watts if card.use else None))
         self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
         tenants = by_instance(card)
         for instance in card.instances:
@@ -142,10 +132,9 @@ class _CardTable:
             self._add_rest(rest)
 
     def _add_instance(self, instance: Instance, tenants: Sequence[Tenant]) -> None:
-        mig, seen = instance.mig, key_readings(instance.readings)
+        mig = instance.mig
         name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
-        held = gib_of(seen.memory_used_bytes, seen.memory_total_bytes)
-        self._add(name, "", percent(seen.sm_active_ratio), held)
+        self._add(name, "", percent(reading(instance.readings, "sm_active_ratio")), _memory(instance))
         self._add_tenants(tenants, indent=5)
 
     def _add_tenants(self, tenants: Sequence[Tenant], indent: int) -> None:
@@ -189,6 +178,10 @@ class _CardTable:
             name = name[:indent] + shortened(name[indent:], room - indent)
         row = table_row((name, *cells), (room, *self._others), _NUMBERS)
         return f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n"
+
+
+def _memory(device: Card | Instance) -> str:
+    return gib_of(reading(device.readings, "memory_used_bytes"), reading(device.readings, "memory_total_bytes"))
 
 
 def _share(tenant: Tenant) -> str:

@@ -11,7 +11,7 @@ from podgpu.insight.part_problems import VIEW
 from podgpu.insight.rows import VIEWS, SummaryItem
 from podgpu.insight.selection import PodSelection
 from podgpu.model import Cluster
-from podgpu.views.format import problem_texts
+from podgpu.views.format import problem_text
 
 MOST_READINGS = 120  # more than a sparkline has cells
 _UNKNOWN = 255
@@ -73,7 +73,7 @@ class TopRows:
     @cached_property
     def problems(self) -> list[str]:
         found = self.cluster.insight.problems if self.cluster.insight else ()
-        return problem_texts(found, with_node=self.has_many_nodes)
+        return [problem_text(problem, with_node=self.has_many_nodes) for problem in found]
 
     @cached_property
     def waste(self) -> list[str]:

@@ -13,7 +13,6 @@ from podgpu.model import CLUSTER_SCHEMA, Card, Cluster, ClusterNode, Holder, Pro
 from podgpu.model.document import decode_cluster as decode
 from podgpu.views import json
 from podgpu.views.dialects import container_json
-from podgpu.views.format import KeyReadings
 
 __all__ = ["decode", "encode", "frame", "row"]
 
@@ -47,7 +46,9 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
 
 
 _XIDS = ("xid_last_code", "xid_last_timestamp_seconds")
-_METRICS = frozenset({*KeyReadings.__struct_fields__, "power_limit_watts", *_XIDS})
+_RATIOS = ("utilization_ratio", "sm_active_ratio", "tensor_active_ratio", "dram_active_ratio")
+_SIZES = ("memory_used_bytes", "memory_total_bytes", "power_watts", "power_limit_watts", "temperature_celsius")
+_METRICS = frozenset({*_RATIOS, *_SIZES, *_XIDS})
 # Shown where they are not 0.
 _ALARMS = frozenset(
     {"recovery_action", "row_remap_failed", "row_remap_pending", "retired_pages_pending", "ecc_errors_total"}

@@ -12,14 +12,7 @@ from podgpu.catalog.row import Unit
 from podgpu.catalog.xids import WORDS
 from podgpu.model import UNKNOWN, Claim, ContainerRef, Pod, PodContainer, Snapshot
 from podgpu.views.dialects._dcgm import derived
-from podgpu.views.dialects._dcgm.counters import (
-    DECIMALS,
-    Counter,
-    DcgmPageOptions,
-    Generation,
-    SelectedCounters,
-    select,
-)
+from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, DcgmPageOptions, Fact, Generation, select
 from podgpu.views.dialects._dcgm.entity import DYNAMIC, LAST_XID, Entity, Occupant, entities, printed, rounded, with_xid
 from podgpu.views.series import Family, Key, Labels, label_name
 
@@ -61,7 +54,7 @@ def families(
     )
     rows = []
     for entity in entities(derived.completed(snapshot, cards) if selected.is_derived else cards):
-        device = _device_labels(snapshot, entity, selected, generation.hostname)
+        device = _device_labels(snapshot, entity, selected.facts, generation.hostname)
         rows.append(_row(entity, pods, device, split=options.per_container == "on"))
     page = (_family(counter, rows, generation) for counter in selected.counters)
     return [family for family in page if family.samples]
@@ -136,7 +129,7 @@ def _parts(counter: Counter, row: EntityRow) -> Mapping[Key, float]:
     return found
 
 
-def _device_labels(snapshot: Snapshot, entity: Entity, selected: SelectedCounters, hostname: str) -> Labels:
+def _device_labels(snapshot: Snapshot, entity: Entity, facts: Iterable[tuple[str, Fact]], hostname: str) -> Labels:
     gpu = entity.card.gpu
     pairs = {
         "gpu": str(gpu.index),
@@ -150,7 +143,7 @@ def _device_labels(snapshot: Snapshot, entity: Entity, selected: SelectedCounter
         number = entity.instances[0].mig.gpu_instance_id
         pairs["GPU_I_ID"] = "" if number == UNKNOWN else str(number)
     pairs[hostname] = snapshot.node
-    return Labels.of(pairs | {name: value for name, fact in selected.facts if (value := fact.value(snapshot, gpu))})
+    return Labels.of(pairs | {name: value for name, fact in facts if (value := fact.value(snapshot, gpu))})
 
 
 @dataclass(frozen=True, slots=True)
