@@ -38,7 +38,7 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
     memory = [memory_used(on.card) for on in fresh]
     watts = [use.watts if use else None for use in uses]
     return replace(
-        _held(placements(all_cards)),
+        held_sums(placements(all_cards)),
         gpus=len(all_cards),
         lost_gpus=len(all_cards) - len(up),
         busy_gpus=_rounded(sum(busy)) if busy else None,
@@ -66,7 +66,7 @@ def of_placements(own: Iterable[Placement]) -> Sums:
     missing = [place for place in fresh if place.tenant.booking.memory_bytes is None and not place.tenant.idle]
     watts = [use.watts if use else None for use in uses]
     return replace(
-        _held(places),
+        held_sums(places),
         gpus=len({place.on.key for place in places}),
         lost_gpus=len({place.on.key for place in places if place.on.card.fault is not None}),
         busy_gpus=_rounded(sum(busy)) if busy else None,
@@ -106,7 +106,7 @@ def memory_used(card: Card) -> float | None:
     return reading(card.readings, "memory_used_bytes") if booked is None else booked
 
 
-def _held(places: Iterable[Placement]) -> Sums:
+def held_sums(places: Iterable[Placement]) -> Sums:
     """Sum up what tenants hold, and whether they use it."""
     all_places = list(places)
     held = [(place, held_share(place.tenant, place.on.card)) for place in all_places if is_holder(place.tenant)]

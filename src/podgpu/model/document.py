@@ -8,7 +8,7 @@ own document in it.
 import types
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Raw, Struct, defstruct
@@ -30,7 +30,7 @@ from podgpu.model.snapshot import (
 N = TypeVar("N", str, tuple[str, ...])
 T = TypeVar("T")
 MOST_NAMES = 4096
-_NAMES: dict[str | tuple[str, ...], str | tuple[str, ...]] = {}
+_NAMES: dict[Any, Any] = {}
 
 # Bounds of the numbers in a document. No real card, clock or counter comes near them; what is beyond them would
 # break the sums, dates and tables of its readers, or be believed for years.
@@ -213,12 +213,12 @@ def _readings(written: tuple[_WrittenReading, ...]) -> tuple[Reading, ...]:
 
 def _once(name: N) -> N:
     """Return the same object for equal names: thousands of cards have the same few."""
-    kept = _NAMES.get(name)
-    if kept is None:
-        if len(_NAMES) < MOST_NAMES:  # a document may have any number of them
-            _NAMES[name] = name
-        return name
-    return cast("N", kept)
+    kept: N | None = _NAMES.get(name)
+    if kept is not None:
+        return kept
+    if len(_NAMES) < MOST_NAMES:  # a document may have any number of them
+        _NAMES[name] = name
+    return name
 
 
 class _Named(Struct):

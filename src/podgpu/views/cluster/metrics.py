@@ -10,7 +10,7 @@ from itertools import chain
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
-from podgpu.insight.sums import of_cards, of_placements
+from podgpu.insight.sums import held_sums, of_cards, of_placements
 from podgpu.insight.tenants import IDLE, UNKNOWN, NodeCard, Placement, cards_of_node, placements
 from podgpu.model import NODE_STATES, Cluster, ClusterNode, PendingPod
 from podgpu.model.kube import amount, grouped
@@ -73,17 +73,17 @@ def of_cluster(cluster: Cluster) -> list[Family]:
 
 def _families(series: Mapping[str, Iterable[Series]]) -> list[Family]:
     """Return the families with a series, in the order of the catalog. The series are by cluster."""
-    page = {
-        name: Family(row.family, row.kind, row.help, row.worth, group=catalog.group_of(row))
-        for name, row in _ROWS.items()
-    }
+    page: dict[str, Family] = {}
     for cluster, own in series.items():
         names, first = ((CLUSTER,), (cluster,)) if cluster else ((), ())
         for name, values, number in own:
+            if number is None:
+                continue
             row = _ROWS[name]
-            if number is not None:
-                page[name].put(number, Labels((*names, *row.scope.labels, *row.own_labels), (*first, *values)))
-    return [family for family in page.values() if family.samples]
+            if name not in page:
+                page[name] = Family(row.family, row.kind, row.help, row.worth, group=catalog.group_of(row))
+            page[name].put(number, Labels((*names, *row.scope.labels, *row.own_labels), (*first, *values)))
+    return [page[name] for name in _ROWS if name in page]
 
 
 def _of_reader(cluster: Cluster) -> Iterator[Series]:
@@ -134,7 +134,7 @@ def _capacity(place: tuple[str, ...], cards: list[NodeCard]) -> Iterator[Series]
     yield "faulty_gpus", place, sums.lost_gpus
     if sums.lost_gpus == sums.gpus:
         return
-    unknown = of_cards(on for on in cards if on.card.fault is None).unknown_shares
+    unknown = sums.unknown_shares and of_cards(on for on in cards if on.card.fault is None).unknown_shares
     yield "free_gpus", place, None if unknown else sums.free_gpus
     yield "fragmented_gpus", place, None if unknown else sums.fragmented_gpus
     if any(on.is_fresh and on.card.readings for on in cards):
@@ -147,11 +147,11 @@ def _capacity(place: tuple[str, ...], cards: list[NodeCard]) -> Iterator[Series]
 def _allocated(place: tuple[str, ...], cards: list[NodeCard]) -> Iterator[Series]:
     claimed = [placement for placement in placements(cards) if placement.tenant.claims]
     for (namespace, resource), own in grouped(claimed, _by_resource).items():
-        sums, key = of_placements(own), (*place, namespace, resource)
+        sums, key = held_sums(own), (*place, namespace, resource)
         yield "allocated_gpus", key, None if sums.unknown_shares else sums.allocated_gpus
-        if own[0].on.is_fresh and any(_state(placement) != UNKNOWN for placement in own):
-            idle = of_placements(placement for placement in own if _state(placement) == IDLE)
-            yield "idle_gpus", key, None if idle.unknown_shares else idle.unused_gpus
+        if own[0].on.is_fresh and any(placement.state not in ("", UNKNOWN) for placement in own):
+            idle = (placement for placement in own if placement.state == IDLE)
+            yield "idle_gpus", key, None if sums.unknown_shares and held_sums(idle).unknown_shares else sums.unused_gpus
 
 
 def _used(place: tuple[str, ...], up: list[NodeCard]) -> Iterator[Series]:
@@ -174,7 +174,3 @@ def _used(place: tuple[str, ...], up: list[NodeCard]) -> Iterator[Series]:
 
 def _by_resource(placement: Placement) -> tuple[str, str]:
     return placement.tenant.container.namespace, placement.tenant.claims[0].resource
-
-
-def _state(placement: Placement) -> str:
-    return placement.tenant.holding.state if placement.tenant.holding else UNKNOWN
