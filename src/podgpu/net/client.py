@@ -7,8 +7,8 @@ import socket
 import ssl
 import zlib
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -90,12 +90,8 @@ class HttpStream:
         return HttpAnswer(self.status, self._head.headers, body)
 
     async def _piece(self) -> bytes:
-        try:
-            with faults():
-                async with asyncio.timeout(self._silence):
-                    return await self._connection.read()
-        except TimeoutError:
-            raise HttpFault("stalled", f"nothing for {self._silence:g} s") from None
+        async with _deadline(self._silence, "stalled", "nothing for"):
+            return await self._connection.read()
 
 
 class HttpClient:
@@ -135,17 +131,13 @@ class HttpClient:
     ) -> HttpAnswer:
         """Raises HttpFault. `limit` is for the bytes of the body as it comes."""
         address = _address(url)
-        try:
-            with faults():
-                async with asyncio.timeout(seconds), self._slots:
-                    connection, head = await self._sent(method, address, headers, body)
-                    try:
-                        is_error = head.status >= 300
-                        found = await (_start(connection) if is_error else _body(connection, limit))
-                    finally:
-                        self._release(connection, address)
-        except TimeoutError:
-            raise HttpFault("timeout", f"no answer within {seconds:g} s") from None
+        async with _deadline(seconds), self._slots:
+            connection, head = await self._sent(method, address, headers, body)
+            try:
+                is_error = head.status >= 300
+                found = await (_start(connection) if is_error else _body(connection, limit))
+            finally:
+                self._release(connection, address)
         return HttpAnswer(head.status, head.headers, found)
 
     @asynccontextmanager
@@ -153,12 +145,8 @@ class HttpClient:
         """GET an answer that may have no end. Raises HttpFault."""
         address = _address(url)
         async with self._slots:
-            try:
-                with faults():
-                    async with asyncio.timeout(silence):
-                        connection, head = await self._sent("GET", address, headers)
-            except TimeoutError:
-                raise HttpFault("timeout", f"no answer within {silence:g} s") from None
+            async with _deadline(silence):
+                connection, head = await self._sent("GET", address, headers)
             try:
                 yield HttpStream(head, connection, silence)
             finally:
@@ -234,15 +222,16 @@ class HttpClient:
         return last
 
 
-@contextmanager
-def faults() -> Iterator[None]:
-    """Turn what a connection raises into an HttpFault. A TimeoutError of a deadline passes."""
+@asynccontextmanager
+async def _deadline(seconds: float, reason: str = "timeout", what: str = "no answer within") -> AsyncIterator[None]:
+    """Turn what a connection raises into an HttpFault, and the end of the time into one for that reason."""
     try:
-        yield
+        async with asyncio.timeout(seconds):
+            yield
     except TimeoutError as error:
         if error.errno:  # the kernel gave up
             raise HttpFault("unreachable", _words(error)) from None
-        raise
+        raise HttpFault(reason, f"{what} {seconds:g} s") from None
     except ssl.SSLCertVerificationError as error:
         raise HttpFault("tls", f"its certificate is refused: {error.verify_message}") from None
     except ssl.SSLError as error:
