@@ -33,14 +33,20 @@ def text_file(parse: Callable[[str, str], T], *, kibibytes: int, advice: str) ->
     return ValueParser("PATH", read)
 
 
-def text_of(path: str, *, kibibytes: int, advice: str) -> str:
+def bytes_of(path: str | Path, *, kibibytes: int, advice: str) -> bytes:
     try:
         data = start_of(Path(path), kibibytes * _KIB + 1)
-        if len(data) > kibibytes * _KIB:
-            raise UserError(f"{path}: larger than {_size(kibibytes)}; {advice}")
-        return data.decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; {advice}") from None
+    if len(data) > kibibytes * _KIB:
+        raise UserError(f"{path}: larger than {_size(kibibytes)}; {advice}")
+    return data
+
+
+def text_of(path: str, *, kibibytes: int, advice: str) -> str:
+    data = bytes_of(path, kibibytes=kibibytes, advice=advice)
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UserError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8, and {advice}") from None

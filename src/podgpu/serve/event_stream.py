@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from secrets import token_hex
@@ -127,6 +127,20 @@ class EventBroadcaster(Generic[State]):
         self._follower: asyncio.Task[None] | None = None
         self._encoding = asyncio.Lock()
         self._begin_epoch()
+
+    async def respond(self, request: Request) -> Response:
+        """Respond with a stream that goes on after the event the client saw last, if that is still known."""
+        client = client_network((request.remote,)) if request.remote else ""
+        gzipped = gzip_accepted(request.headers.get("accept-encoding"))
+        # A browser sends the header when it connects again by itself; a script can only set the query.
+        last = request.headers.get("last-event-id") or request.query.get("last-event-id", "")
+        stream = await self.stream(last, client, request.user, gzipped=gzipped)
+        if stream is None:
+            return busy_response("too many event streams; ask for the document instead")
+        headers = {"X-Accel-Buffering": "no"}  # a proxy must not hold events back
+        if gzipped:
+            headers["Content-Encoding"] = "gzip"
+        return Response(200, b"", "text/event-stream", headers, stream=stream)
 
     async def stream(self, last_id: str, client: str, user: str = "", *, gzipped: bool) -> "EventStream | None":
         """Open a stream that goes on after the event of that id, if it is still known. None if there are too many."""
@@ -277,22 +291,3 @@ class EventStream:
 
     def _encoded(self, events: EncodedEvents) -> bytes:
         return events.gzipped if self.gzipped else events.plain
-
-
-def handler(events: EventBroadcaster[Any]) -> Callable[[Request], Awaitable[Response]]:
-    """Respond with a stream that goes on after the event the client saw last, if that is still known."""
-
-    async def respond(request: Request) -> Response:
-        client = client_network((request.remote,)) if request.remote else ""
-        gzipped = gzip_accepted(request.headers.get("accept-encoding"))
-        # A browser sends the header when it connects again by itself; a script can only set the query.
-        last = request.headers.get("last-event-id") or request.query.get("last-event-id", "")
-        stream = await events.stream(last, client, request.user, gzipped=gzipped)
-        if stream is None:
-            return busy_response("too many event streams; ask for the document instead")
-        headers = {"X-Accel-Buffering": "no"}  # a proxy must not hold events back
-        if gzipped:
-            headers["Content-Encoding"] = "gzip"
-        return Response(200, b"", "text/event-stream", headers, stream=stream)
-
-    return respond

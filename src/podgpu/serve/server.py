@@ -270,7 +270,7 @@ class HttpServer:
 
     def _table(self, dialect: str) -> Mapping[str, Route]:
         # Vital: a stream takes no place of a page, and has a cap of its own.
-        events = Route(event_stream.handler(self._events), ("GET",), vital=True)
+        events = Route(self._events.respond, ("GET",), vital=True)
         return {**self._routes_of(dialect), event_stream.PATH: events, **self._files}
 
     async def _listen(self, address: Address, table: Mapping[str, Route], group: ListenerGroup) -> Address:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from podgpu import log
 from podgpu.errors import UserError
-from podgpu.option.file import start_of
+from podgpu.option.file import bytes_of
 from podgpu.serve.guard import web_config
-from podgpu.serve.guard.web_config import SUITES, Tls, Version, WebConfig
+from podgpu.serve.guard.web_config import ADVICE, SUITES, Tls, Version, WebConfig
 
-MOST_BYTES = 1 << 20
+MOST_KIB = 1024
 _VERSIONS: dict[Version, ssl.TLSVersion] = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 
 # What changes with the content of a file, also behind the links of a Kubernetes volume. None without a file.
@@ -79,8 +79,8 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
 
 
 def _load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
-    _check_readable(tls.cert_file)
-    _check_readable(tls.key_file)
+    for path in (tls.cert_file, tls.key_file):
+        bytes_of(path, kibibytes=MOST_KIB, advice=ADVICE)  # its errors name the file: OpenSSL's do not
     try:
         # With an empty password, OpenSSL does not ask for one at the terminal.
         context.load_cert_chain(tls.cert_file, tls.key_file, password="")
@@ -91,20 +91,11 @@ def _load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
 
 
 def _load_authority(context: ssl.SSLContext, path: Path) -> None:
-    _check_readable(path)
+    bytes_of(path, kibibytes=MOST_KIB, advice=ADVICE)
     try:
         context.load_verify_locations(cafile=path)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} holds no certificates ({_reason(error)}); give them as PEM") from None
-
-
-def _check_readable(path: Path) -> None:
-    """Raise a UserError that names the file: OpenSSL's does not."""
-    try:
-        if len(start_of(path, MOST_BYTES + 1)) > MOST_BYTES:
-            raise UserError(f"{path}: larger than 1 MiB; check --web.config.file")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; check --web.config.file") from None
 
 
 def _reason(error: Exception) -> str:
