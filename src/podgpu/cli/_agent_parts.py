@@ -14,15 +14,7 @@ from podgpu.assembly.agent import misses_kubelet, open_agent, open_push
 from podgpu.assembly.server import open_guard, open_node_history, open_pages, open_recorded_history
 from podgpu.assembly.source import EarlySource
 from podgpu.cli._agent_process import Greeting
-from podgpu.cli._process import (
-    READER_SECONDS,
-    SERVER_SECONDS,
-    Signals,
-    collect_seldom,
-    shrink_tls_buffers,
-    until_stopped,
-    within,
-)
+from podgpu.cli._process import Signals, close_all, collect_seldom, shrink_tls_buffers, until_stopped
 from podgpu.config import Config
 from podgpu.option.value import Address
 from podgpu.serve.routes import RELEASE_SECONDS
@@ -67,8 +59,7 @@ async def run_agent(config: Config, early: EarlySource | None, greet: Greeting, 
         return await until_stopped(signals, loop)
     finally:
         loop.cancel()
-        await within(SERVER_SECONDS, server.stop(), "server")
-        await within(READER_SECONDS, agent.close(), "source")
+        await close_all(server.stop, agent.close, "source")
 
 
 def _announce(config: Config, addresses: Sequence[Address]) -> None:

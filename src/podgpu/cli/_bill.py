@@ -12,7 +12,7 @@ import msgspec
 
 from podgpu.cli._focus import FOCUS, PARQUET, check_focus, focus_csv, focus_parquet, has_parquet
 from podgpu.cli._output import print_problems
-from podgpu.cli._target.progress import show_progress
+from podgpu.cli._target.progress import show_store_progress
 from podgpu.cluster.report.bill import BillRequest, BillWords, fault_text, make_bill
 from podgpu.cluster.report.sums import DAY, HOUR
 from podgpu.cluster.store.client import Store
@@ -21,7 +21,6 @@ from podgpu.cluster.store.response import StoreFault
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Statement
-from podgpu.numbers import percent
 from podgpu.option.times import calendar_period, iso, period_name
 from podgpu.views.statement import report_csv, report_json
 
@@ -67,15 +66,11 @@ async def _read(config: Config, asked: BillRequest, arguments: Namespace, now: f
     has_focus = arguments.output in (FOCUS, PARQUET) or arguments.write_to
     charge = _CHARGE_SECONDS[arguments.charge_period] if has_focus else None
     try:
-        return await make_bill(store, asked, now, charge_seconds=charge, progress=_show_progress)
+        return await make_bill(store, asked, now, charge_seconds=charge, progress=show_store_progress)
     except StoreFault as fault:
         raise UserError(fault_text(fault)) from None
     finally:
         await store.close()
-
-
-def _show_progress(part: float) -> None:
-    show_progress(f"reading the store: {percent(part)}" if part < 1 else "")
 
 
 def write_bill(found: Statement, asked: BillRequest, folder: str) -> None:

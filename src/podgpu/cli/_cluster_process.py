@@ -9,14 +9,12 @@ from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.server import open_cluster_history, open_cluster_pages, open_guard, stored_timeline
 from podgpu.cli._process import (
     FEWER_GC_OBJECTS,
-    READER_SECONDS,
-    SERVER_SECONDS,
     Signals,
     allow_connections,
+    close_all,
     collect_seldom,
     shrink_tls_buffers,
     until_stopped,
-    within,
 )
 from podgpu.config import Config
 from podgpu.serve.cluster.server import ClusterServer
@@ -59,5 +57,4 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         return await until_stopped(signals, cluster.running)
     finally:
         await end(keeping)
-        await within(SERVER_SECONDS, server.stop(), "server")
-        await within(READER_SECONDS, cluster.close(), "reader")
+        await close_all(server.stop, cluster.close, "reader")

@@ -86,10 +86,8 @@ def _text(table: RowTable[R], arguments: Namespace) -> str:
 def _yaml(table: RowTable[R], _: Namespace) -> str:
     import yaml
 
-    text: str = yaml.safe_dump(
-        msgspec.to_builtins(as_document(table)), sort_keys=False, allow_unicode=True, width=10_000
-    )
-    return text
+    document = msgspec.to_builtins(as_document(table))
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10_000))
 
 
 def _markdown(table: RowTable[R], _: Namespace) -> str:

@@ -23,6 +23,7 @@ GC_OBJECTS = 20_000
 FEWER_GC_OBJECTS = 5_000  # the same where a collection must be short: it takes a millisecond for a thousand or two
 TLS_BYTES = 16 << 10  # a record of TLS has no more
 
+Closing = Coroutine[Any, Any, None]
 Release = Callable[[], Coroutine[Any, Any, bool]]
 
 
@@ -59,11 +60,17 @@ async def until_stopped(signals: "Signals", loop: asyncio.Task[None]) -> int:
     return signals.exit_code
 
 
-async def within(seconds: float, work: Coroutine[Any, Any, None], part: str) -> None:
+async def within(seconds: float, work: Closing, part: str) -> None:
     try:
         await asyncio.wait_for(work, seconds)
     except Exception as error:  # still stop the other parts
         log.warning("did not stop cleanly", part=part, error=error)
+
+
+async def close_all(server: Callable[[], Closing], reader: Callable[[], Closing], part: str) -> None:
+    """Stop the server, and then the part that it shows."""
+    await within(SERVER_SECONDS, server(), "server")
+    await within(READER_SECONDS, reader(), part)
 
 
 class Signals:

@@ -5,13 +5,10 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from podgpu.cli._target import Target
+from podgpu.model import Cluster
 from podgpu.views.text import NO_LIMIT
-
-if TYPE_CHECKING:
-    from podgpu.cli._target import Target
-    from podgpu.model import Cluster
 
 _CHANGE_SECONDS = 5.0
 
@@ -34,7 +31,7 @@ def add_watch(parser: ArgumentParser) -> None:
     parser.add_argument("-w", "--watch", action="store_true", help="print it again whenever something changes")
 
 
-def print_and_watch(target: "Target", show: Callable[["Cluster"], int], arguments: Namespace) -> int:
+def print_and_watch(target: Target, show: Callable[[Cluster], int], arguments: Namespace) -> int:
     """Print with `show`, and with --watch after every change until Ctrl-C. Return its last exit code."""
     seen = target.cluster
     code = show(seen)

@@ -2,7 +2,8 @@ from argparse import Namespace
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
-from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, STORE, WEB
+from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, STORE, WEB, options_of
+from podgpu.sources.dcgm.options import DcgmOptions
 
 HELP = "Read every node of a cluster and serve them together."
 _GROUPS = (GENERAL, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE)
@@ -18,14 +19,7 @@ _NOT_HERE = (
     "series_detail",
 )
 # Where a node has no agent, its dcgm-exporter is read.
-_EXPORTERS = (
-    "dcgm_selector",
-    "dcgm_namespace",
-    "dcgm_port_number",
-    "dcgm_path",
-    "dcgm_timeout",
-    "dcgm_max_bytes",
-)
+_EXPORTERS = [option.name for field, option in options_of(DcgmOptions).items() if field != "url"]
 OPTIONS = tuple(
     name for name, option in ALL.items() if name in _EXPORTERS or (option.group in _GROUPS and name not in _NOT_HERE)
 )

@@ -4,11 +4,11 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from podgpu.cli._output import FOR_PEOPLE, add_table_output, print_problems, print_table
+from podgpu.cli._target.progress import show_store_progress
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, PriceOptions
 from podgpu.errors import UserError
 from podgpu.model.fit import FitTerms
-from podgpu.numbers import percent
 from podgpu.option import STORE
 from podgpu.option.times import period, seconds
 
@@ -117,7 +117,6 @@ def _read(config: Config, asked: "FitPeriodFacts", *, has_pools: bool = False) -
     """Read a recording if one is given, else the store. Raises UserError if neither answers."""
     import asyncio
 
-    from podgpu.cli._target.progress import show_progress
     from podgpu.cluster.fit.fitting import recorded_evidence, stored_evidence
     from podgpu.cluster.report.bill import fault_text
     from podgpu.cluster.store.client import Store
@@ -132,13 +131,10 @@ def _read(config: Config, asked: "FitPeriodFacts", *, has_pools: bool = False) -
     if options.url is None:
         raise UserError("give --prometheus.url=http://HOST:9090 for a store, or --replay.file=FILE for a recording")
 
-    def show(part: float) -> None:
-        show_progress(f"reading the store: {percent(part)}" if part < 1 else "")
-
     async def read() -> "FitEvidence":
         store = Store(options, whole=True)
         try:
-            return await stored_evidence(store, asked, show, has_pools=has_pools)
+            return await stored_evidence(store, asked, show_store_progress, has_pools=has_pools)
         except StoreFault as fault:
             raise UserError(fault_text(fault)) from None
         finally:

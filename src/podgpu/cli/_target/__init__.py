@@ -16,8 +16,6 @@ from podgpu.option import CLUSTER, TERMINAL, options_of
 from podgpu.sources import registry
 from podgpu.sources.protocols import Playing
 
-STORE = "store"  # the part that reads it
-_STORE_SECONDS = 15.0  # beyond its own patience, for what Kubernetes says
 HERE = "http://127.0.0.1:19400"
 
 _PLAYED = next(entry for entry in registry.entries().values() if entry.play)
@@ -107,14 +105,10 @@ def _http(config: Config, url: str) -> Target:
 
 def _direct(config: Config) -> Target:
     from podgpu import log
-    from podgpu.assembly.cluster import open_cluster
     from podgpu.cli._target.direct import DirectTarget
 
     log.configure("error", config.log_format)  # the command itself shows which node cannot be read
-    store = config.of(StoreOptions)
-    if store.url is None:
-        return DirectTarget(lambda: open_cluster(config))
-    return DirectTarget(lambda: open_cluster(config), needs=STORE, patience=store.timeout + _STORE_SECONDS)
+    return DirectTarget(config)
 
 
 def _names_cluster(config: Config) -> bool:

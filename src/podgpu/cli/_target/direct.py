@@ -1,27 +1,26 @@
 """A cluster read by this very command, without a server in between."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from podgpu.assembly.cluster import OpenCluster, open_cluster
 from podgpu.cli._target.progress import waiting
+from podgpu.cluster.store.options import StoreOptions
+from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
 from podgpu.numbers import count, duration, integer
-
-if TYPE_CHECKING:
-    from podgpu.assembly.cluster import OpenCluster
 
 T = TypeVar("T")
 
 # For the first answers of all nodes; what comes later is shown when it comes.
 FIRST_SECONDS = 15.0
+STORE_SECONDS = 15.0  # beyond the store's own patience, for what Kubernetes says
 FULL_SECONDS = 15.0
 CLOSE_SECONDS = 3.0
 _LOOK_SECONDS = 0.05
@@ -34,25 +33,24 @@ class DirectTarget:
     player = None
     is_one_node = False
 
-    def __init__(
-        self, open_cluster: Callable[[], OpenCluster], *, needs: str = "", patience: float = FIRST_SECONDS
-    ) -> None:
-        """`needs` is a part without which there is nothing to show. Raises UserError if it gives nothing."""
+    def __init__(self, config: Config) -> None:
+        """Without a store's answer, where one is read, there is nothing to show. Raises UserError then."""
+        store = config.of(StoreOptions)
         self._events = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._events.run_forever, daemon=True)
         self._thread.start()
         try:
-            self._opened = self._ask(_opened(open_cluster)).result()
+            self._opened = self._ask(_opened(config)).result()
         except BaseException:
             self._stop()
             raise
-        until = time.monotonic() + patience
+        until = time.monotonic() + (store.timeout + STORE_SECONDS if store.url else FIRST_SECONDS)
         try:
             with waiting(self._progress):
                 while not self._opened.loop.ready and time.monotonic() < until:
                     time.sleep(_LOOK_SECONDS)
-            if needs:
-                self._check(needs)
+            if store.url:
+                self._check_store()
         except BaseException:
             self.close()
             raise
@@ -86,12 +84,12 @@ class DirectTarget:
         finally:
             self._stop()
 
-    def _check(self, needs: str) -> None:
+    def _check_store(self) -> None:
         """Without a response, it would seem that no pod held a GPU, or that all pods used theirs."""
-        part = next((part for part in self.cluster.parts if part.name == needs), None)
+        part = next((part for part in self.cluster.parts if part.name == "store"), None)
         if not self._opened.loop.ready or part is None:
-            raise UserError(f"{needs}_late: no answer in time; {_DOCS}")
-        if part.fault is not None and (not part.up or part.fault.reason == f"{needs}_empty"):
+            raise UserError(f"store_late: no answer in time; {_DOCS}")
+        if part.fault is not None and (not part.up or part.fault.reason == "store_empty"):
             raise UserError(f"{part.fault.reason}: {part.fault.detail}; {_DOCS}")
 
     def _progress(self) -> str:
@@ -108,7 +106,7 @@ class DirectTarget:
             self._events.close()
 
 
-async def _opened(open_cluster: Callable[[], OpenCluster]) -> OpenCluster:
-    opened = open_cluster()
+async def _opened(config: Config) -> OpenCluster:
+    opened = open_cluster(config)
     await opened.check()
     return opened

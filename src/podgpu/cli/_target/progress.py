@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from podgpu.numbers import duration
+from podgpu.numbers import duration, percent
 
 QUIET_SECONDS = 0.6  # what is quicker needs no progress line
 _STEP_SECONDS = 0.2
@@ -16,6 +16,11 @@ def show_progress(text: str) -> None:
     """Replace the progress line, on a terminal only. An empty text removes it."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def show_store_progress(part: float) -> None:
+    """Show how much of a store has been read."""
+    show_progress(f"reading the store: {percent(part)}" if part < 1 else "")
 
 
 @contextmanager
