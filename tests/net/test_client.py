@@ -166,6 +166,17 @@ async def test_the_next_address_of_a_name_is_tried_if_one_is_silent(monkeypatch:
             caller.close()
 
 
+async def test_an_address_is_reached_while_no_name_can_be_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unresolved(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    async with serving(OK) as server, client() as made:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unresolved)
+        assert (await get(made, server.url)).body == b"ok"
+        with pytest.raises(HttpFault, match="Temporary failure"):
+            await get(made, server.url.replace("127.0.0.1", "localhost"))
+
+
 async def test_a_connection_is_kept_and_opened_again_if_the_server_closed_it() -> None:
     async with serving(OK) as server, client() as made:
         await get(made, server.url)

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from podgpu.insight.tenants import (
     IDLE,
@@ -87,8 +87,9 @@ def added(parts: Iterable[Sums]) -> Sums:
     instances: Counter[str] = Counter()
     for part in all_parts:
         instances.update({free.profile: free.count for free in part.free_instances})
-    names = [name for name in Sums.__struct_fields__ if name != "free_instances"]
-    fields: dict[str, Any] = {name: _added(getattr(part, name) for part in all_parts) for name in names}
+    columns = dict(zip(Sums.__struct_fields__, zip(*map(astuple, all_parts), strict=True), strict=True))
+    del columns["free_instances"]
+    fields: dict[str, Any] = {name: _added(column) for name, column in columns.items()}
     return Sums(**fields, free_instances=_listed(instances))
 
 
@@ -144,11 +145,11 @@ def _listed(found: Counter[str]) -> tuple[FreeInstances, ...]:
     return tuple(FreeInstances(profile, count) for profile, count in sorted(found.items()) if count)
 
 
-def _added(values: Iterable[object]) -> float | int | None:
-    known = [value for value in values if isinstance(value, int | float)]
-    if not known:
+def _added(values: Iterable[float | None]) -> float | None:
+    found = total_of_known(values)
+    if found is None:
         return None
-    return _integer(sum(known)) if all(isinstance(value, int) for value in known) else _rounded(sum(known))
+    return _integer(found) if isinstance(found, int) else _rounded(found)
 
 
 def _total(values: Iterable[float | None], nothing: float | None = None) -> float | None:

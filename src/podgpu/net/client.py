@@ -248,7 +248,10 @@ async def _deadline(seconds: float, reason: str = "timeout", what: str = "no ans
 async def _socket(host: str, port: int) -> socket.socket:
     """Connect to the first address of a name that answers. asyncio's own race leaks sockets when it is cancelled."""
     loop = asyncio.get_running_loop()
-    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:  # an address is no question to a resolver, so it needs no thread
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     errors: list[OSError] = []
     for family, kind, protocol, _, address in addresses:
         attempt = socket.socket(family, kind, protocol)
