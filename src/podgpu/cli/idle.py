@@ -111,6 +111,6 @@ def _remembered(config: Config, cluster: Cluster, chosen: PodSelection) -> tuple
         finally:
             await store.close()
         notices = [f"{fault.reason}: {fault.detail}" for fault in sorted(store.notices)]
-        return {PlaceKey(*key): at for key, at in found.items()}, notices
+        return found, notices
 
     return asyncio.run(ask())

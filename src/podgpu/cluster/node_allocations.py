@@ -28,6 +28,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
+from podgpu.model.kube import only
 from podgpu.sharing import exclusive, kube_cards
 from podgpu.sharing.inventory import Inventory
 
@@ -52,38 +53,28 @@ def model_of(node: KubeNode) -> str:
 
 def known_cards(inventory: Inventory) -> tuple[Device, ...]:
     """Return each card once: by UUID, then by number, then those that only their count is known of."""
-    node = inventory.node
-    cards = _Cards()
-    for card in sharing.cards(inventory):
-        cards.add(card)
-    known = cards.named()
+    known = _named_cards(sharing.cards(inventory))
     missing = _missing(inventory, known, sharing.node_annotations())
     nameless = [_called(kube_cards.card(), f"{NAMELESS}{place}") for place in range(missing)]
-    return tuple(_described(card, node) for card in (*known, *nameless))
+    return tuple(_described(card, inventory.node) for card in (*known, *nameless))
 
 
-class _Cards:
-    """Joins what several systems say of a card."""
-
-    def __init__(self) -> None:
-        self._cards: list[Device] = []
-
-    def add(self, new: Device) -> None:
-        for place, old in enumerate(self._cards):
-            if _is_same(old.gpu, new.gpu):
-                self._cards[place] = _joined(old, new)
-                return
-        self._cards.append(new)
-
-    def named(self) -> list[Device]:
-        """Return the cards by number, then those without a number."""
-        ordered = sorted(self._cards, key=lambda card: (card.gpu.index == UNKNOWN, card.gpu.index, card.gpu.uuid))
-        return [
-            card
-            if card.gpu.uuid
-            else _called(card, NAMELESS if card.gpu.index == UNKNOWN else f"{NUMBERED}{card.gpu.index}")
-            for card in ordered
-        ]
+def _named_cards(said: Iterable[Device]) -> list[Device]:
+    """Join what several systems say of a card. Return the cards by number, then those without a number."""
+    cards: list[Device] = []
+    for new in said:
+        place = next((place for place, old in enumerate(cards) if _is_same(old.gpu, new.gpu)), None)
+        if place is None:
+            cards.append(new)
+        else:
+            cards[place] = _joined(cards[place], new)
+    cards.sort(key=lambda card: (card.gpu.index == UNKNOWN, card.gpu.index, card.gpu.uuid))
+    return [
+        card
+        if card.gpu.uuid
+        else _called(card, NAMELESS if card.gpu.index == UNKNOWN else f"{NUMBERED}{card.gpu.index}")
+        for card in cards
+    ]
 
 
 def _is_same(old: Gpu, new: Gpu) -> bool:
@@ -191,15 +182,10 @@ def node_allocations(found: NodeObjects, at: float, pod_labels: Collection[str] 
         detail=DETAIL,
         snapshot=snapshot,
         allocatable={name: text for name, text in node.allocatable.items() if sharing.is_gpu(name, signs)},
-        model=_model(node, snapshot),
+        model=only(card.gpu.model for card in snapshot.cards) if snapshot.cards else model_of(node),
         ready=node.ready,
         address=node.address,
     )
-
-
-def _model(node: KubeNode, snapshot: Snapshot) -> str:
-    models = {card.gpu.model for card in snapshot.cards}
-    return models.pop() if len(models) == 1 else "" if models else model_of(node)
 
 
 def _snapshot(found: NodeObjects, at: float, pod_labels: Collection[str]) -> Snapshot:

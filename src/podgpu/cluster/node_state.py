@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from podgpu.errors import ReasonedError
 from podgpu.model import ClusterNode, Snapshot, Written
+from podgpu.model.kube import only
 
 STALE_INTERVALS = 3
 FORGET_SECONDS = 300.0  # what is older is not shown at all
@@ -88,7 +89,7 @@ def node_state(name: str, read: ReadState | None, known: ClusterNode | None, int
         origin=read.origin,
         snapshot=snapshot,
         written=read.written,
-        model=_model(snapshot) or bare.model,
+        model=only(card.gpu.model for card in snapshot.cards) or bare.model,
     )
     if is_fresh(read, interval):
         return replace(shown, state="fresh", reason="", detail="")
@@ -116,9 +117,3 @@ def with_reason(node: ClusterNode, state: str, reason: str, detail: str = "") ->
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
-
-
-def _model(snapshot: Snapshot) -> str:
-    """Return the model of its cards, or nothing if there are several."""
-    models = {card.gpu.model for card in snapshot.cards}
-    return models.pop() if len(models) == 1 else ""

@@ -1,6 +1,7 @@
 """Who holds a GPU and does not use it, since when, and what that costs: by team or namespace, and by pod."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from podgpu.insight.tenants import (
     pod_name,
 )
 from podgpu.model import Card, Cluster, ClusterNode, Tenant
-from podgpu.model.kube import grouped, total
+from podgpu.model.kube import grouped, only, total
 from podgpu.numbers import count, gpus, integer, moment, money, since
 
 TEAM = "team"  # the label of pods that names their team
@@ -68,7 +69,8 @@ def _waste_row(owner: tuple[str, str], own: Sequence[Placement], now: float, cur
     what = gpus(held) if held else "a share of a GPU"
     price = f", {money(cost, currency)} an hour" if cost is not None and currency else ""
     began = f", {'the first ' if len(set(starts)) > 1 else ''}since {since(first, now)}" if first else ""
-    text = f"{_title(by, name)} holds {what} without using {'it' if held <= 1 else 'them'}{price}{began}."
+    title = f"Team {name}" if by == TEAM else name
+    text = f"{title} holds {what} without using {'it' if held <= 1 else 'them'}{price}{began}."
     return WasteRow(
         by=by,
         name=name,
@@ -80,10 +82,6 @@ def _waste_row(owner: tuple[str, str], own: Sequence[Placement], now: float, cur
         text=text,
         message="\n".join((text, "", *_pods(list(pods.values())), "", *_request(own[0]))),
     )
-
-
-def _title(by: str, name: str) -> str:
-    return f"Team {name}" if by == TEAM else name
 
 
 def _pods(pods: Sequence[Sequence[Placement]]) -> list[str]:
@@ -111,15 +109,19 @@ def _request(first: Placement) -> list[str]:
     return ["Please scale down what is not needed.", f"How this is known: podgpu why {name}"]
 
 
-class PlaceKey(Struct, frozen=True):
-    """A container on a card or MIG instance, as series name it."""
+class PlaceKey(NamedTuple):
+    """A container on a card or MIG instance, as series name it; a card where what names a container is empty."""
 
     node: str
     uuid: str
-    mig: str
-    namespace: str
-    pod: str
-    container: str
+    mig: str = ""
+    namespace: str = ""
+    pod: str = ""
+    container: str = ""
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str]) -> "PlaceKey":
+        return cls(*(labels.get(name, "") for name in cls._fields))
 
 
 class IdleRow(Struct, frozen=True, kw_only=True):
@@ -168,7 +170,10 @@ def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
 
 def candidates(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> dict[PlaceKey, float]:
     """Return the tenants that seem idle, and since when they hold their GPU, to look them up in a store."""
-    return {key_of(place): place.tenant.held_since or 0.0 for place in _idle(cluster, chosen)}
+    return {
+        _key(place.tenant, place.on.card, place.on.snapshot.node): place.tenant.held_since or 0.0
+        for place in _idle(cluster, chosen)
+    }
 
 
 def with_last_use(cluster: Cluster, last_use: Mapping[PlaceKey, float], settings: InsightSettings) -> Cluster:
@@ -194,10 +199,6 @@ def with_last_use(cluster: Cluster, last_use: Mapping[PlaceKey, float], settings
     return conclude_cluster(replace(cluster, nodes=tuple(map(of_node, cluster.nodes))), settings)
 
 
-def key_of(place: Placement) -> PlaceKey:
-    return _key(place.tenant, place.on.card, place.on.snapshot.node)
-
-
 def _key(tenant: Tenant, card: Card, node: str) -> PlaceKey:
     ref = tenant.container
     return PlaceKey(node, card.gpu.uuid, tenant.mig, ref.namespace, ref.pod, ref.container)
@@ -218,7 +219,6 @@ def _idle_row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:
     node, namespace, pod, _ = key
     tenants = [place.tenant for place in own]
     made_for = tenants[0].workload
-    models = {place.on.card.gpu.model for place in own}
     shares = [held_share(place.tenant, place.on.card) for place in own]
     return IdleRow(
         namespace=namespace,
@@ -227,7 +227,7 @@ def _idle_row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:
         workload_name=made_for.name if made_for else "",
         node=node,
         gpus=tuple(sorted({_gpu(place) for place in own})),
-        model=models.pop() if len(models) == 1 else "",
+        model=only(place.on.card.gpu.model for place in own),
         held_gpus=total(None if share is None else float(share) for share in shares),
         memory_used_bytes=total(tenant.booking.memory_bytes for tenant in tenants),
         processes=total(tenant.booking.processes for tenant in tenants),

@@ -14,28 +14,25 @@ PASSING = frozenset({"starting", "released", "not_synced", "not_ready", "throttl
 
 
 def _silent(node: ClusterNode, now: float) -> Iterator[Problem]:
+    taken = node.snapshot.taken_at if node.snapshot and node.state == "stale" else None
     if node.state == "failed":
+        severity, title = CRITICAL, "Silent"
         text = f"{node.name} gives no numbers: {node.reason.replace('_', ' ') or 'the reason is not known'}."
-        yield Problem(
-            kind="node_silent",
-            severity=CRITICAL,
-            title="Silent",
-            text=text,
-            next_step=node.detail,
-            node=node.name,
-        )
     elif node.state == "stale":
-        taken = node.snapshot.taken_at if node.snapshot else None
+        severity, title = WARNING, "Stale"
         age = f" for {duration(now - taken)}" if taken is not None else ""
-        yield Problem(
-            kind="node_silent",
-            severity=WARNING,
-            title="Stale",
-            text=f"{node.name} has not answered{age}. Its last numbers are old.",
-            next_step=node.detail,
-            node=node.name,
-            since=taken,
-        )
+        text = f"{node.name} has not answered{age}. Its last numbers are old."
+    else:
+        return
+    yield Problem(
+        kind="node_silent",
+        severity=severity,
+        title=title,
+        text=text,
+        next_step=node.detail,
+        node=node.name,
+        since=taken,
+    )
 
 
 def severity_of_part(part: PartStatus) -> str:

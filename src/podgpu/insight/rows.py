@@ -23,7 +23,7 @@ from podgpu.insight.tenants import (
     reading,
 )
 from podgpu.model import Cluster, ClusterNode, PendingPod, Sums, Use
-from podgpu.model.kube import grouped
+from podgpu.model.kube import grouped, only
 from podgpu.numbers import count
 
 PENDING = "pending"
@@ -189,7 +189,7 @@ def _group_row(own: Sequence[Placement], **names: str) -> SummaryRow:
         sums,
         own,
         known_cards=len({place.on.key for place in own if _use(place).ratio is not None}),
-        node=next(iter(nodes)) if len(nodes) == 1 else "",
+        node=only(nodes),
         gpus=_numbers(own) if len(nodes) == 1 else (),
         model=_model(place.on for place in own),
         least_busy_gpus=least,
@@ -256,8 +256,7 @@ def _row(sums: Sums, own: Sequence[Placement], *, known_cards: int, **more: Any)
 
 def _model(cards: Iterable[NodeCard]) -> str:
     """The model of the cards; empty if mixed."""
-    models = {short_model(on.card.gpu.model) for on in cards}
-    return models.pop() if len(models) == 1 else ""
+    return only(short_model(on.card.gpu.model) for on in cards)
 
 
 def _pod_state(own: Sequence[Placement]) -> tuple[str, str]:

@@ -142,6 +142,12 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return found
 
 
+def only(names: Iterable[str]) -> str:
+    """Return the name that all of them are; empty if they differ, or if there is none."""
+    found = set(names)
+    return found.pop() if len(found) == 1 else ""
+
+
 def _parsed(text: str) -> Fraction | None:
     found = _QUANTITY.fullmatch(text)
     unit = _UNITS.get(_unit(found["unit"])) if found else None

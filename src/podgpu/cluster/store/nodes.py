@@ -15,6 +15,7 @@ from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import EMPTY, NOTHING, Notice, Point, Series, StoreFault, own_labels
 from podgpu.cluster.store.snapshot import NodeRows, snapshot
+from podgpu.insight.idle import PlaceKey
 from podgpu.model import Fault, PartStatus, Snapshot
 from podgpu.model.document import NUMBERS
 
@@ -23,7 +24,6 @@ RECENT = "[5m]"
 STALE_SCRAPES = 3
 PART = "store"
 _SAME_SCRAPE_SECONDS = 0.5
-_Holder = tuple[str, ...]  # a card, or a container on it
 _OWN = frozenset(Scope.CONTAINER.labels)
 # What snapshots of many nodes are shown by. The rest of a hundred families would only cost time.
 WANTED = re.compile(
@@ -147,27 +147,23 @@ def _interval(times: list[float]) -> float:
     return gaps[len(gaps) // 2] if gaps else 0.0
 
 
-def _holder(labels: Mapping[str, str]) -> _Holder:
-    return tuple(labels.get(name, "") for name in ("node", "uuid", "mig", "namespace", "pod", "container"))
-
-
-def _gone(scrapes: Mapping[str, _Scrape], seen_at: Iterable[Point]) -> set[_Holder]:
+def _gone(scrapes: Mapping[str, _Scrape], seen_at: Iterable[Point]) -> set[PlaceKey]:
     """Return cards and containers that the last scrape did not have.
 
     A store that scrapes knows this by itself. A store with remote write may show them for five minutes more.
     """
-    last: dict[_Holder, float] = {}
+    last: dict[PlaceKey, float] = {}
     for point in seen_at:
-        holder = _holder(own_labels(point.labels))
+        holder = PlaceKey.of(own_labels(point.labels))
         last[holder] = max(point.value, last.get(holder, 0.0))
     return {
         holder
         for holder, at in last.items()
-        if holder[0] in scrapes and at < scrapes[holder[0]].at - _SAME_SCRAPE_SECONDS
+        if holder.node in scrapes and at < scrapes[holder.node].at - _SAME_SCRAPE_SECONDS
     }
 
 
-def _sorted(scrapes: Mapping[str, _Scrape], gone: set[_Holder], points: Iterable[Point]) -> dict[str, NodeRows]:
+def _sorted(scrapes: Mapping[str, _Scrape], gone: set[PlaceKey], points: Iterable[Point]) -> dict[str, NodeRows]:
     found: dict[str, NodeRows] = {}
     for point in points:
         labels = own_labels(point.labels)
@@ -185,11 +181,11 @@ def _is_of(labels: Mapping[str, str], scrape: _Scrape) -> bool:
     return all(labels.get(name) == value for name, value in scrape.by.items() if name not in _OWN)
 
 
-def _is_gone(labels: Mapping[str, str], gone: set[_Holder]) -> bool:
+def _is_gone(labels: Mapping[str, str], gone: set[PlaceKey]) -> bool:
     if "uuid" not in labels:
         return False
-    holder = _holder(labels)
-    return holder in gone or (holder[0], holder[1], "", "", "", "") in gone
+    holder = PlaceKey.of(labels)
+    return holder in gone or PlaceKey(holder.node, holder.uuid) in gone
 
 
 class StoreDiscovery:

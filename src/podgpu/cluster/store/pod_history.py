@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Sample, StoreFault, any_of, own_labels, quoted
 from podgpu.errors import UserError
+from podgpu.insight.idle import PlaceKey
 from podgpu.model import Moment
 
 POINTS = 240
@@ -90,13 +91,12 @@ def _moment(at: float, values: Mapping[str, float], namespaces: dict[str, float]
 
 LONGEST_SECONDS = 30 * 86400.0
 PODS_AT_A_TIME = 50
-_LABELS = ("node", "uuid", "mig", "namespace", "pod", "container")
 
 
-async def last_uses(store: Store, pods: Collection[str], seconds: float, now: float) -> dict[tuple[str, ...], float]:
-    """Return the last use by node, card, instance, namespace, pod and container, within so many seconds before now."""
+async def last_uses(store: Store, pods: Collection[str], seconds: float, now: float) -> dict[PlaceKey, float]:
+    """Return the last use of each container on a card, within so many seconds before now."""
     within = f"[{round(max(min(seconds, LONGEST_SECONDS), 60.0))}s]"
-    found: dict[tuple[str, ...], float] = {}
+    found: dict[PlaceKey, float] = {}
     names = sorted(set(pods))
     for at in range(0, len(names), PODS_AT_A_TIME):
         chosen = store.select(
@@ -104,7 +104,6 @@ async def last_uses(store: Store, pods: Collection[str], seconds: float, now: fl
             any_of("pod", names[at : at + PODS_AT_A_TIME]),
         )
         for point in await store.points(f"max_over_time({chosen}{within})", now):
-            labels = own_labels(point.labels)
-            key = tuple(labels.get(name, "") for name in _LABELS)
+            key = PlaceKey.of(own_labels(point.labels))
             found[key] = max(point.value, found.get(key, 0.0))
     return found

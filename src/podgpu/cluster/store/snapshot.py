@@ -32,6 +32,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
+from podgpu.model.kube import only
 
 SOURCE = "store"
 LONGEST_NUMBER = 9  # digits of a card's number
@@ -223,9 +224,9 @@ def _tenants(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]
         if not values["info"]:
             continue
         # Two pods of one name, of which one has just ended, share their numbers: they cannot be distinguished.
-        uids = {labels.get("pod_uid", "") for labels, _ in values["info"]}
+        uid = only(labels.get("pod_uid", "") for labels, _ in values["info"])
         method = values["info"][-1][0].get("method", "")
-        ref = ContainerRef(place.namespace, place.pod, place.container, uids.pop() if len(uids) == 1 else "")
+        ref = ContainerRef(place.namespace, place.pod, place.container, uid)
         booking = _booking(values, method)
         yield Tenant(
             container=ref,

@@ -1,7 +1,8 @@
 """What each path of a cluster's server answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -21,7 +22,7 @@ from podgpu.serve.cluster.views import ClusterMetricsView, ClusterPageRegistry
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.pages import HTML, RenderedPage, asked, form_of
-from podgpu.serve.past import MOST_HOURS
+from podgpu.serve.past import JSON, MOST_HOURS
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import page_response, probes, rows_kind, under_policy, wants_gzip, whole_number
 from podgpu.views.cluster import page
@@ -100,11 +101,7 @@ class ClusterRoutes:
         async def fetch() -> bytes:
             return encode(await self._feed.full(name))
 
-        try:
-            found = await self._fetches.result(("node", name), fetch)
-        except UserError as error:
-            return text_response(404, str(error))
-        return Response(200, found, "application/json")
+        return await self._fetched(("node", name), fetch, 404)
 
     async def _rows(self, request: Request) -> Response:
         page = await self._all_rows.page(rows_kind(request), gzipped=wants_gzip(request))
@@ -123,11 +120,14 @@ class ClusterRoutes:
         async def fetch() -> bytes:
             return msgspec.json.encode(await history.of(namespace, pod, seconds))
 
+        return await self._fetched(("pod", namespace, pod, hours), fetch, 502)
+
+    async def _fetched(self, key: Hashable, fetch: Callable[[], Coroutine[Any, Any, bytes]], refusal: int) -> Response:
+        """Fetch a document once for all that ask for it at a time. `refusal` is the status where there is none."""
         try:
-            found = await self._fetches.result(("pod", namespace, pod, hours), fetch)
+            return Response(200, await self._fetches.result(key, fetch), JSON)
         except UserError as error:
-            return text_response(502, str(error))
-        return Response(200, found, "application/json")
+            return text_response(refusal, str(error))
 
 
 def _no_store(_request: Request) -> Response:

@@ -1,7 +1,7 @@
 """The HTTP server of a cluster, and its events: rows of the nodes that changed."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -11,7 +11,7 @@ from podgpu.model import Cluster
 from podgpu.option.value import Address
 from podgpu.serve.cluster.pages import BillMaker, ClusterFeed, ClusterPages, FitMaker, UsageHistory
 from podgpu.serve.cluster.routes import ClusterRoutes
-from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes
+from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes, enclosed
 from podgpu.serve.http.request import DEFAULT
 from podgpu.serve.pages import BodyPart
 from podgpu.serve.past import History, PastRoutes, StoredTimeline
@@ -42,7 +42,7 @@ class ClusterChanges:
     async def document(self, state: Cluster) -> Sequence[BodyPart]:
         before, after = cluster_json.frame(state)
         await self._rows.update(state.nodes)
-        return _enclosed(before, self._rows.values, after)
+        return enclosed(before, self._rows.values, after, b",")
 
     async def change(self, before: Cluster, after: Cluster) -> Sequence[Sequence[BodyPart]]:
         """Encode the cluster's own fields, the names of nodes that are gone, and rows of those that changed.
@@ -58,7 +58,7 @@ class ClusterChanges:
         gone = sorted(known.keys() - {node.name for node in after.nodes})
         first = msgspec.json.encode({**head, "gone": gone})[:-1] + b","
         return [
-            _enclosed((first if place == 0 else b"{") + b'"rows":[', some, b"]}")
+            enclosed((first if place == 0 else b"{") + b'"rows":[', some, b"]}", b",")
             for place, some in enumerate(list(_divided(rows)) or [[]])
         ]
 
@@ -73,12 +73,6 @@ def _divided(rows: Sequence[BodyPart]) -> Iterator[Sequence[BodyPart]]:
         if size >= EVENT_BYTES or place == len(rows) - 1:
             yield rows[start : place + 1]
             start, size = place + 1, 0
-
-
-def _enclosed(before: bytes, rows: Collection[BodyPart], after: bytes) -> Sequence[BodyPart]:
-    first, *others = rows or [BodyPart(b"")]
-    # No comma comes before the first row.
-    return BodyPart(before + first.plain.removeprefix(b",")), *others, BodyPart(after)
 
 
 class ClusterServer(HttpServer):

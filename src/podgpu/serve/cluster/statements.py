@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from podgpu.errors import ReasonedError, UserError
@@ -13,6 +14,7 @@ from podgpu.option.value import did_you_mean
 from podgpu.serve.cluster.pages import BillMaker, FitMaker, SingleFlight
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
+from podgpu.serve.past import JSON
 from podgpu.serve.request_handler import Route
 from podgpu.serve.routes import fresh_response
 from podgpu.supervise import brief
@@ -28,7 +30,7 @@ MOST_WAITING = 4  # different ones
 
 FIT_PATH, FIT_METRICS_PATH = "/api/v1/fit", "/metrics/fit"
 PARAMETERS = ("by", "from", "to", "namespace", "basis", "share", "format")
-_FORMATS = {"json": (report_json, "application/json"), "csv": (report_csv, "text/csv; charset=utf-8")}
+_FORMATS = {"json": (report_json, JSON), "csv": (report_csv, "text/csv; charset=utf-8")}
 _EMPTY = "store_empty"
 
 Question = tuple[tuple[str, str], ...]
@@ -114,28 +116,25 @@ class FitRoute:
         self._due = 0.0
         self._making: asyncio.Task[None] | None = None
 
-    async def document(self, request: Request) -> Response:
-        return self._written(lambda found: json_text(fit_table(found)).encode(), "application/json", request)
-
-    async def metrics(self, request: Request) -> Response:
-        return self._written(fit_page, Format.TEXT.value, request)
-
     def close(self) -> None:
         if self._making:
             self._making.cancel()
 
     def routes(self) -> Mapping[str, Route]:
-        return {FIT_PATH: Route(self.document), FIT_METRICS_PATH: Route(self.metrics)}
+        return {
+            FIT_PATH: Route(partial(self._written, lambda found: json_text(fit_table(found)).encode(), JSON)),
+            FIT_METRICS_PATH: Route(partial(self._written, fit_page, Format.TEXT.value)),
+        }
 
     def _written(self, write: Callable[[FitStatement], bytes], content_type: str, request: Request) -> Response:
-        found = self._current()
-        return fresh_response(write(found), content_type, request) if found else self._not_yet()
-
-    def _current(self) -> FitStatement | None:
-        """Return the newest statement, and begin to make another if it is old."""
+        """Answer with the newest statement, and begin to make another if it is old."""
         if time.monotonic() >= self._due and (self._making is None or self._making.done()):
             self._making = brief(self._make())
-        return self._statement
+        if self._statement:
+            return fresh_response(write(self._statement), content_type, request)
+        if self._fault:
+            return text_response(502, self._fault)
+        return busy_response("two weeks are being read from the store; come again in a minute")
 
     async def _make(self) -> None:
         self._due = time.monotonic() + RETRY_SECONDS
@@ -146,8 +145,3 @@ class FitRoute:
             self._fault = fault.detail
         except UserError as error:
             self._fault = str(error)
-
-    def _not_yet(self) -> Response:
-        if self._fault:
-            return text_response(502, self._fault)
-        return busy_response("two weeks are being read from the store; come again in a minute")

@@ -167,10 +167,14 @@ class ClusterListView(ClusterView[BodyPart]):
         entries = [entry for entry in self._nodes.values if entry.plain]
         if not entries and self._empty is not None:
             return [BodyPart(self._empty)]
-        if entries:  # no separator comes before the first one
-            entries[0] = BodyPart(entries[0].plain.removeprefix(self._separator))
         before, after = self._around
-        return [BodyPart(before), *entries, BodyPart(after)]
+        return enclosed(before, entries, after, self._separator)
+
+
+def enclosed(before: bytes, entries: Collection[BodyPart], after: bytes, separator: bytes) -> list[BodyPart]:
+    """Each entry has a separator before it. None comes before the first one."""
+    first, *others = entries or [BodyPart(b"")]
+    return [BodyPart(before + first.plain.removeprefix(separator)), *others, BodyPart(after)]
 
 
 class ClusterMetricsView(ClusterView[RenderedFamilies]):
