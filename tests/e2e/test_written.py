@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import StoreReading, read_nodes
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.model import Snapshot
+from podgpu.model import Fault, Snapshot
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
 from tests.e2e import victoria
@@ -71,17 +71,16 @@ def test_who_has_left_is_not_shown_as_if_he_were_there(store: str) -> None:
     found = reading(store, 'job="left"', now).nodes[SNAPSHOT.node]
     assert pod in {name for _, name in tenants(SNAPSHOT)}
     assert tenants(found.snapshot) == tenants(without(SNAPSHOT, pod))
-    assert not found.is_stale
-    assert found.scrape_seconds == pytest.approx(15, abs=0.01)
+    assert found.snapshot.interval_seconds == pytest.approx(15, abs=0.01)
 
 
 def test_a_node_that_is_no_longer_scraped_is_stale(store: str) -> None:
     now = time.time()
     victoria.keep(store, page(SNAPSHOT, now - 100, job="old"))
     victoria.keep(store, page(SNAPSHOT, now - 85, job="old"))
-    found = reading(store, 'job="old"', now).nodes[SNAPSHOT.node]
-    assert found.is_stale
-    assert found.seconds == pytest.approx(85, abs=1)
+    found = reading(store, 'job="old"', now)
+    assert not found.nodes
+    assert found.faults == {SNAPSHOT.node: Fault(reason="not_scraped", detail="its last scrape was 85 s ago")}
 
 
 def test_of_two_servers_that_scrape_a_node_the_newest_counts_alone(store: str) -> None:
@@ -90,7 +89,7 @@ def test_of_two_servers_that_scrape_a_node_the_newest_counts_alone(store: str) -
     victoria.keep(store, page(SNAPSHOT, now - 2, job="twice", replica="b"))
     found = reading(store, 'job="twice"', now)
     [node] = found.nodes.values()
-    assert node.seconds == pytest.approx(2, abs=1)
+    assert node.scraped_at == pytest.approx(now - 2, abs=1)
     assert tenants(node.snapshot) == tenants(SNAPSHOT)
     assert len(node.snapshot.cards) == len(SNAPSHOT.cards)
 

@@ -23,6 +23,8 @@ from podgpu.model.document import NUMBERS
 RECENT = "[5m]"
 STALE_SCRAPES = 3
 PART = "store"
+SILENT = "not_scraped"
+_NO_TIME = Fault(reason="implausible", detail="its clock shows no time")
 _SAME_SCRAPE_SECONDS = 0.5
 _OWN = frozenset(Scope.CONTAINER.labels)
 # What snapshots of many nodes are shown by. The rest of a hundred families would only cost time.
@@ -43,29 +45,17 @@ WANTED = re.compile(
 
 
 class NodeReading(Struct, frozen=True):
-    """A node by its last scrape. `seconds` is how long ago that was, `scrape_seconds` the time between two."""
+    """A node by its last scrape, and when that was."""
 
     snapshot: Snapshot
     scraped_at: float
-    seconds: float
-    scrape_seconds: float
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether it is so old that it is not shown as now."""
-        return self.seconds > STALE_SCRAPES * max(self.scrape_seconds, self.snapshot.interval_seconds)
 
 
 class StoreReading(Struct, frozen=True):
-    """Nodes by name, and what the store said beside its answers.
+    """Nodes by name, why others are not shown, and what the store said beside its answers."""
 
-    `silent` are nodes that were scraped within the last minutes and are no longer, and for how many seconds. `broken`
-    are nodes whose numbers make no snapshot, and why.
-    """
-
-    nodes: dict[str, NodeReading]
-    silent: dict[str, float] = {}
-    broken: dict[str, str] = {}
+    nodes: dict[str, NodeReading] = {}
+    faults: dict[str, Fault] = {}
     notices: tuple[Notice, ...] = ()
 
 
@@ -95,21 +85,29 @@ async def read_nodes(store: Store, now: float) -> StoreReading:
     scrapes, doubtful = _last_scrapes(clocks)
     gone = _gone(scrapes, [*cards, *tenants])
     rows = await asyncio.to_thread(_sorted, scrapes, gone, [*points, *events, *errors])
-    nodes: dict[str, NodeReading] = {}
-    broken = {node: "its clock shows no time" for node in _without_time(clocks) if node not in scrapes}
-    for node, own_rows in rows.items():
+    found = {node: _node(rows.get(node), scrape, now) for node, scrape in scrapes.items()}
+    nodes = {node: reading for node, reading in found.items() if isinstance(reading, NodeReading)}
+    faults = dict.fromkeys(_without_time(clocks) - scrapes.keys(), _NO_TIME)
+    faults |= {node: fault for node, fault in found.items() if isinstance(fault, Fault)}
+    return StoreReading(nodes, faults, tuple(sorted({*store.notices, *doubtful})))
+
+
+def _node(rows: NodeRows | None, scrape: _Scrape, now: float) -> NodeReading | Fault:
+    """What is too old is not shown as now."""
+    seconds = max(now - scrape.at, 0.0)
+    if rows is not None:
         try:
-            nodes[node] = _node(own_rows, scrapes[node], now)
+            made = snapshot(rows, taken_at=scrape.taken_at, interval=scrape.interval)
+            NUMBERS.check(made)
         except Exception as error:  # whatever the store holds of a node, the others are shown
-            broken[node] = str(error) or repr(error)
-    silent = {node: max(now - scrape.at, 0.0) for node, scrape in scrapes.items() if node not in rows}
-    return StoreReading(nodes, silent, broken, tuple(sorted({*store.notices, *doubtful})))
+            return Fault(reason="implausible", detail=str(error) or repr(error))
+        if seconds <= STALE_SCRAPES * made.interval_seconds:
+            return NodeReading(made, scrape.at)
+    return _not_scraped(seconds)
 
 
-def _node(rows: NodeRows, scrape: _Scrape, now: float) -> NodeReading:
-    made = snapshot(rows, taken_at=scrape.taken_at, interval=scrape.interval)
-    NUMBERS.check(made)
-    return NodeReading(made, scrape.at, max(now - scrape.at, 0.0), scrape.interval)
+def _not_scraped(seconds: float) -> Fault:
+    return Fault(reason=SILENT, detail=f"its last scrape was {seconds:.0f} s ago")
 
 
 def _last_scrapes(clocks: Iterable[Series]) -> tuple[dict[str, _Scrape], list[Notice]]:
@@ -194,7 +192,7 @@ class StoreDiscovery:
     def __init__(self, store: Store, url: str) -> None:
         self._store = store
         self._url = url
-        self._last = StoreReading({})
+        self._last = StoreReading()
         self.fault: StoreFault | None = None
 
     async def find(self) -> Discovered:
@@ -208,7 +206,7 @@ class StoreDiscovery:
             last = self._last.nodes
             nodes = {name: _kept(last.get(name), node) for name, node in found.nodes.items()}
             self._last = replace(found, nodes=nodes)
-        names = sorted({*self._last.nodes, *self._last.silent, *self._last.broken})
+        names = sorted({*self._last.nodes, *self._last.faults})
         targets = (NodeTarget(PART, (self._url,), name) for name in names)
         return Discovered(tuple(targets), (self._part(time.monotonic() - began),))
 
@@ -216,12 +214,10 @@ class StoreDiscovery:
         """Return the node's newest snapshot. Raises ReadFault."""
         if self.fault is not None:
             raise ReadFault("store_failed", f"{self.fault.reason}: {self.fault.detail}")
-        if name in self._last.broken:
-            raise ReadFault("implausible", self._last.broken[name])
         found = self._last.nodes.get(name)
-        if found is None or found.is_stale:
-            seconds = found.seconds if found else self._last.silent.get(name, 0.0)
-            raise ReadFault("not_scraped", f"its last scrape was {seconds:.0f} s ago")
+        if found is None:
+            fault = self._last.faults.get(name) or _not_scraped(0.0)
+            raise ReadFault(fault.reason, fault.detail)
         return found.snapshot
 
     def open_reader(self, target: NodeTarget) -> "StoreReader":
@@ -233,7 +229,8 @@ class StoreDiscovery:
     def _part(self, seconds: float) -> PartStatus:
         """A store that says that something may be missing works, and says so."""
         wrong: StoreFault | Notice | None = self.fault
-        if wrong is None and not self._last.nodes and not self._last.silent:
+        is_scraped = self._last.nodes or any(fault.reason == SILENT for fault in self._last.faults.values())
+        if wrong is None and not is_scraped:
             wrong = Notice(EMPTY, NOTHING)
         elif wrong is None and self._last.notices:
             wrong = self._last.notices[0]
@@ -262,6 +259,4 @@ class StoreReader:
 
 def _kept(before: NodeReading | None, now: NodeReading) -> NodeReading:
     """Hand out the same snapshot until there is another scrape, so that it is not rendered again."""
-    if before is None or before.scraped_at != now.scraped_at:
-        return now
-    return replace(now, snapshot=before.snapshot)
+    return now if before is None or before.scraped_at != now.scraped_at else before

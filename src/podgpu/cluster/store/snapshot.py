@@ -37,11 +37,33 @@ from podgpu.model.kube import only
 SOURCE = "store"
 LONGEST_NUMBER = 9  # digits of a card's number
 _LABEL = "label_"
+_MICRO, _MILLI = 1_000_000, 1_000
 _DEVICE = {row.name: row.label_names for row in catalog.device_rows()}
 
 
-# By the name without its prefix: the labels and values of each series.
-Values = dict[str, list[tuple[Mapping[str, str], float]]]
+class StoredValues(defaultdict[str, list[tuple[Mapping[str, str], float]]]):
+    """The labels and values of series, by the name without its prefix. What is not there is None."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def labels(self, name: str) -> Mapping[str, str]:
+        """Return those of the first series."""
+        return next((labels for labels, _ in self.get(name, ())), {})
+
+    def value(self, name: str, **wanted: str) -> float | None:
+        """Return the value of the first series that has these labels."""
+        found = self.get(name, ())
+        matching = (value for labels, value in found if all(labels.get(key) == text for key, text in wanted.items()))
+        return next(matching, None)
+
+    def whole(self, name: str) -> int | None:
+        found = self.value(name)
+        return None if found is None else round(found)
+
+    def in_units(self, name: str, unit: int) -> int:
+        """Return a counter as the books keep it, in so many parts of its unit; 0 if it is not there."""
+        return round((self.value(name) or 0.0) * unit)
 
 
 class ContainerPlace(NamedTuple):
@@ -51,27 +73,20 @@ class ContainerPlace(NamedTuple):
     container: str
 
 
-def _values() -> Values:
-    return defaultdict(list)
-
-
 class CardRows(Struct):
     uuid: str
     index: str
-    gpu: Values = field(default_factory=_values)
-    ended: Values = field(default_factory=_values)
-    instances: dict[tuple[str, str], Values] = field(default_factory=lambda: defaultdict(_values))
-    containers: dict[ContainerPlace, Values] = field(default_factory=lambda: defaultdict(_values))
-    rest: dict[str, Values] = field(default_factory=lambda: defaultdict(_values))
+    gpu: StoredValues = field(default_factory=StoredValues)
+    ended: StoredValues = field(default_factory=StoredValues)
+    instances: dict[tuple[str, str], StoredValues] = field(default_factory=lambda: defaultdict(StoredValues))
+    containers: dict[ContainerPlace, StoredValues] = field(default_factory=lambda: defaultdict(StoredValues))
+    rest: dict[str, StoredValues] = field(default_factory=lambda: defaultdict(StoredValues))
 
 
 class NodeRows(Struct):
     node: str
-    agent: Values = field(default_factory=_values)
+    agent: StoredValues = field(default_factory=StoredValues)
     cards: dict[str, CardRows] = field(default_factory=dict)
-
-    def value(self, name: str, **wanted: str) -> float | None:
-        return named(self.agent, name, **wanted)
 
     def add(self, metric: str, labels: Mapping[str, str], value: float) -> None:
         for scope in (Scope.GPU, Scope.MIG, Scope.CONTAINER, Scope.UNATTRIBUTED, Scope.ENDED):
@@ -81,7 +96,7 @@ class NodeRows(Struct):
                 return
         self.agent[metric.removeprefix(Scope.AGENT.prefix)].append((labels, value))
 
-    def _sorted(self, scope: Scope, labels: Mapping[str, str]) -> Values:
+    def _sorted(self, scope: Scope, labels: Mapping[str, str]) -> StoredValues:
         uuid = labels["uuid"]
         card = self.cards.setdefault(uuid, CardRows(uuid, labels.get("gpu", "")))
         if scope is Scope.CONTAINER:
@@ -93,38 +108,26 @@ class NodeRows(Struct):
         return card.ended if scope is Scope.ENDED else card.gpu
 
 
-def named(values: Values, name: str, **wanted: str) -> float | None:
-    """Return the value of the series of this name that has these labels; None if there is none."""
-    found = values.get(name, ())
-    return next(
-        (value for labels, value in found if all(labels.get(key) == text for key, text in wanted.items())),
-        None,
-    )
-
-
 def snapshot(rows: NodeRows, *, taken_at: float, interval: float) -> Snapshot:
     """`interval` is the time between two scrapes: nothing newer can be had."""
-    build = next((labels for labels, _ in rows.agent["build_info"]), {})
+    build = rows.agent.labels("build_info")
     pods = tuple(_pods(rows))
     made_for = {(pod.namespace, pod.name): pod.workload for pod in pods}
+    cards = [_card(card, made_for) for card in rows.cards.values()]
     return Snapshot(
         node=rows.node,
         taken_at=taken_at,
-        interval_seconds=max(interval, rows.value("interval_seconds") or 0.0),
-        watched_since=rows.value("watched_since_timestamp_seconds"),
+        interval_seconds=max(interval, rows.agent.value("interval_seconds") or 0.0),
+        watched_since=rows.agent.value("watched_since_timestamp_seconds"),
         stored=True,
         version=build.get("version", ""),
         demo=build.get("demo") == "true",
         driver_version=build.get("driver_version", ""),
         nvml_version=build.get("nvml_version", ""),
-        cards=tuple(sorted((_card(card, made_for) for card in rows.cards.values()), key=_index)),
+        cards=tuple(sorted(cards, key=lambda card: (card.gpu.index, card.gpu.uuid))),
         pods=pods,
         parts=tuple(_parts(rows)),
     )
-
-
-def _index(card: Card) -> tuple[int, str]:
-    return card.gpu.index, card.gpu.uuid
 
 
 def _pods(rows: NodeRows) -> Iterator[Pod]:
@@ -148,8 +151,8 @@ def _parts(rows: NodeRows) -> Iterator[PartStatus]:
             name=name,
             up=value == 1,
             fault=Fault(reason=problems[name]) if name in problems else None,
-            duration_seconds=rows.value("source_duration_seconds", source=name) or 0.0,
-            age_seconds=rows.value("source_age_seconds", source=name),
+            duration_seconds=rows.agent.value("source_duration_seconds", source=name) or 0.0,
+            age_seconds=rows.agent.value("source_age_seconds", source=name),
         )
 
 
@@ -167,7 +170,7 @@ def _card(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]) -
 
 
 def _gpu(rows: CardRows) -> Gpu:
-    info: Mapping[str, str] = next((labels for labels, _ in rows.gpu["info"]), {})
+    info = rows.gpu.labels("info")
     return Gpu(
         uuid=rows.uuid,
         index=UNKNOWN if (index := _number(rows.index)) is None else index,
@@ -182,9 +185,9 @@ def _gpu(rows: CardRows) -> Gpu:
 
 
 def _fault(rows: CardRows) -> Fault | None:
-    if named(rows.gpu, "up") != 0:
+    if rows.gpu.value("up") != 0:
         return None
-    problem = next((labels for labels, _ in rows.gpu["problem"]), {})
+    problem = rows.gpu.labels("problem")
     return Fault(reason=problem.get("reason", "unknown"), call=problem.get("call", ""))
 
 
@@ -200,7 +203,7 @@ def _ability(rows: CardRows) -> Ability:
     )
 
 
-def _readings(values: Values) -> Iterator[Reading]:
+def _readings(values: StoredValues) -> Iterator[Reading]:
     for name, found in values.items():
         names = _DEVICE.get(name)
         if names is not None:
@@ -219,7 +222,7 @@ def _tenants(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]
     """Yield those on the card now. Only they have an info; the counters of others live on for a while."""
     given: dict[str, float] = defaultdict(float)
     for place, values in rows.containers.items():
-        given[place.mig] += named(values, "allocated_ratio") or 0.0
+        given[place.mig] += values.value("allocated_ratio") or 0.0
     for place, values in sorted(rows.containers.items()):
         if not values["info"]:
             continue
@@ -232,7 +235,7 @@ def _tenants(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]
             container=ref,
             mig=place.mig,
             workload=made_for.get((ref.namespace, ref.pod)),
-            held_since=named(values, "held_since_timestamp_seconds"),
+            held_since=values.value("held_since_timestamp_seconds"),
             claims=_claims(rows.uuid, place.mig, ref, booking, given[place.mig]),
             booking=booking,
             idle=None if booking.processes is None else booking.processes == 0,
@@ -256,60 +259,48 @@ def _claims(uuid: str, mig: str, container: ContainerRef, booking: Booking, give
     )
 
 
-def _booking(values: Values, method: str) -> Booking:
+def _booking(values: StoredValues, method: str) -> Booking:
     return Booking(
         method=method,
-        processes=_whole(named(values, "processes")),
-        memory_bytes=_whole(named(values, "memory_used_bytes")),
-        memory_limit_bytes=_whole(named(values, "memory_limit_bytes")),
-        sm_ratio=named(values, "sm_utilization_ratio"),
-        instance_ratio=named(values, "instance_utilization_ratio"),
-        power_watts=named(values, "power_watts"),
-        allocated_ratio=named(values, "allocated_ratio"),
+        processes=values.whole("processes"),
+        memory_bytes=values.whole("memory_used_bytes"),
+        memory_limit_bytes=values.whole("memory_limit_bytes"),
+        sm_ratio=values.value("sm_utilization_ratio"),
+        instance_ratio=values.value("instance_utilization_ratio"),
+        power_watts=values.value("power_watts"),
+        allocated_ratio=values.value("allocated_ratio"),
         bookable="allocated_seconds_total" in values,
-        busy_us=_micro(named(values, "busy_seconds_total")),
-        energy_mj=_milli(named(values, "energy_joules_total")),
-        allocated_us=_micro(named(values, "allocated_seconds_total")),
-        last_active_at=named(values, "last_active_timestamp_seconds"),
+        busy_us=values.in_units("busy_seconds_total", _MICRO),
+        energy_mj=values.in_units("energy_joules_total", _MILLI),
+        allocated_us=values.in_units("allocated_seconds_total", _MICRO),
+        last_active_at=values.value("last_active_timestamp_seconds"),
     )
 
 
 def _rest(rows: CardRows) -> Iterator[Rest]:
-    others: Iterable[tuple[str, Values]] = [*sorted(rows.rest.items()), (ENDED, rows.ended)]
+    others: Iterable[tuple[str, StoredValues]] = [*sorted(rows.rest.items()), (ENDED, rows.ended)]
     for reason, values in others:
         if values:
             yield Rest(
                 reason=reason,
-                memory_bytes=_whole(named(values, "memory_bytes")),
-                sm_ratio=named(values, "sm_utilization_ratio"),
-                power_watts=named(values, "power_watts"),
-                busy_us=_micro(named(values, "busy_seconds_total")),
-                energy_mj=_milli(named(values, "energy_joules_total")),
+                memory_bytes=values.whole("memory_bytes"),
+                sm_ratio=values.value("sm_utilization_ratio"),
+                power_watts=values.value("power_watts"),
+                busy_us=values.in_units("busy_seconds_total", _MICRO),
+                energy_mj=values.in_units("energy_joules_total", _MILLI),
             )
 
 
-def _balance(values: Values) -> Balance | None:
+def _balance(values: StoredValues) -> Balance | None:
     if not any(name.startswith("booked_") for name in values):
         return None
     return Balance(
-        memory_bytes=_whole(named(values, "booked_memory_bytes")),
-        busy_ratio=named(values, "busy_ratio"),
-        busy_us=_micro(named(values, "booked_busy_seconds_total")),
-        energy_mj=_milli(named(values, "booked_energy_joules_total")),
+        memory_bytes=values.whole("booked_memory_bytes"),
+        busy_ratio=values.value("busy_ratio"),
+        busy_us=values.in_units("booked_busy_seconds_total", _MICRO),
+        energy_mj=values.in_units("booked_energy_joules_total", _MILLI),
     )
 
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)
-
-
-def _micro(seconds: float | None) -> int:
-    return round((seconds or 0.0) * 1_000_000)
-
-
-def _milli(joules: float | None) -> int:
-    return round((joules or 0.0) * 1_000)
