@@ -13,7 +13,7 @@ from podgpu.cluster.agent_reader import AgentReader, DirectClient
 from podgpu.cluster.discovery import Discovered, NodeTarget, StaticDiscovery
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.errors import UserError
-from podgpu.model import Cluster, Snapshot
+from podgpu.model import Cluster, Snapshot, Written
 from podgpu.supervise import end
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name
@@ -216,7 +216,7 @@ class Hanging:
     """A reader that never answers."""
 
     origin = "agent"
-    written = None
+    written: Written | None = None
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()

@@ -13,7 +13,7 @@ from podgpu.cluster.discovery import NodeTarget
 from podgpu.cluster.node_state import ReadFault
 from podgpu.config import ClusterOptions, Config
 from podgpu.kube.api import ApiServer
-from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload
+from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload, Written
 from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.options import DcgmOptions
 from podgpu.sources.dcgm.page import PageClient
@@ -32,7 +32,7 @@ _REASONS = {
 
 class ExporterReader:
     origin = NAME
-    written = None
+    written: Written | None = None
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

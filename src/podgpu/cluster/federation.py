@@ -29,8 +29,7 @@ MOST_BYTES = 512 << 20  # a document of a cluster with 8,000 GPUs has about 60 M
 class Upstream(Protocol):
     """The reader of one of the clusters."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
     async def read(self) -> Cluster:
         """Return the newest cluster. A node that has not changed is the same object. Raises ReadFault."""

@@ -47,13 +47,8 @@ class ReadFault(ReasonedError):
 class SnapshotReader(Protocol):
     """Reads the snapshots of a node."""
 
-    @property
-    def origin(self) -> str:
-        """One of ORIGINS."""
-
-    @property
-    def written(self) -> Written | None:
-        """The newest snapshot as it came, if it came as a document."""
+    origin: str  # one of ORIGINS
+    written: Written | None  # the newest snapshot as it came, if it came as a document
 
     async def read(self) -> Snapshot:
         """Return the newest snapshot: the same object if nothing has changed. Raises ReadFault."""

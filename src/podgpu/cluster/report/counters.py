@@ -114,17 +114,14 @@ CardValues = dict[CardKey, dict[CounterKey, int]]
 
 def card_of(labels: Mapping[str, str]) -> CardKey | None:
     """Return None where the labels name no card: it is not podgpu's own series."""
-    return _card(own_labels(labels))
-
-
-def _card(labels: Mapping[str, str]) -> CardKey | None:
+    labels = own_labels(labels)
     node, uuid = labels.get("node", ""), labels.get("uuid", "")
     return CardKey(labels.get("cluster", ""), node, uuid) if node and uuid else None
 
 
 def counter_of(family: CounterFamily, labels: Mapping[str, str]) -> CounterKey | None:
     labels = own_labels(labels)
-    card = _card(labels)
+    card = card_of(labels)
     if card is None:
         return None
     get = labels.get

@@ -24,11 +24,11 @@ async def gather(store: Store, period: Stretch, now: float, scraped: Iterable[Ca
     start, end = period
     until = min(end + AROUND_SECONDS, now)
     info = store.select(_INFO)
-    earlier, later, capacity = await asyncio.gather(
+    earlier, capacity = await asyncio.gather(
         store.points(f"last_over_time({info}{range_of(AROUND_SECONDS)})", start),
-        _none() if until - end < 1 else store.points(f"last_over_time({info}{range_of(until - end)})", until),
         store.points(f"max_over_time({store.select(_CAPACITY, _GPUS)}{range_of(end - start)})", end),
     )
+    later = await store.points(f"last_over_time({info}{range_of(until - end)})", until) if until - end >= 1 else ()
     known = [frozenset(card for point in points if (card := card_of(point.labels))) for points in (earlier, later)]
     nodes = {name for card in (*known[0], *known[1], *scraped) for name in ((card.cluster, card.node), ("", card.node))}
     unscraped = await _unscraped(store, period, [point for point in capacity if _node(point) not in nodes])
@@ -100,10 +100,6 @@ async def _last_sample(store: Store, node: NodeKey, last: float, step: float) ->
     query = f"{store.select(_NODE, any_of('node', [node[1]]))}{range_of(2 * step)}"
     samples = await store.series(query, last + step)
     return max((at for series in samples for at, _ in series.samples), default=last)
-
-
-async def _none() -> list[Point]:
-    return []
 
 
 def _node(point: Point) -> NodeKey:

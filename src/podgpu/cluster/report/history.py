@@ -261,7 +261,9 @@ class CounterHistory:
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
         unsteady = {card.node for card, count in counts.items() if self._is_sparse(card, count, longer.seconds)}
         unsteady |= {card.node for card in fallen.by_end[window.end]} | mixed
-        unsteady |= recent.divided | ended.divided | _divided(card for card, _ in _by_card(seen))
+        # A card in two series: its agent moved, or two Prometheus servers scrape it.
+        series = Counter(card for card, _ in _by_card(seen))
+        unsteady |= recent.divided | ended.divided | {card.node for card, number in series.items() if number > 1}
         before = {card: own for card, own in self._alive.items() if not nodes or card.node in nodes}
         found = []
         for end in window.ends:
@@ -335,11 +337,6 @@ def _device_counters(alive: Iterable[CardKey], values: CardValues) -> dict[CardK
         card: {counter for counter in values.get(card, ()) if counter.scope is not CounterScope.CONTAINER}
         for card in alive
     }
-
-
-def _divided(cards: Iterable[CardKey]) -> set[str]:
-    """Return nodes with a card in two series: its agent moved, or two Prometheus servers scrape it."""
-    return {card.node for card, count in Counter(cards).items() if count > 1}
 
 
 def _windows(start: float, end: float, step: float | None, longest: float) -> Iterator[TimeWindow]:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from fractions import Fraction
 
 import msgspec
@@ -24,6 +23,7 @@ from podgpu.cluster.report.sums import PeriodSums, Rows, RowTotals, StatementTer
 from podgpu.cluster.store.client import Store
 from podgpu.model import ChargePeriod, Coverage, GpuCoverage, Statement, StatementLine, total_of
 from podgpu.model.statement import KINDS
+from podgpu.option.times import utc_text
 
 SHARED = ("idle", "unattributed", "unbooked", "free")  # what --share distributes
 
@@ -104,13 +104,11 @@ class _StatementWriter:
         ]
         shown.sort(key=lambda each: _rank(*each))
         costs, shares = self._costs(shown)
+        seen = [_sum(covered[card].total for card in self._sums.cards.get(key, ())).ratio for key, _ in shown]
         return tuple(
-            self._line(key, totals, cost, share, self._seen(key, covered))
-            for (key, totals), cost, share in zip(shown, costs, shares, strict=True)
+            self._line(key, totals, cost, share, ratio)
+            for (key, totals), cost, share, ratio in zip(shown, costs, shares, seen, strict=True)
         )
-
-    def _seen(self, key: RowKey, covered: Mapping[CardKey, CardCoverage]) -> float | None:
-        return _sum(covered[card].total for card in self._sums.cards.get(key, ())).ratio
 
     def _line(
         self,
@@ -183,7 +181,7 @@ class _StatementWriter:
         start, end = self._period
         found: dict[str, float | None] = {}
         for at in (start, *(at for at in prices.changed_at if start < at < end)):
-            since = f" from {_iso(at)}" if at > start else ""
+            since = f" from {utc_text(at, 'seconds')}" if at > start else ""
             now = prices.at(at)
             if self._terms.basis is Basis.ENERGY:
                 found[f"kwh{since}"] = now.kwh
@@ -222,10 +220,6 @@ def _divided_cost(units: int | None, parts: Sequence[RowTotals]) -> Sequence[int
     if not (whole := sum(costs, Fraction(0))):
         return divided(units, [part.sums.get(Measure.HELD, 0) for part in parts])
     return apportioned([units * cost / whole for cost in costs], units)
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _sum(parts: Iterable[Coverage]) -> Coverage:

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 
 from msgspec import Struct, field
@@ -84,7 +85,7 @@ class PeriodSums:
         self.cards: dict[RowKey, set[CardKey]] = defaultdict(set)
         self.inputs: Counter[CounterKey] = Counter()
         self._pods: PodFacts = {}
-        self._prices: dict[tuple[str, float], UnitPrice] = {}
+        self._price = cache(lambda model, at: UnitPrice(self._price_of(model, at)))
         self._ends = [slot[1] for slot in self.slots]
         self._open: dict[CardKey, tuple[Stretch, CardCounts]] = {}
         self._first: dict[CardKey, tuple[Stretch, CardCounts]] = {}  # the first slot of each
@@ -185,11 +186,6 @@ class PeriodSums:
     def _period_of(self, at: float) -> Rows:
         length = self.terms.period_seconds or 1
         return self.by_period[at // length * length]
-
-    def _price(self, model: str, at: float) -> UnitPrice:
-        if (model, at) not in self._prices:
-            self._prices[model, at] = UnitPrice(self._price_of(model, at))
-        return self._prices[model, at]
 
     def _price_of(self, model: str, at: float) -> Fraction | None:
         prices = self.terms.prices

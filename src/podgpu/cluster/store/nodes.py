@@ -16,7 +16,7 @@ from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import EMPTY, NOTHING, Notice, Point, Series, StoreFault, own_labels
 from podgpu.cluster.store.snapshot import NodeRows, snapshot
 from podgpu.insight.idle import PlaceKey
-from podgpu.model import Fault, PartStatus, Snapshot
+from podgpu.model import Fault, PartStatus, Snapshot, Written
 from podgpu.model.document import NUMBERS
 
 # Far enough to see two scrapes of nearly every configuration; a store itself forgets a series after five minutes.
@@ -240,7 +240,7 @@ class StoreDiscovery:
 
 class StoreReader:
     origin = PART
-    written = None
+    written: Written | None = None
 
     def __init__(self, discovery: StoreDiscovery, node: str) -> None:
         self._discovery = discovery

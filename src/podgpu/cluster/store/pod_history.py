@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping
 
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.response import Sample, StoreFault, any_of, own_labels, quoted
+from podgpu.cluster.store.response import Sample, Series, StoreFault, any_of, own_labels, quoted
 from podgpu.errors import UserError
 from podgpu.insight.idle import PlaceKey
 from podgpu.model import Moment
@@ -31,14 +31,10 @@ class StoreHistory:
         """Return its busy time, memory and power, summed over its GPUs. Raises UserError."""
         step, now = max(LEAST_STEP, seconds // POINTS), time.time()
         found: dict[str, list[Sample]] = {}
-        try:
-            for name, metric in METRICS.items():
-                either = " or ".join(f"sum({self._of(metric, prefix, namespace, pod)})" for prefix in _PREFIXES)
-                # A subquery in an instant query: every store answers it.
-                series = await self._store.series(f"({either})[{seconds}s:{step}s]", now)
-                found[name] = series[0].samples if series else []
-        except StoreFault as fault:
-            raise UserError(f"{fault.reason}: {fault.detail}") from None
+        for name, metric in METRICS.items():
+            either = " or ".join(f"sum({self._of(metric, prefix, namespace, pod)})" for prefix in _PREFIXES)
+            series = await self._steps(either, seconds, step, now)
+            found[name] = series[0].samples if series else []
         return found
 
     async def moments(self, seconds: int, step: int) -> list[Moment]:
@@ -52,20 +48,23 @@ class StoreHistory:
             "seen": f"sum({self._store.select(UP)})",
         }
         now = time.time()
-        within = f"[{seconds}s:{step}s]"
-        try:
-            for name, query in asked.items():
-                for series in await self._store.series(f"({query}){within}", now):
-                    for at, value in series.samples:
-                        found.setdefault(at, {})[name] = value
-            for series in await self._store.series(f"({by_name}){within}", now):
-                namespace = own_labels(series.labels).get("namespace", "")
+        for name, query in asked.items():
+            for series in await self._steps(query, seconds, step, now):
                 for at, value in series.samples:
-                    if value > 0:
-                        names.setdefault(at, {})[namespace] = value
+                    found.setdefault(at, {})[name] = value
+        for series in await self._steps(by_name, seconds, step, now):
+            namespace = own_labels(series.labels).get("namespace", "")
+            for at, value in series.samples:
+                if value > 0:
+                    names.setdefault(at, {})[namespace] = value
+        return [_moment(at, values, names.get(at, {}), step) for at, values in sorted(found.items())]
+
+    async def _steps(self, query: str, seconds: int, step: int, now: float) -> list[Series]:
+        """Ask by a subquery in an instant query: every store answers it. Raises UserError."""
+        try:
+            return await self._store.series(f"({query})[{seconds}s:{step}s]", now)
         except StoreFault as fault:
             raise UserError(f"{fault.reason}: {fault.detail}") from None
-        return [_moment(at, values, names.get(at, {}), step) for at, values in sorted(found.items())]
 
     def _rate(self, summed: str, metric: str, step: int) -> str:
         # Of a shorter time than a minute there may be no two scrapes.

@@ -25,17 +25,12 @@ T = TypeVar("T")
 
 
 class ClusterFeed(Protocol):
-    @property
-    def ready(self) -> bool:
-        """Whether the first round is over, whatever it found."""
+    ready: bool  # whether the first round is over, whatever it found
+    interval: float  # seconds between two readings of a node
 
     @property
     def cluster(self) -> Cluster:
         """The newest one published: the same object until there is a newer one."""
-
-    @property
-    def interval(self) -> float:
-        """Seconds between two readings of a node."""
 
     @property
     def seconds_behind(self) -> float:
