@@ -143,15 +143,13 @@ def _claim_names(pod: Pod) -> Collection[str]:
 
 def _asks(containers: Iterable[PodContainer], signs: tuple[str, ...]) -> dict[str, str]:
     """Sum up what containers ask for. Init containers come before the others: the larger number counts."""
-    lasting: dict[str, list[str]] = {}
-    first: dict[str, list[str]] = {}
+    lasting: defaultdict[str, list[str]] = defaultdict(list)
+    first: defaultdict[str, list[str]] = defaultdict(list)
     for container in containers:
         for resource, limit in container.limits.items():
             if sharing.is_gpu(resource, signs) and quantity(limit):
-                (first if container.is_init else lasting).setdefault(resource, []).append(limit)
-    return {
-        resource: _larger(lasting.get(resource, []), first.get(resource, [])) for resource in sorted({*lasting, *first})
-    }
+                (first if container.is_init else lasting)[resource].append(limit)
+    return {resource: _larger(lasting[resource], first[resource]) for resource in sorted({*lasting, *first})}
 
 
 def _larger(lasting: list[str], first: list[str]) -> str:

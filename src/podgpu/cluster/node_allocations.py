@@ -4,6 +4,7 @@ A card without a UUID gets a name that only this module uses: no document holds 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +22,6 @@ from podgpu.model import (
     Gpu,
     KubeNode,
     Pod,
-    PodContainer,
     PoolDevice,
     ResourceClaim,
     Snapshot,
@@ -225,8 +225,9 @@ def _inventory(found: NodeObjects, given: Iterable[Allocation], devices: Iterabl
 def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocation]:
     """Yield what a pod's containers were given, by their status, else by what they asked this node for."""
     for container in pod.containers:
+        allocated = partial(Allocation, namespace=pod.namespace, pod=pod.name, container=container.name)
         status = [(name, uid) for name, uid in container.devices if not name.startswith("claim:")]
-        yield from (_allocation(pod, container, resource, device_id) for resource, device_id in status)
+        yield from (allocated(resource=resource, device_id=device_id) for resource, device_id in status)
         if (container.is_init and not container.running) or container.is_ephemeral or not pod.node:
             continue
         listed = {name for name, _ in status}
@@ -235,17 +236,7 @@ def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocat
         for resource in sorted(container.limits.keys() & offered.keys() - listed):
             units = kube_cards.count(container.limits[resource])
             if units and sharing.is_gpu(resource, signs):
-                yield replace(_allocation(pod, container, resource, ""), units=units)
-
-
-def _allocation(pod: Pod, container: PodContainer, resource: str, device_id: str) -> Allocation:
-    return Allocation(
-        namespace=pod.namespace,
-        pod=pod.name,
-        container=container.name,
-        resource=resource,
-        device_id=device_id,
-    )
+                yield allocated(resource=resource, device_id="", units=units)
 
 
 def _by_count(inventory: Inventory, claims: Iterable[Claim]) -> tuple[list[Claim], tuple[Allocation, ...]]:

@@ -28,6 +28,7 @@ from podgpu.numbers import count, gpus, integer, moment, money, since
 
 TEAM = "team"  # the label of pods that names their team
 MOST_NAMED = 10  # pods in a message
+ASKED = "Please scale down what is not needed."
 NAMESPACE, OUTSIDE = "namespace", "outside"
 
 
@@ -71,6 +72,7 @@ def _waste_row(owner: tuple[str, str], own: Sequence[Placement], now: float, cur
     began = f", {'the first ' if len(set(starts)) > 1 else ''}since {since(first, now)}" if first else ""
     title = f"Team {name}" if by == TEAM else name
     text = f"{title} holds {what} without using {'it' if held <= 1 else 'them'}{price}{began}."
+    how = f"How this is known: podgpu why {pod_name(own[0].tenant.container)}"
     return WasteRow(
         by=by,
         name=name,
@@ -80,7 +82,7 @@ def _waste_row(owner: tuple[str, str], own: Sequence[Placement], now: float, cur
         cost_per_hour=cost,
         cost=total(place.idle_cost for place in own),
         text=text,
-        message="\n".join((text, "", *_pods(list(pods.values())), "", *_request(own[0]))),
+        message="\n".join((text, "", *_pods(list(pods.values())), "", ASKED, how)),
     )
 
 
@@ -102,11 +104,6 @@ def _why(place: Placement) -> str:
         return "not used"
     began = f"not used since {moment(held.since)}, " if held.since is not None else ""
     return f"{began}{EVIDENCE.get(held.evidence, held.evidence)}"
-
-
-def _request(first: Placement) -> list[str]:
-    name = pod_name(first.tenant.container)
-    return ["Please scale down what is not needed.", f"How this is known: podgpu why {name}"]
 
 
 class PlaceKey(NamedTuple):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,7 +19,6 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import EMPTY, NOTHING, Point, StoreFault
 from podgpu.errors import UserError
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
-from podgpu.model import Cluster
 from podgpu.model.document import decode_cluster
 from podgpu.model.fit import FitStatement, PoolFacts, PoolKey, WorkloadUse
 from podgpu.model.insight import Prices
@@ -66,19 +65,10 @@ async def fit_of_store(options: StoreOptions, prices: Prices | None, now: float)
 def recorded_evidence(path: Path, asked: FitPeriodFacts) -> FitEvidence:
     """Read a recording, all of it. Raises UserError if it cannot be read."""
     recording = Recording(path)
-    is_demo = False
-
-    def moments() -> Iterator[Cluster]:
-        nonlocal is_demo
-        for number in range(len(recording.times)):
-            cluster = decode_cluster(recording.document(number))
-            is_demo = is_demo or cluster.demo
-            yield cluster
-
-    found = recorded_use(moments())
+    found = recorded_use(decode_cluster(recording.document(number)) for number in range(len(recording.times)))
     if not found.uses:
         raise UserError(f"{path}: no pod holds a GPU in this recording; make another with `podgpu record`")
-    return _evidence(found, replace(asked, demo=is_demo), {})
+    return _evidence(found, replace(asked, demo=found.is_demo), {})
 
 
 def _evidence(found: StoredUse, asked: FitPeriodFacts, pools: Mapping[PoolKey, PoolFacts]) -> FitEvidence:

@@ -35,8 +35,9 @@ def recorded_use(moments: Iterable[Cluster]) -> StoredUse:
     step = STEPS[0]
     holders: dict[FitHolder, _HolderRecord] = {}
     nodes: dict[NodeKey, set[int]] = defaultdict(set)
-    first = last = 0
+    first, last, is_demo = 0, 0, False
     for cluster in moments:
+        is_demo = is_demo or cluster.demo
         last = int(cluster.taken_at) // step
         first = first or last
         for node in cluster.nodes:
@@ -52,7 +53,7 @@ def recorded_use(moments: Iterable[Cluster]) -> StoredUse:
     for holder, record in sorted(holders.items(), key=lambda each: each[0]):
         bounds = [dict(counter_ratios(sorted(own.items()), step)) for own in (record.most, record.least)]
         gatherer.add(holder, HolderMinutes(record.memory, *bounds))
-    return StoredUse(period, list(gatherer.uses()))
+    return StoredUse(period, list(gatherer.uses()), is_demo)
 
 
 def _note(holders: dict[FitHolder, _HolderRecord], node: NodeKey, snapshot: Snapshot, minute: int) -> None:

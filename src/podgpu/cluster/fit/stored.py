@@ -43,6 +43,7 @@ class FitPeriod(NamedTuple):
 class StoredUse(NamedTuple):
     period: FitPeriod
     uses: list[WorkloadUse]
+    is_demo: bool = False
 
 
 async def stored_use(store: Store, window: TimeWindow, progress: Callable[[float], None] = lambda _: None) -> StoredUse:

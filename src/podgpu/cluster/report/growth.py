@@ -122,22 +122,19 @@ def _is_restarted(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int])
 
 def _proven_seconds(increases: Mapping[CounterKey, int]) -> float:
     """Return for how long an agent watched the card at least: nobody holds or uses more than one card's time."""
-    held = busy = 0
-    for counter, more in increases.items():
-        if counter.scope is CounterScope.CONTAINER and counter.measure is Measure.HELD:
-            held += more
-        elif counter.scope is CounterScope.BOOKED and counter.measure is Measure.BUSY:
-            busy += more
-    return max(held, busy) / 1_000_000
+    held = _total(increases, CounterScope.CONTAINER, Measure.HELD)
+    return max(held, _total(increases, CounterScope.BOOKED, Measure.BUSY)) / 1_000_000
 
 
 def _was_booked(last: Mapping[CounterKey, int], now: Mapping[CounterKey, int]) -> bool:
     """Whether an agent booked what the card used since: then it was the store that was away, or the scraper."""
-    grown = dict.fromkeys((CounterScope.BOOKED, CounterScope.METER), 0)
-    for counter, value in now.items():
-        if counter.scope in grown and counter.measure is Measure.ENERGY and counter in last:
-            grown[counter.scope] += value - last[counter]
-    return grown[CounterScope.METER] > 0 and 2 * grown[CounterScope.BOOKED] >= grown[CounterScope.METER]
+    grown = {counter: value - last[counter] for counter, value in now.items() if counter in last}
+    used = _total(grown, CounterScope.METER, Measure.ENERGY)
+    return used > 0 and 2 * _total(grown, CounterScope.BOOKED, Measure.ENERGY) >= used
+
+
+def _total(increases: Mapping[CounterKey, int], scope: CounterScope, measure: Measure) -> int:
+    return sum(more for counter, more in increases.items() if counter.scope is scope and counter.measure is measure)
 
 
 def _increases(
@@ -145,11 +142,9 @@ def _increases(
 ) -> dict[CounterKey, int]:
     found = {}
     for counter, value in now.items():
-        before = last.get(counter)
-        if before is not None and value >= before and not is_restarted:
+        before, is_meter = last.get(counter), counter.scope is CounterScope.METER
+        if before is not None and value >= before and (is_meter or not is_restarted):
             found[counter] = value - before
-        elif counter.scope is not CounterScope.METER:
-            found[counter] = value
         else:  # the driver's counter began long before podgpu looked at it
-            found[counter] = 0 if before is None else value - before if value >= before else value
+            found[counter] = 0 if is_meter and before is None else value
     return found

@@ -83,10 +83,8 @@ class CounterValues(NamedTuple):
         cards = self.by_end.get(end)
         if cards is None:  # a store may also answer about the start
             return
-        own = cards.get(counter.card)
-        if own is None:
-            own = cards[counter.card] = {}
-        elif counter in own:
+        own = cards.setdefault(counter.card, {})
+        if counter in own:
             self.divided.add(counter.node)
         own[counter] = value
 

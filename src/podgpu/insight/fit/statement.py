@@ -67,16 +67,7 @@ def fit_statement(uses: Sequence[WorkloadUse], facts: FitPeriodFacts, write: Par
     left = [case for case in cases if verdicts[case.use.workload].kind == LEAVE]
     groups = {name: group for group in companies(left) for name in group}
     prices = facts.prices.at(facts.end) if facts.prices else None
-    rows = [
-        _row(
-            case,
-            _shared(verdicts[case.use.workload], groups.get(case.use.workload, ())),
-            prices,
-            groups,
-            write,
-        )
-        for case in cases
-    ]
+    rows = [_row(case, verdicts[case.use.workload], groups.get(case.use.workload, ()), prices, write) for case in cases]
     models = sorted({use.card.model for use in uses})
     known = {model: prices.of(model) for model in models} if prices else {}
     return FitStatement(
@@ -102,37 +93,24 @@ def _portion_systems(uses: Iterable[WorkloadUse]) -> Mapping[str, str]:
     return {use.workload.cluster: use.held.system for use in uses if use.held.kind == PORTION and use.held.system}
 
 
-def _shared(found: Verdict, group: Sequence[WorkloadName]) -> Verdict:
-    if not group:
-        return found
+def _shared(number: int) -> Verdict:
     why = "Their memory peaks fit side by side, and so does their busy time, minute by minute."
-    wanted = WantedPart(devices=len(group))
-    return Verdict(
-        kind=SHARE,
-        to=f"1/{len(group)} card",
-        ratio=1 / len(group),
-        why=(why,),
-        wanted=wanted,
-        part_kind=TIME_SLICE,
-    )
+    wanted = WantedPart(devices=number)
+    return Verdict(kind=SHARE, to=f"1/{number} card", ratio=1 / number, why=(why,), wanted=wanted, part_kind=TIME_SLICE)
 
 
 def _row(
-    case: Case,
-    found: Verdict,
-    prices: Prices | None,
-    groups: Mapping[WorkloadName, tuple[WorkloadName, ...]],
-    write: PartWriter,
+    case: Case, judged: Verdict, group: Sequence[WorkloadName], prices: Prices | None, write: PartWriter
 ) -> FitAdvice:
-    use = case.use
+    """`group` are the workloads that would fit on one card, this one among them; empty if it fits with no other."""
+    use, found = case.use, _shared(len(group)) if group else judged
     price = prices.of(use.card.model) if prices else None
     saved = _saved(use, found)
-    others = tuple(name for name in groups.get(use.workload, ()) if name != use.workload)
     return FitAdvice(
         workload=use.workload,
         kind=found.kind,
         to=found.to,
-        together=others,
+        together=tuple(name for name in group if name != use.workload),
         why=(*found.why, *evidence(case)),
         certainty=LOW if found.kind == UNJUDGED else _certainty(use),
         peak_bytes=case.figures.peak_bytes,
