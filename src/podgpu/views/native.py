@@ -121,7 +121,7 @@ def _presence(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
             "architecture": gpu.architecture,
             "compute_capability": gpu.compute_capability,
             "vbios": gpu.vbios,
-            "mig_enabled": _word(gpu.mig_enabled),
+            "mig_enabled": str(gpu.mig_enabled).lower(),
         },
     )
     if fault is not None:
@@ -138,7 +138,7 @@ def _agent(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> Iterator[Re
             "version": snapshot.version,
             "driver_version": snapshot.driver_version,
             "nvml_version": snapshot.nvml_version,
-            "demo": _word(snapshot.demo or snapshot.replayed),
+            "demo": str(snapshot.demo or snapshot.replayed).lower(),
         },
     )
     for guest in snapshot.guests or ():
@@ -178,7 +178,3 @@ def _part(part: PartStatus) -> Iterator[Reading]:
 def _info(scope: Scope, name: str, facts: Mapping[str, str]) -> Reading:
     """Let the catalog decide which facts are labels, and in which order."""
     return Reading(name, 1.0, tuple(facts[label] for label in _LABEL_NAMES[scope.prefix + name]))
-
-
-def _word(flag: bool) -> str:  # noqa: FBT001
-    return "true" if flag else "false"

@@ -1,6 +1,6 @@
 """A statement as rows: what `podgpu report` and the page show, and what they write as JSON and CSV."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -172,7 +172,9 @@ def _report_columns(statement: Statement) -> Iterator[Column[Row]]:
     title = "/".join(name.removeprefix("label_").removeprefix("workload_") for name in statement.by)
     sums, digits = statement.total, statement.digits
     # Of a workload, the name is last.
-    yield Column(title.upper(), _group_name(statement.by), cut=cut if len(statement.by) > 2 else shortened)
+    yield Column(
+        title.upper(), lambda row: _group_name(row, statement.by), cut=cut if len(statement.by) > 2 else shortened
+    )
     yield Column("GPU-HOURS", lambda row: column("gpu hours", row["gpu_hours"], sums.gpu_hours), number=True)
     yield Column("BUSY-HOURS", lambda row: column("gpu hours", row["busy_hours"], sums.busy_hours), number=True)
     if statement.basis == "used":
@@ -186,13 +188,10 @@ def _report_columns(statement: Statement) -> Iterator[Column[Row]]:
     yield Column("SEEN", lambda row: coverage(row["coverage"]), number=True, wide=True)
 
 
-def _group_name(by: Sequence[str]) -> Callable[[Row], str]:
-    def name_of(row: Row) -> str:
-        if row["row"] in STATEMENT_ROWS:
-            return STATEMENT_ROWS[row["row"]][0]
-        return "/".join(line(row[name]) or UNKNOWN for name in by)
-
-    return name_of
+def _group_name(row: Row, by: Sequence[str]) -> str:
+    if row["row"] in STATEMENT_ROWS:
+        return STATEMENT_ROWS[row["row"]][0]
+    return "/".join(line(row[name]) or UNKNOWN for name in by)
 
 
 def _use(row: Row) -> str:

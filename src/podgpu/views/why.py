@@ -120,17 +120,24 @@ def _stored(snapshot: Snapshot, name: str) -> list[Fact]:
 def _card(found: PodEvidence, card: Card, containers: Sequence[ContainerEvidence], width: int) -> Iterator[str]:
     gpu = card.gpu
     yield from _folded_words("  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid)))), width)
-    if card.fault is not None:
-        yield from _wrapped([("Down", line(fault_words(card.fault)))], width, 2)
-    if lost := switching_text(card):
-        yield from _wrapped([("Switching", f"{lost} {sentences.SWITCHING}")], width, 2)
-    yield from _wrapped(_xids(found, card), width, 2)
+    yield from _wrapped(_on_card(found, card), width, 2)
     for container in containers:
         yield from ("", *_folded_words(f"  {_subject(container, card)}", width))
         yield from _wrapped(_container(found, container, card), width, _INDENT)
     books = _balance(card, width - 2, is_checked=not found.is_stored)
     if books:
         yield from ("", "  All bookings of this GPU, since the agent started", *(f"  {row}" for row in books))
+
+
+def _on_card(found: PodEvidence, card: Card) -> Iterator[Fact]:
+    if card.fault is not None:
+        yield "Down", line(fault_words(card.fault))
+    if lost := switching_text(card):
+        yield "Switching", f"{lost} {sentences.SWITCHING}"
+    # The XIDs that were raised while it was on the card: it may have caused them, or suffered from them.
+    for record in card.xids:
+        if any(map(found.owns, record.present or ())):
+            yield "XID", f"{named(record.xid)} at {moment(record.at)},{present_words(record)}."
 
 
 def _subject(container: ContainerEvidence, card: Card) -> str:
@@ -160,7 +167,7 @@ def _container(found: PodEvidence, container: ContainerEvidence, card: Card) -> 
         yield from _process(process, process.holder)
     if container.tenant is not None:
         yield from _used(container, container.tenant, card, is_stored=found.is_stored)
-    for sentence in (*_findings(found, container, card), *_sampled(container)):
+    for sentence in _findings(found, container, card):
         yield "Note", sentence
 
 
@@ -264,6 +271,7 @@ def _findings(found: PodEvidence, container: ContainerEvidence, card: Card) -> I
         yield f"Its pod has held this since {moment(tenant.held_since)}."
     if tenant.booking.last_active_at is not None and not container.processes:
         yield f"Last active {moment(tenant.booking.last_active_at)}."
+    yield from _sampled(tenant.booking)
 
 
 def _holding(tenant: Tenant, *, is_stored: bool) -> Iterator[str]:
@@ -277,22 +285,12 @@ def _holding(tenant: Tenant, *, is_stored: bool) -> Iterator[str]:
     yield f"{_STATES[held.state]}{since}: {how}."
 
 
-def _sampled(container: ContainerEvidence) -> Iterator[str]:
+def _sampled(booking: Booking) -> Iterator[str]:
     """Whether samples are to be believed."""
-    if container.tenant is None or container.has_ended:
-        return
-    booking = container.tenant.booking
     if missed := evasion_text(booking.sampling):
         yield f"{sentences.EVADES} {missed}."
     elif booking.band and booking.band.undersampled and booking.sampling is None:
         yield sentences.UNDERSAMPLED
-
-
-def _xids(found: PodEvidence, card: Card) -> Iterator[Fact]:
-    """The XIDs that were raised while it was on the card: it may have caused them, or suffered from them."""
-    for record in card.xids:
-        if any(map(found.owns, record.present or ())):
-            yield "XID", f"{named(record.xid)} at {moment(record.at)},{present_words(record)}."
 
 
 def _not_given(found: PodEvidence, container: ContainerEvidence) -> str:

@@ -4,8 +4,7 @@ Byte for byte, the layout is that of the kubectl plugin they come from, where th
 without a known number, in a column of their own; sizes that are not known, `?`; and sums that lack some of them, `+`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -63,23 +62,22 @@ class CardColumns(Struct, frozen=True, kw_only=True):
     pending: bool
     with_use: bool = False
 
-    def cells(self, cell: Callable[[Sequence[CardMemory]], str], node: NodeMemory) -> list[str]:
+    def cards(self, node: NodeMemory) -> list[Sequence[CardMemory]]:
+        """Return the cards of a node, column by column."""
         numbered = grouped(node.cards, lambda card: card.index)
-        columns = [*self.numbers, *([None] if self.unnumbered else [])]
-        return [cell(numbered.get(number, ())) for number in columns]
+        return [numbered.get(number, ()) for number in (*self.numbers, *([None] if self.unnumbered else []))]
 
     def heads(self, what: str) -> list[str]:
         numbered = [f"GPU{number}({what})" for number in self.numbers]
         return [*numbered, f"GPU?({what})"] if self.unnumbered else numbered
 
-    def share(self, pods: Iterable[PodMemory], cards: Sequence[CardMemory]) -> str:
-        """Write `3/8`, or `2.5/3/8` with what is used."""
-        shown = f"{self.unit.known(allocated(pods))}/{self.unit.known(total(cards))}"
+    def share(self, cards: Sequence[CardMemory], beside: Iterable[PodMemory] = ()) -> str:
+        """Write `3/8`, or `2.5/3/8` with what is used; `beside` are pods on none of these cards."""
+        shown = f"{self.unit.known(allocated((*_pods(cards), *beside)))}/{self.unit.known(total(cards))}"
         return f"{self._used(card.used_bytes for card in cards)}/{shown}" if self.with_use else shown
 
-    def pod(self, key: tuple[str, str, str], cards: Sequence[CardMemory]) -> str:
-        """Write what a pod has on cards."""
-        own = [pod for card in cards for pod in card.pods if pod.key == key]
+    def pod(self, own: Sequence[PodMemory]) -> str:
+        """Write what a pod has."""
         shown = self.unit.known(allocated(own))
         return f"{self._used(pod.used_bytes for pod in own)}/{shown}" if self.with_use and own else shown
 
@@ -126,10 +124,10 @@ def narrow(found: ClusterMemory, *, by_pod: bool, with_use: bool = False) -> str
     what = f"{'Used/' if with_use else ''}Allocated/Total({columns.unit.name})"
     rows = [f"NODE\tGPU\t{what}\n"]
     for node in found.nodes:
-        rows.append(f"{node.name}\tall\t{columns.share(node.pods, node.cards)}\n")
+        rows.append(f"{node.name}\tall\t{columns.share(node.cards, node.pending)}\n")
         for card in node.cards:
             number = UNKNOWN if card.index is None else card.index
-            rows.append(f"\t{number}\t{columns.share(card.pods, [card])}\n")
+            rows.append(f"\t{number}\t{columns.share([card])}\n")
             rows += [_narrow_row(pod, columns) for pod in card.pods if by_pod]
         if node.pending:
             rows.append(f"\tpending\t{columns.unit.whole(allocated(node.pending))}\n")
@@ -195,14 +193,13 @@ def _columns(nodes: Sequence[NodeMemory], unit: SizeUnit, *, with_use: bool) -> 
 
 
 def _summary_row(node: NodeMemory, columns: CardColumns) -> list[str]:
-    cells = columns.cells(lambda cards: columns.share([pod for card in cards for pod in card.pods], cards), node)
     pending = columns.unit.whole(allocated(node.pending)) if node.pending else ""
     return [
         node.name,
         node.address or NO_ADDRESS,
-        *cells,
+        *map(columns.share, columns.cards(node)),
         *([pending] if columns.pending else []),
-        columns.share(node.pods, node.cards),
+        columns.share(node.cards, node.pending),
     ]
 
 
@@ -210,17 +207,20 @@ def _pod_rows(node: NodeMemory, columns: CardColumns) -> list[list[str]]:
     """List each pod once, in the order of its first card; those on no card come last."""
     rows = []
     for key in dict.fromkeys(pod.key for pod in node.pods):
-        row = [key[1], key[0], *columns.cells(partial(columns.pod, key), node)]
+        row = [key[1], key[0]]
+        row += [columns.pod([pod for pod in _pods(cards) if pod.key == key]) for cards in columns.cards(node)]
         if columns.pending:
             row.append(columns.unit.whole(allocated(pod for pod in node.pending if pod.key == key)))
         rows.append(row)
     return rows
 
 
+def _pods(cards: Iterable[CardMemory]) -> Iterator[PodMemory]:
+    return (pod for card in cards for pod in card.pods)
+
+
 def _narrow_row(pod: PodMemory, columns: CardColumns) -> str:
-    given = columns.unit.known(allocated([pod]))
-    shown = f"{columns.unit.fine(pod.used_bytes)}/{given}" if columns.with_use else given
-    return f"\t\t  {shown} {pod.namespace}/{pod.name}\n"
+    return f"\t\t  {columns.pod([pod])} {pod.namespace}/{pod.name}\n"
 
 
 def _head(node: NodeMemory, columns: CardColumns) -> str:

@@ -13,7 +13,7 @@ from podgpu.catalog.row import Scope
 from podgpu.insight.sums import held_sums, of_cards, of_placements
 from podgpu.insight.tenants import IDLE, UNKNOWN, NodeCard, Placement, cards_of_node, placements
 from podgpu.model import NODE_STATES, Cluster, ClusterNode, PendingPod
-from podgpu.model.kube import amount, grouped
+from podgpu.model.kube import amount, grouped, total
 from podgpu.views import exposition
 from podgpu.views.exposition import Format
 from podgpu.views.series import Family, FamilyQuery, Labels, fit
@@ -60,14 +60,13 @@ def of_node(node: ClusterNode) -> list[Family]:
 
 def of_cluster(cluster: Cluster) -> list[Family]:
     """What is about nodes and pods is by cluster, where several are read."""
-    states: dict[str, Counter[str]] = {} if any(node.cluster for node in cluster.nodes) else {"": Counter()}
-    for node in cluster.nodes:
-        states.setdefault(node.cluster, Counter())[node.state] += 1
     series: dict[str, list[Series]] = {"": list(_of_reader(cluster))}
-    for name, own in states.items():
-        series.setdefault(name, []).extend(("nodes", (state,), float(own[state])) for state in NODE_STATES)
-    for name in dict.fromkeys(pod.cluster for pod in cluster.pending):
-        series.setdefault(name, []).extend(_pending(pod for pod in cluster.pending if pod.cluster == name))
+    by_cluster = grouped(cluster.nodes, lambda node: node.cluster) or {"": []}
+    for name, nodes in by_cluster.items():
+        states = Counter(node.state for node in nodes)
+        series.setdefault(name, []).extend(("nodes", (state,), float(states[state])) for state in NODE_STATES)
+    for name, pods in grouped(cluster.pending, lambda pod: pod.cluster).items():
+        series.setdefault(name, []).extend(_pending(pods))
     return _families(series)
 
 
@@ -95,17 +94,10 @@ def _of_reader(cluster: Cluster) -> Iterator[Series]:
 
 
 def _pending(pending: Iterable[PendingPod]) -> Iterator[Series]:
-    pods: Counter[tuple[str, str]] = Counter()
-    asked: dict[tuple[str, str], float | None] = {}
-    for pod in pending:
-        for resource, text in pod.asks.items():
-            key, number = (pod.namespace, resource), amount(text)
-            pods[key] += 1
-            before = asked.get(key, 0.0)
-            asked[key] = None if before is None or number is None else before + number
-    for key, count in pods.items():
-        yield "pending_pods", key, float(count)
-        yield "pending_requests", key, asked[key]
+    requests = ((pod.namespace, resource, amount(text)) for pod in pending for resource, text in pod.asks.items())
+    for place, own in grouped(requests, lambda request: request[:2]).items():
+        yield "pending_pods", place, float(len(own))
+        yield "pending_requests", place, total(number for _, _, number in own)
 
 
 def _of_node(node: ClusterNode) -> Iterator[Series]:
