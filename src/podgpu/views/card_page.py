@@ -7,9 +7,9 @@ from podgpu.catalog.xids import named
 from podgpu.insight.card_problems import present_words
 from podgpu.insight.tenants import pod_name
 from podgpu.model import Card, Instance, Snapshot, Tenant
-from podgpu.numbers import memory, moment, percent, use, watts
+from podgpu.numbers import memory, moment, percent, watts
 from podgpu.views.card_facts import facts_of
-from podgpu.views.format import MEANINGS, REASONS, visible_rest
+from podgpu.views.format import MEANINGS, REASONS, use_text, visible_rest
 from podgpu.views.text import line, printable
 from podgpu.views.why_sentences import METHODS
 
@@ -62,7 +62,7 @@ def _tenant(tenant: Tenant) -> Row:
     return (
         f"{pod_name(tenant.container)}{state}",
         percent(booking.allocated_ratio),
-        use(seen.ratio, seen.least, seen.most) if seen else percent(None),
+        use_text(seen),
         memory(booking.memory_bytes),
         watts(seen.watts if seen else None),
         METHODS.get(booking.method, ""),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from podgpu import numbers
 from podgpu.insight.card_problems import LEAST_SWITCHING
-from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Insight, Problem, Rest, Sampling, Use
+from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Insight, Problem, Rest, Use
 from podgpu.views.text import line
 
 REASONS = {
@@ -65,14 +65,6 @@ def guests_text(insight: Insight | None) -> str:
     """Say how many cards are given to virtual machines; empty if none is."""
     given = insight.sums.guest_gpus if insight else None
     return f"{numbers.integer(given)} given to VMs" if given else ""
-
-
-def evasion_text(sampling: Sampling | None) -> str:
-    """Write `52% of the GPU's busy time, samples name it 0%` of a container that evades them; else nothing."""
-    if sampling is None or not sampling.evades:
-        return ""
-    resident, named = numbers.percent(sampling.resident_ratio), numbers.percent(sampling.named_ratio)
-    return f"{resident} of the GPU's busy time, samples name it {named}"
 
 
 def visible_rest(card: Card) -> list[Rest]:

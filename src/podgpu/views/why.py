@@ -11,7 +11,7 @@ from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Sna
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
-from podgpu.views.format import REASONS, evasion_text, switching_text, use_text
+from podgpu.views.format import REASONS, switching_text, use_text
 from podgpu.views.tenants import full_name, is_outsider, outsider_names
 from podgpu.views.text import GAP, line, shortened, table_row, width_of
 from podgpu.views.why_evidence import ContainerEvidence, PodEvidence
@@ -287,9 +287,11 @@ def _holding(tenant: Tenant, *, is_stored: bool) -> Iterator[str]:
 
 def _sampled(booking: Booking) -> Iterator[str]:
     """Whether samples are to be believed."""
-    if missed := evasion_text(booking.sampling):
-        yield f"{sentences.EVADES} {missed}."
-    elif booking.band and booking.band.undersampled and booking.sampling is None:
+    seen = booking.sampling
+    if seen is not None and seen.evades:
+        named = f"samples name it {percent(seen.named_ratio)}"
+        yield f"{sentences.EVADES} {percent(seen.resident_ratio)} of the GPU's busy time, {named}."
+    elif booking.band and booking.band.undersampled and seen is None:
         yield sentences.UNDERSAMPLED
 
 

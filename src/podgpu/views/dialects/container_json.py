@@ -17,7 +17,7 @@ from podgpu.views.dialects import Answers, Dialect, UnreadableError
 from podgpu.views.dialects._dcgm.counters import FIELDS as DCGM_FIELDS
 from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.dialects._dcgm.derived import event_mask
-from podgpu.views.dialects._dcgm.entity import Entity, Occupant, entities, printed
+from podgpu.views.dialects._dcgm.entity import Entity, Occupant, entities
 from podgpu.views.sample_format import in_json
 from podgpu.views.text import clean
 
@@ -137,19 +137,12 @@ def _rows(snapshot: Snapshot, *, split: bool) -> Iterator[ContainerRow]:
         }
         present: Sequence[Occupant | None] = entity.occupants or (None,)
         for occupant in present:
-            own = _own_values(entity, occupant) if occupant and split and len(present) > 1 else {}
-            values = shared | own
+            values = shared
+            if occupant and split and len(present) > 1:
+                booked = {key: counter for key, counter in _COUNTERS.items() if entity.is_booked(counter)}
+                values = shared | {key: occupant.used(counter) for key, counter in booked.items()}
             if any(value is not None for value in values.values()):
                 yield ContainerRow(entity, occupant, values)
-
-
-def _own_values(entity: Entity, occupant: Occupant) -> dict[str, float | None]:
-    own = {
-        key: (occupant.used(counter.rows[0].name), counter.unit)
-        for key, counter in _COUNTERS.items()
-        if entity.is_booked(counter.rows[0])
-    }
-    return {key: None if value is None else printed(value, unit) for key, (value, unit) in own.items()}
 
 
 def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Object:

@@ -65,11 +65,11 @@ class Occupant:
     def workload(self) -> Workload | None:
         return next((tenant.workload for tenant in self.tenants if tenant.container == self.container), None)
 
-    def used(self, metric: str) -> float | None:
-        """What is booked to it of a device's reading, in base units. None if that is unknown."""
-        values = (_BOOKED[metric](tenant.booking) for tenant in self.tenants)
+    def used(self, counter: Counter) -> float | None:
+        """What is booked to it of a device's value, in the counter's unit. None if that is unknown."""
+        values = (_BOOKED[counter.rows[0].name](tenant.booking) for tenant in self.tenants)
         known = [value for value in values if value is not None and 0 <= value < inf]
-        return float(sum(known)) if known else None
+        return printed(float(sum(known)), counter.unit) if known else None
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,10 @@ class Entity:
         """The profile of the GPU instance. That of a compute instance has its own part in front of it."""
         return _COMPUTE_PART.sub("", self.instances[0].mig.profile, count=1) if self.instances else ""
 
-    def is_booked(self, row: Metric) -> bool:
-        """Whether it is known how its containers divide this reading. On a GPU instance that is memory alone."""
-        return row.name == _MEMORY if self.instances else row.name in _BOOKED
+    def is_booked(self, counter: Counter) -> bool:
+        """Whether it is known how its containers divide this value. On a GPU instance that is memory alone."""
+        name = counter.rows[0].name
+        return name == _MEMORY if self.instances else name in _BOOKED
 
     def values(self, counter: Counter) -> dict[tuple[str, ...], float]:
         """The values in the counter's unit, by the values of the row's own labels. Most rows have no such labels."""

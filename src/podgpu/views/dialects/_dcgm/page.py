@@ -13,7 +13,7 @@ from podgpu.catalog.xids import WORDS
 from podgpu.model import UNKNOWN, Claim, ContainerRef, Pod, PodContainer, Snapshot
 from podgpu.views.dialects._dcgm import derived
 from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, DcgmPageOptions, Fact, Generation, select
-from podgpu.views.dialects._dcgm.entity import DYNAMIC, LAST_XID, Entity, Occupant, entities, printed, rounded, with_xid
+from podgpu.views.dialects._dcgm.entity import DYNAMIC, LAST_XID, Entity, Occupant, entities, rounded, with_xid
 from podgpu.views.series import Family, Key, Labels, label_name
 
 UNKNOWN_XID = "Unknown Error"
@@ -98,7 +98,7 @@ def _repeated(counter: Counter, row: EntityRow) -> Iterable[RowLabels]:
 
     A value that could be divided is not given to every container in a moment in which nothing was measured.
     """
-    is_unknown = row.entity.is_booked(counter.rows[0]) and row.entity.card.ability.sees_processes
+    is_unknown = row.entity.is_booked(counter) and row.entity.card.ability.sees_processes
     return [labels for labels, _ in row.shares if not is_unknown] or [row.holder]
 
 
@@ -117,16 +117,10 @@ def _within(value: float, parts: list[float], unit: Unit) -> list[float]:
 
 def _parts(counter: Counter, row: EntityRow) -> Mapping[Key, float]:
     """How much of the value each container has. Empty if that is unknown, or if the value is not the entity's own."""
-    metric = counter.rows[0]
-    if not row.entity.is_booked(metric):
+    if not row.entity.is_booked(counter):
         return {}
-    found = {}
-    for labels, occupant in row.shares:
-        own = occupant.used(metric.name)
-        part = None if own is None else printed(own, counter.unit)
-        if part is not None:
-            found[labels.key(row.device)] = part
-    return found
+    used = [(labels, occupant.used(counter)) for labels, occupant in row.shares]
+    return {labels.key(row.device): part for labels, part in used if part is not None}
 
 
 def _device_labels(snapshot: Snapshot, entity: Entity, facts: Iterable[tuple[str, Fact]], hostname: str) -> Labels:
