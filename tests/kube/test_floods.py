@@ -8,7 +8,7 @@ import gc
 import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from itertools import count
 from math import ceil
 from pathlib import Path
@@ -49,7 +49,7 @@ def counted_events(monkeypatch: pytest.MonkeyPatch) -> Turns:
     turns = Turns()
     work = throttle.CpuThrottle.work
 
-    def counted(self: throttle.CpuThrottle) -> AbstractContextManager[None]:
+    def counted(self: throttle.CpuThrottle) -> AbstractAsyncContextManager[None]:
         turns.count()
         return work(self)
 

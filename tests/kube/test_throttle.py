@@ -22,9 +22,8 @@ class Clock:
         self.slept.append(seconds)
 
     async def work(self, limited: CpuThrottle, seconds: float) -> None:
-        with limited.work():
+        async with limited.work():
             self.now += seconds
-        await limited.rest()
 
 
 async def test_work_rests_for_as_long_as_it_took_once_a_slice_is_full(

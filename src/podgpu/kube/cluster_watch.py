@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,14 +13,7 @@ from podgpu.kube.api import ApiServer
 from podgpu.kube.object_cache import CachedObject, ObjectCache, ObjectMetadata, cached
 from podgpu.kube.object_watch import ObjectWatch, PodWatch, WatchTiming
 from podgpu.kube.pod_object import Subdomain
-from podgpu.kube.resource_objects import (
-    ROOTS,
-    SliceSpec,
-    decode_claim,
-    decode_slice,
-    pool_devices,
-    to_claim,
-)
+from podgpu.kube.resource_objects import ROOTS, SliceSpec, decode_claim, decode_slice, pool_devices, to_claim
 from podgpu.kube.workloads import UNKNOWN_SECONDS, Workloads
 from podgpu.model import KubeNode, KubeObjects, PartStatus, Pod, PoolDevice, ResourceClaim, Workload
 from podgpu.supervise import Supervisor, Work
@@ -66,31 +60,32 @@ class NodeObject(Struct):
 _decode_node = msgspec.json.Decoder(NodeObject).decode
 
 
-class NodeCache(ObjectCache[KubeNode]):
-    """Keeps the annotations with these names, and the labels that `wants_label` accepts."""
+class ObjectFilter(Struct, frozen=True, kw_only=True):
+    """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that is not needed at all.
 
-    def __init__(self, annotations: Collection[str], wants_label: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._annotations = annotations
-        self._wants_label = wants_label
+    `pod_annotations` are prefixes of those to keep.
+    """
 
-    def order(self, item: KubeNode) -> tuple[str, ...]:
-        return (item.name,)
+    pod: Callable[[Pod], Pod | None]
+    pod_annotations: tuple[str, ...]
+    node_annotations: Collection[str]
+    node_label: Callable[[str], bool]
 
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[KubeNode] | None:
-        item = _decode_node(data)
-        metadata, status = item.metadata, item.status or NodeStatus()
-        labels, annotations = metadata.labels or {}, metadata.annotations or {}
-        node = KubeNode(
-            name=metadata.name,
-            address=next((each.address for each in status.addresses or () if each.type == INTERNAL), ""),
-            ready=_ready(status),
-            labels={name: value for name, value in labels.items() if self._wants_label(name)},
-            annotations={name: value for name, value in annotations.items() if name in self._annotations},
-            allocatable=_extended(status.allocatable),
-            capacity=_extended(status.capacity),
-        )
-        return cached(metadata, node)
+
+def _node(wanted: ObjectFilter, data: bytes | msgspec.Raw) -> CachedObject[KubeNode] | None:
+    item = _decode_node(data)
+    metadata, status = item.metadata, item.status or NodeStatus()
+    labels, annotations = metadata.labels or {}, metadata.annotations or {}
+    node = KubeNode(
+        name=metadata.name,
+        address=next((each.address for each in status.addresses or () if each.type == INTERNAL), ""),
+        ready=_ready(status),
+        labels={name: value for name, value in labels.items() if wanted.node_label(name)},
+        annotations={name: value for name, value in annotations.items() if name in wanted.node_annotations},
+        allocatable=_extended(status.allocatable),
+        capacity=_extended(status.capacity),
+    )
+    return cached(metadata, node)
 
 
 def _ready(status: NodeStatus) -> bool | None:
@@ -102,30 +97,23 @@ def _extended(resources: dict[str, str | int] | None) -> dict[str, str]:
     return {name: str(value) for name, value in (resources or {}).items() if "/" in name}
 
 
-class ClaimCache(ObjectCache[ResourceClaim]):
-    def order(self, item: ResourceClaim) -> tuple[str, ...]:
-        return item.namespace, item.name
+def _claim(data: bytes | msgspec.Raw) -> CachedObject[ResourceClaim] | None:
+    item = decode_claim(data)
+    return cached(item.metadata, to_claim(item))
 
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[ResourceClaim] | None:
-        item = decode_claim(data)
-        return cached(item.metadata, to_claim(item))
+
+def _slice(data: bytes | msgspec.Raw) -> CachedObject[SliceSpec] | None:
+    item = decode_slice(data)
+    # A Raw is a view into the whole page; a copy frees the page.
+    devices = [device.copy() for device in item.spec.devices or ()]
+    return cached(item.metadata, msgspec.structs.replace(item.spec, devices=devices))
 
 
 class SliceCache(ObjectCache[SliceSpec]):
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(_slice, lambda spec: (spec.driver, spec.pool.name, spec.node_name or ""))
         self._slices: tuple[SliceSpec, ...] = ()
         self._devices: tuple[PoolDevice, ...] = ()
-
-    def order(self, item: SliceSpec) -> tuple[str, ...]:
-        return item.driver, item.pool.name, item.node_name or ""
-
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[SliceSpec] | None:
-        item = decode_slice(data)
-        # A Raw is a view into the whole page; a copy frees the page.
-        devices = [device.copy() for device in item.spec.devices or ()]
-        spec = msgspec.structs.replace(item.spec, devices=devices)
-        return cached(item.metadata, spec)
 
     def devices(self) -> tuple[PoolDevice, ...]:
         """Return the same tuple for as long as nothing changes."""
@@ -138,18 +126,6 @@ class SliceCache(ObjectCache[SliceSpec]):
 def grant(group: str, resource: str) -> str:
     rule = f'{{apiGroups: [{group}], resources: [{resource}], verbs: ["list", "watch"]}}'
     return f"add this rule to a ClusterRole of the account: {rule}"
-
-
-class ObjectFilter(Struct, frozen=True, kw_only=True):
-    """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that is not needed at all.
-
-    `pod_annotations` are prefixes of those to keep.
-    """
-
-    pod: Callable[[Pod], Pod | None]
-    pod_annotations: tuple[str, ...]
-    node_annotations: Collection[str]
-    node_label: Callable[[str], bool]
 
 
 class ClusterWatch:
@@ -165,16 +141,11 @@ class ClusterWatch:
         timing: WatchTiming = TIMING,
     ) -> None:
         self._api = api
-        self._nodes = NodeCache(wanted.node_annotations, wanted.node_label)
-        self._claims, self._slices = ClaimCache(), SliceCache()
-        self.pods = PodWatch(
-            api,
-            None,
-            trim=wanted.pod,
-            annotations=wanted.pod_annotations,
-            timing=timing,
-            grant=grant(CORE, "pods"),
-        )
+        self._nodes = ObjectCache(partial(_node, wanted), lambda node: (node.name,))
+        self._claims = ObjectCache(_claim, lambda claim: (claim.namespace, claim.name))
+        self._slices = SliceCache()
+        annotations, rule = wanted.pod_annotations, grant(CORE, "pods")
+        self.pods = PodWatch(api, None, trim=wanted.pod, annotations=annotations, timing=timing, grant=rule)
         self.nodes = self._watch(self._nodes, [NODES], "nodes", CORE, timing)
         self._dynamic = tuple(
             self._watch(cache, [f"{root}/{plural}" for root in ROOTS], plural, RESOURCE, timing)

@@ -34,15 +34,11 @@ class Condition:
     def has_worked(self) -> bool:
         return self._good_at is not None
 
-    def worked(self) -> None:
-        self.fault = None
-        self._good_at = self._clock()
-
-    def worked_partly(self, fault: Fault) -> None:
-        """What is known is fresh, but not all that there is. The fault is counted when it begins."""
-        if self.fault is None or self.fault.reason != fault.reason:
-            self.failed(fault)
-        self.fault = fault
+    def worked(self, missing: Fault | None = None) -> None:
+        """What is known is fresh. If some of it is missing, that fault is counted when it begins."""
+        if missing and (self.fault is None or self.fault.reason != missing.reason):
+            self.failed(missing)
+        self.fault = missing
         self._good_at = self._clock()
 
     def failed(self, fault: Fault) -> None:

@@ -49,30 +49,22 @@ def name_crowded_pod(status: PartStatus, pods: Sequence[Pod] | None) -> PartStat
     return replace(status, fault=Fault(reason=TOO_MANY, detail=detail))
 
 
-def limited_annotations(
-    annotations: Iterable[tuple[str, str]], prefixes: Prefixes, errors: Counter[str]
-) -> dict[str, str]:
-    """Keep the annotations with these prefixes."""
-    wanted = ((name, value) for name, value in annotations if name.startswith(prefixes)) if prefixes else ()
-    return _limited(wanted, ANNOTATION_BYTES, errors)
-
-
 def limited_labels(labels: Iterable[tuple[str, str]], prefixes: Prefixes, errors: Counter[str]) -> dict[str, str]:
     """Keep all labels. If they are too large, keep those with these prefixes first."""
     found = dict(labels)
     if sum(len(name) + len(value) for name, value in found.items()) > LABEL_BYTES:
-        found = dict(sorted(found.items(), key=lambda label: not (prefixes and label[0].startswith(prefixes))))
-    return _limited(found.items(), LABEL_BYTES, errors)
+        found = dict(sorted(found.items(), key=lambda label: not label[0].startswith(prefixes)))
+    return limited(found.items(), LABEL_BYTES, errors)
 
 
-def _limited(pairs: Iterable[tuple[str, str]], most: int, errors: Counter[str]) -> dict[str, str]:
+def limited(pairs: Iterable[tuple[str, str]], most: int, errors: Counter[str]) -> dict[str, str]:
     kept: dict[str, str] = {}
     left = most
     for name, value in pairs:
         size = len(name) + len(value)
         if size > left:
             errors[TOO_LARGE] += 1
-            continue
-        left -= size
-        kept[name] = value
+        else:
+            left -= size
+            kept[name] = value
     return kept

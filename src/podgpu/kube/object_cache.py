@@ -1,6 +1,5 @@
 """Objects of one kind by UID, from lists and events. No I/O; bad input is counted, never raised."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -84,34 +83,36 @@ class ObjectStore(Generic[T]):
         self._is_changed = True
 
 
-class ObjectCache(ABC, ObjectStore[T]):
-    """Objects of one kind as a list and a watch report them, each of at most `largest` bytes."""
+class ObjectCache(ObjectStore[T]):
+    """Objects of one kind as a list and a watch report them, each of at most `largest` bytes.
 
-    largest = OBJECT_BYTES
+    `decode` returns None for an object that does not belong here. It may raise what MALFORMED lists.
+    """
 
-    def __init__(self, most: int = MOST_ITEMS) -> None:
-        super().__init__(self.order, most)
+    def __init__(
+        self,
+        decode: Callable[[bytes | msgspec.Raw], CachedObject[T] | None],
+        order: Callable[[T], tuple[str, ...]],
+        *,
+        most: int = MOST_ITEMS,
+        largest: int = OBJECT_BYTES,
+    ) -> None:
+        super().__init__(order, most)
+        self._decode = decode
+        self._largest = largest
         self.version = ""  # where a watch goes on
         self.errors: Counter[str] = Counter()
         self._versions: dict[str, int] = {}
         # A UID never comes back: an event about a deleted UID is late.
         self._deleted: dict[str, None] = {}
 
-    @abstractmethod
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[T] | None:
-        """Decode an object. Return None for one that does not belong here. May raise what MALFORMED lists."""
-
-    @abstractmethod
-    def order(self, item: T) -> tuple[str, ...]:
-        """Return what items are sorted by."""
-
     def read(self, data: bytes | msgspec.Raw) -> CachedObject[T] | None:
         """Decode an object. Return None if it is malformed, too large or does not belong here."""
-        if memoryview(data).nbytes > self.largest:
+        if memoryview(data).nbytes > self._largest:
             self.errors["too_large"] += 1
             return None
         try:
-            known = self.decoded(data)
+            known = self._decode(data)
         except MALFORMED:
             known = None
         if known is None:

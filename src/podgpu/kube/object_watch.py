@@ -177,10 +177,9 @@ class ObjectWatch(Generic[T]):
     async def _read(self, items: Sequence[msgspec.Raw]) -> list[CachedObject[T]]:
         found: list[CachedObject[T]] = []
         for item in items:
-            with self._throttle.work():
+            async with self._throttle.work():
                 if known := self._cache.read(item):
                     found.append(known)
-            await self._throttle.rest()
         return found
 
     async def _watch(self) -> None:
@@ -198,10 +197,9 @@ class ObjectWatch(Generic[T]):
         async with self._api.stream(self._path, query, silence=self._timing.silence) as lines:
             self._recovered()
             async for line in lines:
-                with self._throttle.work():
+                async with self._throttle.work():
                     self._take(line)
                     self._judge()
-                await self._throttle.rest()
                 if time.monotonic() >= self._list_due:
                     return
 
@@ -217,11 +215,8 @@ class ObjectWatch(Generic[T]):
 
     def _judge(self) -> None:
         """Report how many objects exceed the limit, if any do."""
-        if self._cache.excess:
-            detail = f"more than {self._cache.most} objects; the others are left out"
-            self._condition.worked_partly(Fault(reason="too_many", detail=detail))
-        else:
-            self._condition.worked()
+        detail = f"more than {self._cache.most} objects; the others are left out"
+        self._condition.worked(Fault(reason="too_many", detail=detail) if self._cache.excess else None)
 
     def _failed(self, fault: ApiFault) -> float:
         self._condition.api_failed(fault, self._grant)
@@ -255,20 +250,15 @@ class PodCache(ObjectCache[Pod]):
     `annotations` are prefixes of those to keep.
     """
 
-    largest = POD_BYTES
-
     def __init__(
         self, node: str | None, trim: Callable[[Pod], Pod | None] | None = None, *, annotations: Prefixes = ()
     ) -> None:
-        super().__init__(MOST_ITEMS if node is None else MOST_PODS)
+        super().__init__(self._decoded, pod_order, most=MOST_ITEMS if node is None else MOST_PODS, largest=POD_BYTES)
         self._node = node
         self._annotations = annotations
         self._trim = trim
 
-    def order(self, item: Pod) -> tuple[str, ...]:
-        return pod_order(item)
-
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[Pod] | None:
+    def _decoded(self, data: bytes | msgspec.Raw) -> CachedObject[Pod] | None:
         item = decode_pod(data)
         if self._node not in (None, item.spec.node_name):
             return None

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from podgpu.kube.limits import Prefixes, limited_annotations, limited_containers, limited_labels
+from podgpu.kube.limits import ANNOTATION_BYTES, Prefixes, limited, limited_containers, limited_labels
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer, Waiting
 
 LONGEST_DEVICE_ID = 512
@@ -150,8 +150,8 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
     metadata = item.metadata
     errors = Counter() if errors is None else errors
     annotations = metadata.annotations or {}
-    wanted = ((name, _text(annotations[name])) for name in annotations if prefixes and name.startswith(prefixes))
-    extended_claim, extended = _extended(item.status.extended_resource_claim_status)
+    wanted = ((name, _text(annotations[name])) for name in annotations if name.startswith(prefixes))
+    extended = item.status.extended_resource_claim_status or ExtendedClaim()
     listed, left_out = limited_containers(_containers(item), errors)
     return Pod(
         namespace=metadata.namespace,
@@ -163,15 +163,18 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
         qos=item.status.qos_class.lower(),
         static_hash=_static_hash(metadata.uid, annotations),
         labels=limited_labels((metadata.labels or {}).items(), prefixes, errors),
-        annotations=limited_annotations(wanted, prefixes, errors),
+        annotations=limited(wanted, ANNOTATION_BYTES, errors),
         submitter=_submitter(item.spec.containers or ()),
         cluster=_text(annotations.get(CLUSTER_NAME))[:LONGEST_NAME],
         owner=controller(metadata.owner_references or ()),
         containers=listed,
         left_out=left_out or None,
         resource_claims=_resource_claims(item),
-        extended_claim=extended_claim,
-        extended=extended,
+        extended_claim=extended.resource_claim_name,
+        extended=tuple(
+            ExtendedUse(container=use.container_name, resource=use.resource_name, request=use.request_name)
+            for use in extended.request_mappings or ()
+        ),
     )
 
 
@@ -262,16 +265,6 @@ def _resource_claims(item: PodObject) -> dict[str, str]:
     """The spec names a claim that existed before; the status names a claim made from a template."""
     entries = (*(item.spec.resource_claims or ()), *(item.status.resource_claim_statuses or ()))
     return {entry.name: entry.resource_claim_name for entry in entries if entry.resource_claim_name}
-
-
-def _extended(status: ExtendedClaim | None) -> tuple[str, tuple[ExtendedUse, ...]]:
-    if status is None:
-        return "", ()
-    uses = (
-        ExtendedUse(container=use.container_name, resource=use.resource_name, request=use.request_name)
-        for use in status.request_mappings or ()
-    )
-    return status.resource_claim_name, tuple(uses)
 
 
 def _devices(status: ContainerStatus) -> Iterator[tuple[str, str]]:

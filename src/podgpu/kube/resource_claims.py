@@ -17,14 +17,7 @@ import msgspec
 from podgpu.kube.api import MALFORMED, ApiFault, ApiServer, ListPage, list_pages
 from podgpu.kube.condition import Condition
 from podgpu.kube.object_watch import WatchTiming
-from podgpu.kube.resource_objects import (
-    ROOTS,
-    VERSIONS,
-    decode_claim,
-    decode_slice,
-    pool_devices,
-    to_claim,
-)
+from podgpu.kube.resource_objects import ROOTS, VERSIONS, decode_claim, decode_slice, pool_devices, to_claim
 from podgpu.kube.throttle import Backoff
 from podgpu.model import DynamicAllocation, PartStatus, Pod, PoolDevice, ResourceClaim
 
@@ -70,7 +63,7 @@ class ResourceClaims:
 
     def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation] = ()) -> None:
         """Follow the claims of pods, and those made from templates, which only the kubelet's list names."""
-        using = [pod for pod in pods if not pod.finished and _has_claim(pod)]
+        using = [pod for pod in pods if not pod.finished and pod.has_claims]
         by_kubelet = frozenset(_listed(listed))
         users = frozenset(pod.uid for pod in using) | {claim.pod for claim in by_kubelet}
         wanted = frozenset(claim for pod in using for claim in _wanted(pod)) | by_kubelet
@@ -191,10 +184,6 @@ class ResourceClaims:
         self._condition.api_failed(fault, GRANT)
         self._changed.set()
         return self._backoff.pause_after(fault, self._timing.forbidden_pause)
-
-
-def _has_claim(pod: Pod) -> bool:
-    return bool(pod.resource_claims or pod.extended_claim or any(container.uses for container in pod.containers))
 
 
 def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[WantedClaim]:

@@ -3,8 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from podgpu.kube.api import ApiFault
 
@@ -43,15 +43,13 @@ class CpuThrottle:
     def __init__(self) -> None:
         self._worked = 0.0
 
-    @contextmanager
-    def work(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[None]:
         began = time.monotonic()
         try:
             yield
         finally:
             self._worked += time.monotonic() - began
-
-    async def rest(self) -> None:
         if self._worked >= SLICE_SECONDS:
             worked, self._worked = self._worked, 0.0
             await asyncio.sleep(worked)

@@ -102,6 +102,11 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
         return self.phase in ("Succeeded", "Failed")
 
     @property
+    def has_claims(self) -> bool:
+        """Whether it may have devices by a resource claim."""
+        return bool(self.resource_claims or self.extended_claim or any(container.uses for container in self.containers))
+
+    @property
     def main_containers(self) -> list[PodContainer]:
         """Those that are neither init nor ephemeral containers."""
         return [container for container in self.containers if not (container.is_init or container.is_ephemeral)]

@@ -275,7 +275,7 @@ def concerns(pod: Pod, signs: tuple[str, ...]) -> bool:
     asked = (resource for container in pod.containers for resource in container.limits)
     given = (resource for container in pod.containers for resource, _ in container.devices)
     return (
-        bool(pod.resource_claims or pod.extended_claim or any(container.uses for container in pod.containers))
+        pod.has_claims
         or any(is_gpu(resource, signs) for resource in (*asked, *given))
         or any(name.startswith(signs) for name in (*pod.annotations, *pod.labels))
     )

@@ -140,16 +140,17 @@ class ApiServer:
         metadata_only: bool = False,
     ) -> T:
         """GET one object, or as much of it as its metadata. Raises ApiFault."""
-        accept = METADATA if metadata_only else JSON
-        return await self._object("GET", path, kind, query, limit=limit, accept=accept)
+        headers = {**_PLAIN, "Accept": METADATA} if metadata_only else _PLAIN
+        return _decoded(await self._accepted("GET", path, query, headers, limit=limit), kind, path)
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
         """POST an object, and return what the server made of it. Raises ApiFault."""
-        return await self._object("POST", path, kind, body=msgspec.json.encode(sent))
+        headers, body = {**_PLAIN, "Content-Type": JSON}, msgspec.json.encode(sent)
+        return _decoded(await self._accepted("POST", path, None, headers, body), kind, path)
 
     async def fetch(self, path: str, headers: Mapping[str, str], *, limit: int) -> HttpAnswer:
         """GET through the API server's proxy. Raises ApiFault if that fails; whatever the pod answers is returned."""
-        answer = await self._request("GET", path, None, limit=limit, headers={**_PLAIN, **headers})
+        answer = await self._request("GET", path, None, {**_PLAIN, **headers}, limit=limit)
         if (own := _own_refusal(answer)) is not None:
             raise own
         return answer
@@ -172,41 +173,38 @@ class ApiServer:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _object(
+    async def _accepted(
         self,
         method: str,
         path: str,
-        kind: type[T],
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        body: bytes = b"",
         *,
         limit: int = OBJECT_BYTES,
-        accept: str = JSON,
-        body: bytes = b"",
-    ) -> T:
-        headers = {**_PLAIN, "Accept": accept, **({"Content-Type": JSON} if body else {})}
+    ) -> bytes:
+        """Return the body of a success."""
         for _ in range(2):  # a refused token may be a rotated one
-            answer = await self._request(method, path, query, limit=limit, headers=headers, body=body)
+            answer = await self._request(method, path, query, headers, body, limit=limit)
             if answer.status != 401:
                 break
         if answer.status != (201 if method == "POST" else 200):
             raise _refusal(answer)
-        return _decoded(answer.body, kind, path)
+        return answer.body
 
     async def _request(
         self,
         method: str,
         path: str,
         query: Mapping[str, str] | None,
-        *,
-        limit: int,
         headers: Mapping[str, str],
         body: bytes = b"",
+        *,
+        limit: int,
     ) -> HttpAnswer:
-        client = await self._opened()
+        client, address = await self._opened(), self._address(path, query)
         with _faults():
-            return await client.request(
-                method, self._address(path, query), headers, body, seconds=self._answer_seconds, limit=limit
-            )
+            return await client.request(method, address, headers, body, seconds=self._answer_seconds, limit=limit)
 
     async def _opened(self) -> HttpClient:
         return self._client

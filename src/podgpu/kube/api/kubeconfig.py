@@ -216,15 +216,12 @@ class KubectlApi(ApiServer):
 
     async def _advice(self, fault: ApiFault) -> str:
         if fault.reason == "unauthorized":
-            return f"the cluster refuses the login of {self._who}; log in again, then {_TRY}"
+            who = f"context {self._context!r}" if self._context else "the current context"
+            return f"the cluster refuses the login of {who}; log in again, then {_TRY}"
         if "context" in fault.detail and "does not exist" in fault.detail:
             found = await self._contexts()
             return f"there is no context {self._context!r}; choose one with --context: {found}"
         return f"kubectl gives no access to the cluster ({fault.detail}); {_TRY}"
-
-    @property
-    def _who(self) -> str:
-        return f"context {self._context!r}" if self._context else "the current context"
 
     async def _contexts(self) -> str:
         """Name the contexts there are."""

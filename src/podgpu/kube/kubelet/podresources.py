@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import merge
+from math import inf
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -69,11 +70,15 @@ def listed(answer: bytes) -> Listed:
     return Listed(frozenset(reader.pods), device_rows, claim_rows, reader.excess)
 
 
-def offered(answer: bytes) -> tuple[Rows, int]:
-    """Return resource and device id of each device, and how many exceed the limit. Raise as `listed` does."""
+def offered(answer: bytes) -> tuple[Rows, int, tuple[tuple[str, str], ...]]:
+    """Return resource and device id of each device, how many exceed the limit, and the sound ones in order.
+
+    Raise as `listed` does.
+    """
     reader = AnswerReader()
     pairs = reader.pairs(reader.fields.named(memoryview(answer), 1))
-    return frozenset(reader.limited(pairs, MOST_IDS)), reader.excess
+    rows = frozenset(reader.limited(pairs, MOST_IDS))
+    return rows, reader.excess, tuple((resource, device_id) for resource, device_id in texts(rows))
 
 
 class AnswerReader:
@@ -120,9 +125,9 @@ def _text(fields: Fields, number: int) -> bytes:
     return bytes(fields[number][-1]) if number in fields else b""
 
 
-def malformed(rows: Rows) -> Rows:
-    """Return the rows that no kubelet can mean."""
-    return frozenset(row for row in rows if not _is_sound(row))
+def malformed(rows: Rows) -> int:
+    """Count the rows that no kubelet can mean."""
+    return sum(not _is_sound(row) for row in rows)
 
 
 def _is_sound(row: Row) -> bool:
@@ -194,11 +199,6 @@ class _ChangedList(NamedTuple):
     lists: PodResourceLists
 
 
-def _read_offers(answer: bytes) -> tuple[Rows, int, tuple[tuple[str, str], ...]]:
-    rows, excess = offered(answer)
-    return rows, excess, tuple((resource, device_id) for resource, device_id in texts(rows))
-
-
 async def _in_thread_if_large(function: Callable[[bytes], T], answer: bytes) -> T:
     return function(answer) if len(answer) <= SMALL else await asyncio.to_thread(function, answer)
 
@@ -223,10 +223,10 @@ class PodResources:
         self._unlisted_devices, self._unlisted_claims = Unlisted(), Unlisted()
         self._excess = 0
         self._asked = LIST
-        self._allocatable_at: float | None = None
+        self._allocatable_at = -inf
         self._is_awaiting = False
         self._pause = 0.0
-        self._resume_at = 0.0
+        self._resume_at = -inf
 
     async def read(self) -> PodResourceLists:
         """Ask the kubelet, for at most `deadline` seconds. While it limits our rate, return what is known.
@@ -234,7 +234,7 @@ class PodResources:
         The same object is returned for as long as nothing changes.
         """
         started = self._clock()
-        if self._pause and started < self._resume_at:
+        if started < self._resume_at:
             return self._lists
         try:
             async with asyncio.timeout(self._deadline):
@@ -275,7 +275,7 @@ class PodResources:
             self._socket_id = self._connection.socket_id
             self._unlisted_devices.expect(self._devices, self._clock())
             self._unlisted_claims.expect(self._claims, self._clock())
-            self._allocatable_at = None
+            self._allocatable_at = -inf
 
     async def _list(self) -> tuple[bool, bytes]:
         """Return whether the kubelet speaks v1, and its answer."""
@@ -308,21 +308,15 @@ class PodResources:
         claims = found.claims | self._unlisted_claims.rows(found.pods, frozenset(), now)
         if not found.excess and (devices, claims) == (self._devices, self._claims):
             return None
-        lists = replace(
-            self._lists,
-            devices=allocations(devices),
-            dynamic=dynamic_allocations(claims),
-        )
+        lists = replace(self._lists, devices=allocations(devices), dynamic=dynamic_allocations(claims))
         new = (devices - self._devices) | (claims - self._claims)
-        return _ChangedList(devices, claims, len(malformed(new)), found.excess, lists)
+        return _ChangedList(devices, claims, malformed(new), found.excess, lists)
 
     def _judge(self) -> None:
         """A list that is too long is used as far as it goes."""
-        if self._excess:
-            detail = f"{self._excess} pods, containers or ids more than any node has are left out"
-            self._condition.worked_partly(Fault(reason="too_many", call=LIST.rpartition("/")[2], detail=detail))
-        else:
-            self._condition.worked()
+        detail = f"{self._excess} pods, containers or ids more than any node has are left out"
+        fault = Fault(reason="too_many", call=LIST.rpartition("/")[2], detail=detail)
+        self._condition.worked(fault if self._excess else None)
 
     def _publish(self, lists: PodResourceLists) -> bool:
         changed = lists != self._lists
@@ -336,8 +330,6 @@ class PodResources:
             self.errors["bad_id"] += count
 
     def _allocatable_due(self) -> bool:
-        if self._allocatable_at is None:
-            return True
         pause = AWAITED_SECONDS if self._is_awaiting else ALLOCATABLE_SECONDS
         return self._clock() - self._allocatable_at >= pause
 
@@ -345,7 +337,7 @@ class PodResources:
         """The lists are complete without this answer, so a failure is only counted."""
         self._allocatable_at = self._clock()
         try:
-            rows, excess, pairs = await _in_thread_if_large(_read_offers, await self._ask(ALLOCATABLE))
+            rows, excess, pairs = await _in_thread_if_large(offered, await self._ask(ALLOCATABLE))
         except Exception as error:
             reason = rpc.fault(error, ALLOCATABLE).reason
             self.errors[reason] += 1
@@ -353,7 +345,7 @@ class PodResources:
             return
         if excess:
             self.errors["too_many"] += 1
-        self._count_malformed(len(malformed(rows - self._offered)))
+        self._count_malformed(malformed(rows - self._offered))
         self._offered = rows
         silent = {device.resource for device in self._lists.devices} - {resource for resource, _ in pairs}
         self._is_awaiting = bool(silent)

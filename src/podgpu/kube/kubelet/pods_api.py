@@ -117,9 +117,8 @@ class PodsApi:
         pods: list[Pod | None] = []
         listed = FieldReader(MOST_LISTED).named(memoryview(answer), 1)
         for data in islice(listed, MOST_PODS):
-            with self._throttle.work():
+            async with self._throttle.work():
                 pods.append(self._pod(bytes(data)))
-            await self._throttle.rest()
         self._publish((pod for pod in pods if pod), excess=sum(1 for _ in islice(listed, MOST_PODS)))
         self._condition.seconds = self._clock() - started
 
@@ -130,10 +129,9 @@ class PodsApi:
             self._backoff.reset()
             with self._condition.kept_current():
                 async for data in events:
-                    with self._throttle.work():
+                    async with self._throttle.work():
                         self._apply(WatchEvent.FromString(data))
                         self._judge()
-                    await self._throttle.rest()
         raise AnswerRejected("unavailable", "the kubelet ended the watch")
 
     async def _sync(self, events: KubeletCall) -> None:
@@ -144,9 +142,8 @@ class PodsApi:
                 event = WatchEvent.FromString(data)
                 if event.type == _SYNCED:
                     break
-                with self._throttle.work():
+                async with self._throttle.work():
                     seen.add(self._apply(event))
-                await self._throttle.rest()
             else:
                 raise AnswerRejected("unavailable", "the watch ended before it had sent all pods")
         self._publish((pod for pod in self._pods.items() if pod.uid in seen), self._pods.excess)
@@ -177,14 +174,11 @@ class PodsApi:
         self._judge()
 
     def _judge(self) -> None:
+        fault = self._list_fault
         if self._pods.excess:
             detail = f"more than {MOST_PODS} pods; no node has as many, and the others are left out"
-            call = self._asked.rpartition("/")[2]
-            self._condition.worked_partly(Fault(reason="too_many", call=call, detail=detail))
-        elif self._list_fault:
-            self._condition.worked_partly(self._list_fault)
-        else:
-            self._condition.worked()
+            fault = Fault(reason="too_many", call=self._asked.rpartition("/")[2], detail=detail)
+        self._condition.worked(fault)
 
     async def _rest(self) -> None:
         """Wait longer each time. While there is no socket, look for its file often, since that costs nothing."""
