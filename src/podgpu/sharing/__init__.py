@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from podgpu.model import Allocation, Claim, Device, Excused, Pod, SharingStatus
 from podgpu.model.kube import grouped
 from podgpu.sharing.inventory import Host, Inventory, Observation
-from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
+from podgpu.sharing.system import AmbiguousClaims, SharingSystem
 
 PART = "sharing"  # under which its errors are counted
 # Modules that are no system.
@@ -110,21 +110,20 @@ def _lasting(found: Sequence[Claim], before: Iterable[Claim], inventory: Invento
     had = {(claim.container.pod_uid, claim.gpu): claim for claim in annotated if claim.system in lasting}
     for claim in found:
         last = had.get((claim.container.pod_uid, claim.gpu)) if claim.system in lasting else None
-        yield _raised(claim, _minimum_of(last)) if last else claim
+        yield _raised(claim, last.share, last.memory_limit_bytes, last.core_limit_ratio) if last else claim
     present = {claim.container.pod_uid for claim in found}
     # What only a process has shown is in doubt again with another annotation.
     removed = [claim for claim in annotated if claim.container.pod_uid not in present and claim.ruled_out is None]
-    given = inventory.once(_given) if removed else frozenset()
+    given = _given(inventory) if removed else set()
     for claim in removed:
         if claim.system in lasting or (claim.container.pod_uid, claim.resource) in given:
             yield claim
 
 
-def _given(inventory: Inventory) -> frozenset[tuple[str, str]]:
+def _given(inventory: Inventory) -> set[tuple[str, str]]:
     """Return the resources that pods were given, with their UIDs."""
-    held = {(given.namespace, given.pod, given.resource): given for given in inventory.allocations}
-    pods = ((inventory.pod(given), given.resource) for given in held.values())
-    return frozenset((pod.uid, resource) for pod, resource in pods if pod)
+    pods = ((inventory.pod(given), given.resource) for given in inventory.allocations)
+    return {(pod.uid, resource) for pod, resource in pods if pod}
 
 
 def _placed(found: Iterable[Claim], inventory: Inventory, settled: Mapping[AmbiguousClaims, int]) -> list[Claim]:
@@ -152,21 +151,14 @@ def _unsized(
     return (inventory.claim(allocation, card, system=system.name, share=0.0) for card in cards)
 
 
-def _minimum_of(claim: Claim) -> MinimumClaim:
-    memory, cores = claim.memory_limit_bytes, claim.core_limit_ratio
-    return MinimumClaim(share=claim.share, memory=memory or 0, cores=cores or 0.0)
-
-
-def _raised(claim: Claim, minimum: MinimumClaim | None) -> Claim:
+def _raised(claim: Claim, share: float, least_memory: int | None, least_cores: float | None) -> Claim:
     """Raise a claim to what it is at least. A limit that is absent is already the highest."""
-    if minimum is None:
-        return claim
     memory, cores = claim.memory_limit_bytes, claim.core_limit_ratio
     return replace(
         claim,
-        share=max(claim.share, min(minimum.share, 1.0)),
-        memory_limit_bytes=None if memory is None else max(memory, minimum.memory),
-        core_limit_ratio=None if cores is None else max(cores, min(minimum.cores, 1.0)),
+        share=max(claim.share, min(share, 1.0)),
+        memory_limit_bytes=None if memory is None else max(memory, least_memory or 0),
+        core_limit_ratio=None if cores is None else max(cores, min(least_cores or 0.0, 1.0)),
     )
 
 
@@ -174,8 +166,9 @@ def _at_least(found: Iterable[Claim], inventory: Inventory) -> Iterator[Claim]:
     """Let no annotation take a claim below what the spec asks for and the kubelet gave."""
     minimums = {system.name: system.minimum for system in systems()}
     for claim in found:
-        minimum = None if claim.mig else minimums.get(claim.system)
-        yield _raised(claim, minimum(claim, inventory)) if minimum else claim
+        minimum = minimums.get(claim.system)
+        least = minimum(claim, inventory) if minimum and not claim.mig else None
+        yield _raised(claim, least.share, least.memory, least.cores) if least else claim
 
 
 def _without_trespassers(claims: Sequence[Claim]) -> Iterator[Claim]:

@@ -106,7 +106,8 @@ class ContainerDevices:
 
     def held(self, rows: Iterable[DynamicAllocation]) -> Iterator[HeldDevice]:
         rows = list(rows)
-        if self._is_over() and not rows:
+        # The kubelet lists the init containers that stay. The others have ended.
+        if self._container.is_init and not self._container.running and not rows:
             return
         status = self._status()
         for name, devices in status.items():
@@ -126,10 +127,6 @@ class ContainerDevices:
             for name, devices in found.items()
             if name not in self._claims or {held.place for held in devices} & {*map(_place, self._claims[name].devices)}
         }
-
-    def _is_over(self) -> bool:
-        """Whether it is an init container that has ended. The kubelet lists those that stay."""
-        return self._container.is_init and not self._container.running
 
     def _reserved(self, settled: set[str]) -> Iterator[HeldDevice]:
         """Yield the devices of claims that nothing else lists: kubelets before 1.34 list none."""

@@ -23,7 +23,7 @@ from msgspec import Meta, Struct
 from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.model.kube import grouped
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import GIB, MIB, Inventory
+from podgpu.sharing.inventory import GIB, MIB, Inventory, decoded
 from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
 
 NAME = "gpushare"
@@ -197,10 +197,7 @@ def _is_in_mib(inventory: Inventory) -> bool:
 
 @lru_cache(REMEMBERED)
 def _spreads(text: str) -> dict[str, dict[str, int]]:
-    try:
-        found = _decode(text)
-    except (ValueError, RecursionError):  # what is no annotation, or no text, or nested without end
-        return {}
+    found = decoded(text, _decode) or {}
     return found if len(found) <= MOST_CONTAINERS else {}
 
 

@@ -56,6 +56,14 @@ class Observation(Struct, frozen=True, kw_only=True):
     errors: Counter[str] = field(default_factory=Counter)
 
 
+def decoded(text: str, decode: Callable[[str], T]) -> T | None:
+    """Read an annotation; None for what is none, or no text, or nested without end."""
+    try:
+        return decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
     """Find the entry of each container by its number of ids, if all entries with so many are the same."""
     if sorted(map(len, entries)) != sorted(given.values()):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod
 from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import Inventory, decoded
 from podgpu.sharing.kube_cards import size
 from podgpu.sharing.system import MinimumClaim, SharingSystem
 
@@ -152,10 +152,8 @@ def _pod_claims(pod: Pod, inventory: Inventory) -> list[Claim]:
 
 @lru_cache(REMEMBERED)
 def _entries(text: str) -> list[AllocatedCard]:
-    try:
-        return _decode(text).gpu[:MOST_CARDS] if text else []
-    except (ValueError, RecursionError):  # what is no annotation, or no text, or nested without end
-        return []
+    found = decoded(text, _decode) if text else None
+    return found.gpu[:MOST_CARDS] if found else []
 
 
 def _card(entry: AllocatedCard, inventory: Inventory) -> str | None:

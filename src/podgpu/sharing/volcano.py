@@ -200,13 +200,9 @@ def _kind(allocation: Allocation, inventory: Inventory) -> str | None:
         return resource if resource in (VGPU_MEMORY, MEMORY) else None
     if resource == NUMBER:
         return NUMBER if device_id in inventory.gpus else None
-    is_vgpu = resource == VGPU or (inventory.once(_is_renamed) and _is_annotated(allocation, inventory))
+    pod = inventory.pod(allocation) if inventory.once(_is_renamed) else None
+    is_vgpu = resource == VGPU or (pod is not None and VGPU_IDS in pod.annotations)
     return VGPU if is_vgpu and _VGPU.fullmatch(device_id) else None
-
-
-def _is_annotated(allocation: Allocation, inventory: Inventory) -> bool:
-    pod = inventory.pod(allocation)
-    return pod is not None and VGPU_IDS in pod.annotations
 
 
 def _is_renamed(inventory: Inventory) -> bool:
@@ -273,7 +269,9 @@ def _vgpu_unit(inventory: Inventory) -> MemoryUnit:
         return offered(parts, inventory.memory)
     if by_index := _by_index(inventory, VGPU_MEMORY):
         return offered(by_index, inventory.memory)
-    return mebibyte(inventory.memory) if _is_old(inventory) else MemoryUnit(of_card={})
+    if _is_old(inventory):
+        return MemoryUnit(of_card={card: size // MIB for card, size in inventory.memory.items()}, mib=1)
+    return MemoryUnit(of_card={})
 
 
 def _is_old(inventory: Inventory) -> bool:
@@ -318,13 +316,9 @@ def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
         return {}
     entries = _entries(text)
     # A pod without a phase is not known by its spec.
-    names = [
-        container.name
-        for container in pod.containers
-        if pod.phase and not container.is_init and container.name in given
-    ]
-    counts = [given[name] for name in names]
-    if len(names) == len(given) and counts == list(map(len, entries)):
+    listed = [container.name for container in pod.containers if pod.phase and not container.is_init]
+    names = [name for name in listed if name in given]
+    if len(names) == len(given) and [given[name] for name in names] == list(map(len, entries)):
         return dict(zip(names, entries, strict=True))
     return by_number(entries, given)
 
@@ -343,10 +337,6 @@ def _device(text: str) -> VolcanoDevice | None:
     return VolcanoDevice(text=text, card=match[1], units=units, cores=cores)
 
 
-def mebibyte(memory: Mapping[str, int]) -> MemoryUnit:
-    return MemoryUnit(of_card={card: size // MIB for card, size in memory.items()}, mib=1)
-
-
 def offered(counts: Counter[str], memory: Mapping[str, int]) -> MemoryUnit:
     """Return the unit of which so many ids are offered of each card. `memory` is the cards' in bytes."""
     known = {card: count for card, count in counts.items() if count != ANY_CARD}
@@ -357,14 +347,8 @@ def offered(counts: Counter[str], memory: Mapping[str, int]) -> MemoryUnit:
 
 
 def _only(least: int, most: int) -> int | None:
-    if least == most:
-        return least
-    fitting = list(_round(least, most))
+    fitting = [least] if least == most else [number for number in _ROUND if least <= number <= most]
     return fitting[0] if len(fitting) == 1 else None
-
-
-def _round(least: int, most: int) -> Iterator[int]:
-    return (number for number in sorted(_ROUND) if least <= number <= most)
 
 
 def _request_lines(wanted: WantedPart) -> str:

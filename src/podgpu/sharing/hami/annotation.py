@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-import msgspec
 from msgspec import Struct, field
+from msgspec.json import Decoder
 
-from podgpu.model import Device, KubeNode, Pod
+from podgpu.model import Device, KubeNode, Pod, PodContainer
 from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import MIB, by_number
+from podgpu.sharing.inventory import MIB, by_number, decoded
 
 DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
@@ -64,7 +64,8 @@ class RegisteredCard(Struct):
 
 
 Entry: TypeAlias = tuple[HamiDevice | None, ...]  # one container's devices; None cannot be read
-_decode = msgspec.json.Decoder(list[RegisteredCard]).decode
+_decode_cards = Decoder(list[RegisteredCard]).decode
+_decode_migs = Decoder(list[MigAllocation]).decode
 
 
 def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> dict[str, Entry]:
@@ -75,7 +76,7 @@ def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     entries = _entries(text, pod.annotations.get(MIG_ALLOCATIONS, "[]"))
     fitting = [placed for placed in _readings(pod, entries, resources) if _fits(placed, given, pod)]
     if not fitting:
-        return _by_number(pod, given, entries)
+        return next(filter(None, (by_number(likely, given) for likely in _likely(pod, given, entries))), {})
     found = {name: {placed[name] for placed in fitting} for name in fitting[0] if name in given}
     return {name: next(iter(options)) for name, options in found.items() if len(options) == 1}
 
@@ -94,10 +95,14 @@ def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     written = {
         entry: container.name
         for container, entry in zip(reversed(lasting), reversed(entries), strict=True)
-        if container.name not in given and any(quantity(container.limits.get(name, "")) for name in resources)
+        if container.name not in given and _asks(container, resources)
     }
     had = matched(pod, given, resources)
     return {name: written[entry] for name, entry in had.items() if name in init and entry in written}
+
+
+def _asks(container: PodContainer, resources: Collection[str]) -> bool:
+    return any(quantity(container.limits.get(name, "")) for name in resources)
 
 
 def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) -> Iterator[dict[str, Entry]]:
@@ -107,9 +112,7 @@ def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) ->
     for containers in (listed, lasting):
         if containers and len(entries) == len(containers):
             yield {container.name: entry for container, entry in zip(containers, entries, strict=True)}
-    asking = [
-        container.name for container in listed if any(quantity(container.limits.get(name, "")) for name in resources)
-    ]
+    asking = [container.name for container in listed if _asks(container, resources)]
     full = [entry for entry in entries if entry]
     if asking and len(full) == len(asking):
         yield dict(zip(asking, full, strict=True))
@@ -121,11 +124,6 @@ def _fits(placed: Mapping[str, Entry], given: Mapping[str, int], pod: Pod) -> bo
     return given.keys() <= placed.keys() and all(
         len(entry) == given.get(name, 0) for name, entry in placed.items() if name in given or name not in init
     )
-
-
-def _by_number(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> dict[str, Entry]:
-    found = (by_number(likely, given) for likely in _likely(pod, given, entries))
-    return next(filter(None, found), {})
 
 
 def _likely(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> Iterator[list[Entry]]:
@@ -164,11 +162,8 @@ def _device(text: str, mig: str) -> HamiDevice | None:
 
 def _migs(text: str) -> dict[tuple[int, int], str]:
     """Instances by the places of the entry and of the device in it."""
-    try:
-        annotations = msgspec.json.decode(text, type=list[MigAllocation])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return {}
-    return {(annotation.container_index, annotation.device_index): annotation.mig_uuid for annotation in annotations}
+    found = decoded(text, _decode_migs) or ()
+    return {(instance.container_index, instance.device_index): instance.mig_uuid for instance in found}
 
 
 def cards(node: KubeNode) -> Iterator[Device]:
@@ -178,18 +173,11 @@ def cards(node: KubeNode) -> Iterator[Device]:
     it has.
     """
     text = node.annotations.get(NODE_CARDS, "")
-    for listed in _listed(text) if text.lstrip().startswith("[") else _joined(text):
+    for listed in decoded(text, _decode_cards) or () if text.lstrip().startswith("[") else _joined(text):
         if kube_cards.UUID.fullmatch(listed.id):
             number = listed.index if listed.index is not None and 0 <= listed.index < kube_cards.MOST_CARDS else None
             memory = listed.devmem * MIB if 0 < listed.devmem <= MOST_MIB else None
             yield kube_cards.card(listed.id, number=number, model=listed.type, memory=memory)
-
-
-def _listed(text: str) -> list[RegisteredCard]:
-    try:
-        return _decode(text)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return []
 
 
 def _joined(text: str) -> Iterator[RegisteredCard]:

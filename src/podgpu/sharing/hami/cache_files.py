@@ -147,11 +147,12 @@ def parse(size: int, read: Read) -> Region:
         raise BadRegion("processes")
     found = list(_slots(_piece(read, layout.slots, count * layout.slot), layout, len(cards)))
     slots = tuple(slot for slot in found if slot)
+    last_kernel = _long(tail, LAST_KERNEL) if layout.versions else 0
     return Region(
         cards=cards,
         slots=slots,
         refused=len(found) - len(slots),
-        last_kernel_at=_time(_long(tail, LAST_KERNEL)) if layout.versions else None,
+        last_kernel_at=float(last_kernel) if 0 < last_kernel < MOST_SECONDS else None,
     )
 
 
@@ -200,18 +201,9 @@ def _use(data: bytes, start: int, layout: RegionLayout, index: int) -> SlotUse:
     context, module, buffer, _, total = struct.unpack_from(
         "<5Q", data, start + layout.memory_at + index * layout.memory
     )
-    sm = _long(data, start + layout.activities + index * layout.activity + SM) if layout.activity else None
-    return SlotUse(
-        context=context,
-        module=module,
-        buffer=buffer,
-        total=total,
-        sm=None if sm is None else min(sm, PERCENT),
-    )
-
-
-def _time(seconds: int) -> float | None:
-    return float(seconds) if 0 < seconds < MOST_SECONDS else None
+    at = start + layout.activities + index * layout.activity + SM
+    sm = min(_long(data, at), PERCENT) if layout.activity else None
+    return SlotUse(context=context, module=module, buffer=buffer, total=total, sm=sm)
 
 
 def _int(data: bytes, offset: int) -> int:
@@ -258,18 +250,15 @@ class CacheScan:
         return names[:MOST_FOLDERS]
 
     def _folder(self, parent: int, name: str) -> list[VirtualGpu]:
-        match = _NAME.fullmatch(name)
-        if match is None:
-            self.errors["name"] += 1
-            return []
         try:
+            if (match := _NAME.fullmatch(name)) is None:
+                raise BadRegion("name")
             region = _region(parent, name)
+            return list(self._vgpus(region, match[1], match[2])) if region else []
         except BadRegion as error:
             self.errors[error.reason] += 1
         except OSError as error:
             self._count(error)
-        else:
-            return list(self._vgpus(region, match[1], match[2])) if region else []
         return []
 
     def _vgpus(self, region: Region, uid: str, container: str) -> Iterator[VirtualGpu]:
