@@ -3,6 +3,8 @@
 A dialect prints a row under its alias. If rows share an alias, as both directions of NVLink do, it prints their sum.
 """
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from podgpu.catalog import agent, cluster, container, gpu, health, link, power, profiling
@@ -61,7 +63,11 @@ def instance_rows() -> tuple[Metric, ...]:
 
 def families() -> dict[str, tuple[Metric, ...]]:
     """Group rows by family name, in page order, MIG instances last."""
+    return by_family((*CATALOG, *instance_rows()))
+
+
+def by_family(rows: Iterable[Metric]) -> dict[str, tuple[Metric, ...]]:
     grouped: dict[str, tuple[Metric, ...]] = {}
-    for row in (*CATALOG, *instance_rows()):
+    for row in rows:
         grouped[row.family] = (*grouped.get(row.family, ()), row)
     return grouped

@@ -2,10 +2,10 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from podgpu.catalog import TOPICS, group_of
+from podgpu.catalog import TOPICS, by_family, group_of
 from podgpu.catalog.row import Alias, Cadence, Call, Field, Gpm, Metric, Scope
 
 WIDTH = 80
@@ -113,13 +113,6 @@ def otel_name(row: Metric) -> str:
     return f"{row.otel.name}{{{attributes}}}" if attributes else row.otel.name
 
 
-def _by_family(rows: Iterable[Metric]) -> list[tuple[Metric, ...]]:
-    grouped: dict[str, list[Metric]] = {}
-    for row in rows:
-        grouped.setdefault(row.family, []).append(row)
-    return [tuple(family) for family in grouped.values()]
-
-
 def _topic(topic: tuple[str, tuple[Metric, ...]]) -> str:
     title, rows = topic
     lines = [
@@ -128,7 +121,7 @@ def _topic(topic: tuple[str, tuple[Metric, ...]]) -> str:
         "| metric | type | unit | labels | meaning | read | MIG | served | stability |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for family in _by_family(rows):
+    for family in by_family(rows).values():
         row = family[0]
         mig = "yes" if row.mig else ""
         lines.append(
@@ -143,10 +136,8 @@ def _unit(row: Metric) -> str:
 
 
 def _labels(family: Sequence[Metric]) -> str:
-    fixed: dict[str, dict[str, None]] = {}
-    for row in family:
-        for name, value in row.labels:
-            fixed.setdefault(name, {})[value] = None
+    pairs = [pair for row in family for pair in row.labels]
+    fixed = {name: dict.fromkeys(value for known, value in pairs if known == name) for name, _ in pairs}
     listed = [f"`{name}`: {', '.join(values)}" for name, values in fixed.items()]
     return "; ".join([*listed, *(f"`{name}`" for name in family[0].own_labels)])
 
@@ -194,9 +185,8 @@ def _with_labels(row: Metric) -> str:
 
 def _topic_as_text(topic: str, rows: Sequence[Metric]) -> str:
     asked = f"?collect[]={group_of(rows[0])}"
-    return "\n".join(
-        [topic.upper(), asked, "", *(line for family in _by_family(rows) for line in _family_as_text(family))]
-    )
+    lines = (line for family in by_family(rows).values() for line in _family_as_text(family))
+    return "\n".join([topic.upper(), asked, "", *lines])
 
 
 def _family_as_text(family: Sequence[Metric]) -> Iterator[str]:

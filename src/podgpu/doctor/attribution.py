@@ -9,14 +9,13 @@ from podgpu.doctor.check import (
     REPORT,
     CheckResult,
     Machine,
+    by_state,
     check,
     claims,
-    down,
     holders,
     passed,
     several,
     skipped,
-    state_of,
     warned,
     works,
     wrong,
@@ -40,10 +39,8 @@ NOT_YET = skipped("nothing is booked yet")
     "Allow the agent's service account to get resourceclaims and to list resourceslices.",
 )
 def rights(snapshot: Snapshot, _: Machine) -> CheckResult:
-    state = state_of(RESOURCE_CLAIMS, snapshot)
-    if state is None:
-        return skipped("no pod has a resource claim")
-    return passed("resource claims can be read") if state.up else down(state)
+    found = by_state(RESOURCE_CLAIMS, snapshot, "resource claims can be read")
+    return found or skipped("no pod has a resource claim")
 
 
 @check(
@@ -64,8 +61,7 @@ def missing(snapshot: Snapshot, _: Machine) -> CheckResult:
 )
 def excused(snapshot: Snapshot, _: Machine) -> CheckResult:
     """List the pods that are not charged, and why."""
-    found = excused_texts(snapshot.cards)
-    return passed(several(found, MOST_EXCUSED)) if found else passed("no pod is excused")
+    return passed(several(excused_texts(snapshot.cards), MOST_EXCUSED) or "no pod is excused")
 
 
 @check(

@@ -113,6 +113,13 @@ def state_of(part: AgentPart, snapshot: Snapshot) -> PartStatus | None:
     return next((status for status in snapshot.parts if status.name == part.name), None)
 
 
+def by_state(part: AgentPart, snapshot: Snapshot, fine: str) -> CheckResult | None:
+    """Judge a part by its state; None if the agent does not have it."""
+    if (state := state_of(part, snapshot)) is None:
+        return None
+    return passed(fine) if state.up else down(state)
+
+
 def works(part: AgentPart, snapshot: Snapshot) -> bool:
     state = state_of(part, snapshot)
     return state is not None and state.up

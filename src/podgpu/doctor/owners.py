@@ -1,11 +1,12 @@
 """Whether it is known who is on the node: by its processes, the kubelet and the API server."""
 
-from podgpu.catalog.agent_parts import APISERVER, DCGM, LOG_DIRS, PODRESOURCES, PODS_API, PROCFS, SWITCHES
+from podgpu.catalog.agent_parts import APISERVER, DCGM, LOG_DIRS, PODRESOURCES, PODS_API, PROCFS, SWITCHES, AgentPart
 from podgpu.doctor.check import (
     BY_REASON,
     CheckResult,
     Machine,
     Status,
+    by_state,
     check,
     claims,
     down,
@@ -20,7 +21,7 @@ from podgpu.doctor.check import (
     works,
 )
 from podgpu.insight.advice import next_step
-from podgpu.model import Fault, Holder, PartStatus, Snapshot
+from podgpu.model import Fault, Holder, Snapshot
 from podgpu.numbers import count, duration
 from podgpu.views.text import line
 
@@ -39,10 +40,7 @@ NOT_LOOKED_AT = skipped("no owners of processes are looked up")
     "Set hostPID: true on the agent's pod.",
 )
 def host_pid(snapshot: Snapshot, _: Machine) -> CheckResult:
-    state = state_of(PROCFS, snapshot)
-    if state is None:
-        return NOT_LOOKED_AT
-    return passed("podgpu sees the node's processes by their own PIDs") if state.up else down(state)
+    return by_state(PROCFS, snapshot, "podgpu sees the node's processes by their own PIDs") or NOT_LOOKED_AT
 
 
 @check(
@@ -117,7 +115,7 @@ def socket(snapshot: Snapshot, machine: Machine) -> CheckResult:
 )
 def allocations(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if not works(PODRESOURCES, snapshot):
-        return skipped("needs kubelet.socket") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
+        return _if_kubernetes(skipped("needs kubelet.socket"), snapshot, machine)
     found = list(claims(snapshot))
     if not found:
         return skipped("no container holds a GPU")
@@ -127,19 +125,14 @@ def allocations(snapshot: Snapshot, machine: Machine) -> CheckResult:
 
 @check("kubelet.pods-api", "The kubelet's Pods API answers, where there is one.", BY_REASON)
 def pods_api(snapshot: Snapshot, machine: Machine) -> CheckResult:
-    state = state_of(PODS_API, snapshot)
-    if state is not None:
-        return passed("answers") if state.up else _unless_replaced(state, snapshot)
-    if not is_kubernetes(snapshot, machine):
-        return NO_KUBERNETES
-    return skipped("there is no pods-api folder; it comes with Kubernetes 1.37")
+    missing = skipped("there is no pods-api folder; it comes with Kubernetes 1.37")
+    return _pod_source(PODS_API, snapshot, "answers") or _if_kubernetes(missing, snapshot, machine)
 
 
 @check("api.access", "The API server lets podgpu list and watch pods.", BY_REASON)
 def api_access(snapshot: Snapshot, machine: Machine) -> CheckResult:
-    state = state_of(APISERVER, snapshot)
-    if state is not None:
-        return passed("pods can be listed and watched") if state.up else _unless_replaced(state, snapshot)
+    if found := _pod_source(APISERVER, snapshot, "pods can be listed and watched"):
+        return found
     if machine.kube_api == "off":
         return skipped("not asked: --kube.api=off")
     return skipped("the agent asks none" if machine.is_remote else "no service account here")
@@ -154,7 +147,7 @@ def source(snapshot: Snapshot, machine: Machine) -> CheckResult:
     working = [part.name for part in SOURCES if works(part, snapshot)]
     if working:
         return passed(f"by {working[0]}" + (f", else {', '.join(working[1:])}" if working[1:] else ""))
-    return failed("no source lists the pods of this node") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
+    return _if_kubernetes(failed("no source lists the pods of this node"), snapshot, machine)
 
 
 @check(
@@ -163,10 +156,8 @@ def source(snapshot: Snapshot, machine: Machine) -> CheckResult:
     BY_REASON,
 )
 def log_dirs(snapshot: Snapshot, machine: Machine) -> CheckResult:
-    state = state_of(LOG_DIRS, snapshot)
-    if state is not None:
-        return passed("can be read") if state.up else _unless_replaced(state, snapshot)
-    return skipped("not mounted") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
+    found = _pod_source(LOG_DIRS, snapshot, "can be read")
+    return found or _if_kubernetes(skipped("not mounted"), snapshot, machine)
 
 
 @check(
@@ -178,9 +169,7 @@ def annotations(snapshot: Snapshot, machine: Machine) -> CheckResult:
     working = [part.name for part in WITH_ANNOTATIONS if works(part, snapshot)]
     if working:
         return passed(f"by {working[0]}")
-    if not is_kubernetes(snapshot, machine):
-        return NO_KUBERNETES
-    return warned("no source reports the pods' labels, owners and annotations")
+    return _if_kubernetes(warned("no source reports the pods' labels, owners and annotations"), snapshot, machine)
 
 
 @check(
@@ -190,7 +179,7 @@ def annotations(snapshot: Snapshot, machine: Machine) -> CheckResult:
 )
 def names(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if not any(works(part, snapshot) for part in SOURCES):
-        return skipped("needs pods.source") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
+        return _if_kubernetes(skipped("needs pods.source"), snapshot, machine)
     nameless = {holder.owner.pod_uid for holder in holders(snapshot) if holder.owner and _is_nameless(holder)}
     unlisted = {
         (claim.container.namespace, claim.container.pod) for claim in claims(snapshot) if not claim.container.pod_uid
@@ -215,8 +204,12 @@ def _is_nameless(holder: Holder) -> bool:
     return holder.kind == "pod" and holder.container is None and not holder.reason
 
 
-def _unless_replaced(state: PartStatus, snapshot: Snapshot) -> CheckResult:
+def _if_kubernetes(verdict: CheckResult, snapshot: Snapshot, machine: Machine) -> CheckResult:
+    return verdict if is_kubernetes(snapshot, machine) else NO_KUBERNETES
+
+
+def _pod_source(part: AgentPart, snapshot: Snapshot, fine: str) -> CheckResult | None:
     """A source that is down matters little while another source reports as much."""
-    verdict = down(state)
-    is_replaced = any(works(part, snapshot) for part in WITH_ANNOTATIONS)
-    return CheckResult(Status.WARN, verdict.detail, verdict.advice) if is_replaced else verdict
+    found = by_state(part, snapshot, fine)
+    is_replaced = any(works(other, snapshot) for other in WITH_ANNOTATIONS)
+    return warned(found.detail, found.advice) if found and found.status is Status.FAIL and is_replaced else found

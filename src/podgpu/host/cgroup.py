@@ -181,9 +181,9 @@ def _is_the_kubelets(names: list[str], entry: int, roots: frozenset[str] | None)
     above = "/".join(names[:entry])
     if roots is not None:
         return above in roots
-    if above.endswith(".slice"):  # systemd names a slice after the one above it
-        return names[entry].startswith(f"{above.removesuffix('.slice')}-") and bool(_ABOVE.fullmatch(above))
-    return bool(_ABOVE.fullmatch(above))
+    # systemd names a slice after the one above it
+    is_fitting = not above.endswith(".slice") or names[entry].startswith(f"{above.removesuffix('.slice')}-")
+    return is_fitting and bool(_ABOVE.fullmatch(above))
 
 
 def _pod(names: list[str]) -> Owner | None:
@@ -205,12 +205,11 @@ def _pod(names: list[str]) -> Owner | None:
 def _owner(uid: str, qos: str | None, below: list[str]) -> Owner:
     """Only the level right below the pod is the runtime's. All deeper levels are the container's own."""
     uid = uid.replace("_", "-")
-    match = _CONTAINER.fullmatch(below[0]) if below else None
-    if match:
+    name = below[0] if below else ""
+    if match := _CONTAINER.fullmatch(name):
         container = None if match[2] else match[3]
         return Owner(pod_uid=uid, container_id=container, runtime=_RUNTIMES.get(match[1] or ""), qos=qos)
-    named = below[0] if below and _UUID.fullmatch(below[0]) else None
-    return Owner(pod_uid=uid, container_id=named, qos=qos)
+    return Owner(pod_uid=uid, container_id=name if _UUID.fullmatch(name) else None, qos=qos)
 
 
 def _outside(names: list[str], line: str, *, relative: bool) -> CgroupMatch:

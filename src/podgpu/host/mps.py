@@ -15,6 +15,8 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from podgpu.host.proc_stat import read_bytes
+
 DAEMON = "nvidia-cuda-mps"  # as much of the name of its control daemon as the kernel keeps
 PROGRAMS = frozenset({"nvidia-cuda-mps-control", "nvidia-cuda-mps-server"})
 _STATUS = 4096
@@ -48,8 +50,7 @@ def runs_mps(folder: str) -> bool:
 def _is_roots_alone(folder: str) -> bool:
     """Whether its real, effective, saved and file system users are all root."""
     try:
-        with open(f"{folder}/status", "rb") as file:  # noqa: PTH123
-            lines = file.read(_STATUS).split(b"\n")
+        lines = read_bytes(f"{folder}/status", _STATUS).split(b"\n")
     except OSError:
         return False
     return any(line.split() == [b"Uid:", b"0", b"0", b"0", b"0"] for line in lines)

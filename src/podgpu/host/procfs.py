@@ -12,17 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.host import cgroup, mps
-from podgpu.host.proc_stat import (
-    GONE,
-    STAT,
-    TICKS,
-    LiveThreads,
-    Stat,
-    is_thread,
-    read_bytes,
-    read_stat,
-    read_text,
-)
+from podgpu.host.proc_stat import GONE, STAT, TICKS, LiveThreads, Stat, is_thread, read_bytes, read_stat, read_text
 from podgpu.model import Fault, Holder
 
 # How long a process's cgroup is believed: a process can be moved, but hardly ever is.
@@ -168,11 +158,9 @@ class Procfs:
         init, which lives in no pod, and all is well. That the requested PIDs exist proves nothing: small numbers
         exist in every namespace.
         """
-        if self._in_two_namespaces():
-            return NO_HOST_PID
-        if self._namespace("pid") in (None, _INITIAL_PID):
-            return None
-        return NO_HOST_PID if self._first_process_is_ours() else None
+        is_first = self._namespace("pid") in (None, _INITIAL_PID)
+        is_other = self._in_two_namespaces() or (not is_first and self._first_process_is_ours())
+        return NO_HOST_PID if is_other else None
 
     def _holder(self, pid: int, known: _KnownProcess | None, now: float, classify: _Classify) -> Holder:
         try:

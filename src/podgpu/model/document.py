@@ -7,7 +7,8 @@ own document in it.
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import msgspec
@@ -19,16 +20,9 @@ from podgpu.errors import UserError
 from podgpu.model.card import Card
 from podgpu.model.device import Instance, Reading
 from podgpu.model.insight import Sums
-from podgpu.model.snapshot import (
-    CLUSTER_SCHEMA,
-    SCHEMA,
-    Cluster,
-    ClusterNode,
-    Snapshot,
-)
+from podgpu.model.snapshot import CLUSTER_SCHEMA, SCHEMA, Cluster, ClusterNode, Snapshot
 
 N = TypeVar("N", str, tuple[str, ...])
-T = TypeVar("T")
 MOST_NAMES = 4096
 _NAMES: dict[Any, Any] = {}
 
@@ -72,13 +66,9 @@ _SUM = ""  # in place of a name: what adds up many numbers may go beyond the bou
 
 def bounds(kind: type, name: str) -> tuple[float, float]:
     """Return the least and the largest value of a field of that type and name."""
-    if name in _BY_NAME:
-        return _BY_NAME[name]
-    found = next((limits for ending, limits in _BY_ENDING.items() if name.endswith(ending)), None)
-    if found is not None:
-        return found
     largest = LARGEST_INT if kind is int else LARGEST_FLOAT
-    return -largest, largest
+    by_ending = (limits for ending, limits in _BY_ENDING.items() if name.endswith(ending))
+    return _BY_NAME.get(name) or next(by_ending, (-largest, largest))
 
 
 def is_sound(value: float) -> bool:
@@ -244,12 +234,22 @@ def decode_cluster(data: bytes) -> Cluster:
 
 def split(data: bytes) -> tuple[Cluster, list[Raw]]:
     """Return the cluster without its nodes, and the row of each. Raises UserError."""
-    return _checked(lambda: _split(data))
+    with _cluster_document():
+        schema = msgspec.json.decode(data, type=_Schema).schema
+        if schema != CLUSTER_SCHEMA:
+            raise UserError(
+                f"The cluster's document has schema {schema}, not {CLUSTER_SCHEMA}: use matching versions of podgpu."
+            )
+        found = msgspec.json.decode(data, type=_ClusterFrame)
+        _check_frame(data)
+    return Cluster(**asdict(found) | {"nodes": ()}), found.nodes
 
 
 def decode_row(row: Raw) -> ClusterNode:
     """Return a node. What its agent sent may be wrong; a row that is not of a node at all raises UserError."""
-    found = _checked(lambda: _row(row))
+    with _cluster_document():
+        found = msgspec.json.decode(row, type=_NodeRow)
+        _check_row(row)
     node = ClusterNode(**asdict(found) | {"snapshot": None, "written": None})
     try:
         return replace(node, snapshot=decode(found.snapshot)) if found.snapshot else node
@@ -259,28 +259,13 @@ def decode_row(row: Raw) -> ClusterNode:
 
 def name_of(row: Raw) -> str:
     """Return the name in a row that cannot be decoded as a whole. Raises UserError."""
-    return _checked(lambda: msgspec.json.decode(row, type=_Named)).name
+    with _cluster_document():
+        return msgspec.json.decode(row, type=_Named).name
 
 
-def _split(data: bytes) -> tuple[Cluster, list[Raw]]:
-    schema = msgspec.json.decode(data, type=_Schema).schema
-    if schema != CLUSTER_SCHEMA:
-        raise UserError(
-            f"The cluster's document has schema {schema}, not {CLUSTER_SCHEMA}: use matching versions of podgpu."
-        )
-    found = msgspec.json.decode(data, type=_ClusterFrame)
-    _check_frame(data)
-    return Cluster(**asdict(found) | {"nodes": ()}), found.nodes
-
-
-def _row(row: Raw) -> Any:
-    found = msgspec.json.decode(row, type=_NodeRow)
-    _check_row(row)
-    return found
-
-
-def _checked(decoded: Callable[[], T]) -> T:
+@contextmanager
+def _cluster_document() -> Iterator[None]:
     try:
-        return decoded()
+        yield
     except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
         raise UserError(f"This is not a document of a podgpu cluster ({error}): check the address.") from error

@@ -137,17 +137,13 @@ class Prices(Struct, frozen=True, kw_only=True):
     def at(self, moment: float) -> "Prices":
         """Return the prices of a moment, without changes."""
         past = [change for change in self.changes if change.since <= moment]
-        if past:
-            return Prices(currency=self.currency, gpu_hour=past[-1].gpu_hour, kwh=past[-1].kwh)
-        return Prices(currency=self.currency, gpu_hour=self.gpu_hour, kwh=self.kwh) if self.changes else self
+        then = past[-1] if past else self
+        return Prices(currency=self.currency, gpu_hour=then.gpu_hour, kwh=then.kwh)
 
     def of(self, model: str) -> float | None:
         """Return the price of an hour; None if no entry fits."""
-        exact = self.gpu_hour.get(model)
-        if exact is not None:
-            return exact
         fitting = (price for pattern, price in self.gpu_hour.items() if fnmatchcase(model, pattern))
-        return next(fitting, None)
+        return self.gpu_hour[model] if model in self.gpu_hour else next(fitting, None)
 
 
 class XidMark(Struct, frozen=True, array_like=True):
