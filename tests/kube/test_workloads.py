@@ -13,7 +13,7 @@ import pytest
 from podgpu.kube import workloads as workloads_module
 from podgpu.kube.api import ApiServer
 from podgpu.kube.pod_object import decode_pod, to_pod
-from podgpu.kube.workloads import MOST_REQUESTS, Workloads
+from podgpu.kube.workloads import KNOWN_SECONDS, MOST_REQUESTS, UNKNOWN_SECONDS, Workloads
 from podgpu.model import OwnerReference, Pod
 from tests.fakeapi.recorded import listed, owners
 from tests.fakeapi.server import FakeApi
@@ -31,7 +31,6 @@ RAY_RESOURCES = {
 }
 
 
-HOUR = 3600.0
 SPREAD, STEPS = 300.0, 50
 
 
@@ -169,12 +168,12 @@ async def test_custom_controllers_are_found_by_discovery() -> None:
 
 async def test_an_owner_is_asked_for_once_and_again_when_it_has_aged(clock: Clock) -> None:
     pods = recorded_pods()
-    async with FakeApi(objects=owners()) as fake, resolving(fake, known_seconds=HOUR) as workloads:
+    async with FakeApi(objects=owners()) as fake, resolving(fake) as workloads:
         await workloads.resolve(pods)
         asked = len(fake.requests)
         await workloads.resolve(pods)
         assert len(fake.requests) == asked
-        clock.ahead += HOUR
+        clock.ahead += KNOWN_SECONDS
         fake.objects.clear()
         # Who owned a UID is still true when the owner can no longer be read.
         assert await shown(workloads, *pods) == [RECORDED[pod.name] for pod in pods]
@@ -183,11 +182,11 @@ async def test_an_owner_is_asked_for_once_and_again_when_it_has_aged(clock: Cloc
 
 async def test_what_is_not_there_is_not_asked_for_again_at_once(clock: Clock) -> None:
     pod = owned("p", "Job", "j", "u", "batch/v1")
-    async with FakeApi() as fake, resolving(fake, unknown_seconds=HOUR) as workloads:
+    async with FakeApi() as fake, resolving(fake) as workloads:
         assert await shown(workloads, pod) == ["Job/j"]
         assert await shown(workloads, pod) == ["Job/j"]
         assert len(fake.requests) == 1
-        clock.ahead += HOUR
+        clock.ahead += UNKNOWN_SECONDS
         fake.objects["/apis/batch/v1/namespaces/ns/jobs/j"] = made("u", ("batch/v1", "CronJob", "c", "u2"))
         assert await shown(workloads, pod) == ["CronJob/c"]
 
@@ -243,13 +242,13 @@ async def test_a_dead_server_is_left_alone_for_a_while() -> None:
 async def test_a_server_that_is_back_is_asked_for_what_came_up_meanwhile(clock: Clock) -> None:
     early, late = owned("p", "Job", "i", "u1", "batch/v1"), owned("q", "Job", "j", "u2", "batch/v1")
     objects = {"/apis/batch/v1/namespaces/ns/jobs/j": made("u2", ("batch/v1", "CronJob", "c", "u3"))}
-    async with FakeApi(objects=objects) as fake, resolving(fake, unknown_seconds=HOUR) as workloads:
+    async with FakeApi(objects=objects) as fake, resolving(fake) as workloads:
         fake.refuse(503)
         await workloads.resolve([early])
-        clock.ahead += HOUR / 2
+        clock.ahead += UNKNOWN_SECONDS / 2
         assert await shown(workloads, early, late) == [UNKNOWN, UNKNOWN]
         assert len(fake.requests) == 1
-        clock.ahead += HOUR / 2
+        clock.ahead += UNKNOWN_SECONDS / 2
         assert await shown(workloads, late) == ["CronJob/c"]
 
 
@@ -301,7 +300,7 @@ async def test_agents_do_not_come_back_together_after_a_failure(still: StillCloc
     size = 20
     pods = [owned(f"p{number}", "Job", f"j{number}", f"u{number}", "batch/v1") for number in range(size)]
     asked: defaultdict[str, list[float]] = defaultdict(list)
-    async with FakeApi() as fake, fleet_of(size, fake, spread=SPREAD, unknown_seconds=100.0) as fleet:
+    async with FakeApi() as fake, fleet_of(size, fake, spread=SPREAD) as fleet:
         fake.refuse(503, times=10_000)
         while len(asked) < size or min(map(len, asked.values())) < 2:
             still.now += SPREAD / STEPS
@@ -310,7 +309,7 @@ async def test_agents_do_not_come_back_together_after_a_failure(still: StillCloc
             for seen in fake.requests[known:]:
                 asked[seen.path].append(still.now)
     pauses = [times[1] - times[0] for times in asked.values()]
-    assert min(pauses) >= 100.0
+    assert min(pauses) >= UNKNOWN_SECONDS
     assert max(pauses) - min(pauses) > SPREAD / 3
 
 

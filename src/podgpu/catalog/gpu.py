@@ -236,19 +236,9 @@ CLOCKS: tuple[Metric, ...] = (
         )
         for clock, kind, dcgm, words in (
             ("sm", SM, "DCGM_FI_DEV_SM_CLOCK DCGM_FI_DEV_SM_CLOCK_HERTZ dcgm_sm_clock", "SM"),
-            (
-                "memory",
-                MEMORY,
-                "DCGM_FI_DEV_MEM_CLOCK DCGM_FI_DEV_MEMORY_CLOCK_HERTZ dcgm_memory_clock",
-                "Memory",
-            ),
+            ("memory", MEMORY, "DCGM_FI_DEV_MEM_CLOCK DCGM_FI_DEV_MEMORY_CLOCK_HERTZ dcgm_memory_clock", "Memory"),
             ("graphics", GRAPHICS, "", ""),
-            (
-                "video",
-                VIDEO,
-                "DCGM_FI_DEV_VIDEO_CLOCK DCGM_FI_DEV_VIDEO_CLOCK_HERTZ",
-                "Video encoder/decoder",
-            ),
+            ("video", VIDEO, "DCGM_FI_DEV_VIDEO_CLOCK DCGM_FI_DEV_VIDEO_CLOCK_HERTZ", "Video encoder/decoder"),
         )
     ),
     *(

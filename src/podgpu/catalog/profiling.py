@@ -206,10 +206,7 @@ TRAFFIC: tuple[Metric, ...] = (
             dcgm_unit=MEGABYTES_PER_SECOND,
             dcgm_kind=Kind.COUNTER,
         )
-        for direction, verb, first, whole in (
-            ("transmit", "sent", 63, 61),
-            ("receive", "received", 62, 60),
-        )
+        for direction, verb, first, whole in (("transmit", "sent", 63, 61), ("receive", "received", 62, 60))
         for link in range(18)
     ),
 )

@@ -76,11 +76,6 @@ class OwnerAbove(Struct, frozen=True):
     owner: OwnerReference | None = None
 
 
-class DiscoveredResources(Struct, frozen=True):
-    until: float
-    resources: tuple[ApiResource, ...] = ()
-
-
 class Workloads:
     """Asks once per owner, not once per pod, and remembers answers. Failures are remembered for a shorter time.
 
@@ -98,8 +93,6 @@ class Workloads:
         name_labels: Sequence[str] = (),
         nearest: bool = False,
         deadline: float = DEADLINE_SECONDS,
-        known_seconds: float = KNOWN_SECONDS,
-        unknown_seconds: float = UNKNOWN_SECONDS,
         most_known: int | None = None,
         spread: float = 0.0,
     ) -> None:
@@ -107,13 +100,11 @@ class Workloads:
         self._name_labels = tuple(name_labels)
         self._nearest = nearest
         self._deadline = deadline
-        self._known_seconds = known_seconds
-        self._unknown_seconds = unknown_seconds
         self._most_known = most_known
         self._spread = spread
         self._due: dict[str, float] = {}
         self._above: dict[str, OwnerAbove] = {}
-        self._discovered: dict[str, DiscoveredResources] = {}
+        self._discovered: dict[str, tuple[float, tuple[ApiResource, ...]]] = {}  # each until a time
         self._requests: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._quiet_until = 0.0
@@ -189,7 +180,7 @@ class Workloads:
         except ApiFault as fault:
             found = None
             if fault.status not in (403, 404):
-                pause = max(self._unknown_seconds, fault.retry_after)
+                pause = max(UNKNOWN_SECONDS, fault.retry_after)
                 self._quiet_until = self._spread_out(time.monotonic() + pause)
                 return
         finally:
@@ -207,14 +198,14 @@ class Workloads:
         old = self._above.pop(uid, None)  # so that the new entry comes last
         if found:
             owner = controller(found.metadata.owner_references or ())
-            self._above[uid] = OwnerAbove(is_known=True, until=now + self._known_seconds, owner=owner)
+            self._above[uid] = OwnerAbove(is_known=True, until=now + KNOWN_SECONDS, owner=owner)
             if owner:
                 self._due.setdefault(owner.uid, 0.0)  # its owner's has waited already
         elif old:
             # The owner of a UID never changes, so a failure to read it again does no harm.
-            self._above[uid] = replace(old, until=now + self._unknown_seconds)
+            self._above[uid] = replace(old, until=now + UNKNOWN_SECONDS)
         else:
-            self._above[uid] = OwnerAbove(is_known=False, until=now + self._unknown_seconds)
+            self._above[uid] = OwnerAbove(is_known=False, until=now + UNKNOWN_SECONDS)
         while self._most_known is not None and len(self._above) > self._most_known:
             del self._above[next(iter(self._above))]
 
@@ -233,17 +224,17 @@ class Workloads:
         return None
 
     async def _resources(self, api: ApiServer, root: str) -> tuple[ApiResource, ...]:
-        known = self._discovered.get(root)
-        if known and known.until > time.monotonic():
-            return known.resources
+        until, resources = self._discovered.get(root, (0.0, ()))
+        if until > time.monotonic():
+            return resources
         try:
             resources = tuple((await api.get(root, ApiResources)).resources or ())
-            until = time.monotonic() + self._known_seconds
+            until = time.monotonic() + KNOWN_SECONDS
         except ApiFault as fault:
             if fault.status not in (403, 404):
                 raise
-            resources, until = (), time.monotonic() + self._unknown_seconds
-        self._discovered[root] = DiscoveredResources(until, resources)
+            resources, until = (), time.monotonic() + UNKNOWN_SECONDS
+        self._discovered[root] = until, resources
         return resources
 
     def _forget(self, pods: tuple[Pod, ...]) -> None:
@@ -251,7 +242,7 @@ class Workloads:
         now = time.monotonic()
         wanted = {owner.uid for pod in pods for owner in self._owners(pod)}
         self._above = {uid: above for uid, above in self._above.items() if uid in wanted or above.until > now}
-        self._discovered = {root: found for root, found in self._discovered.items() if found.until > now}
+        self._discovered = {root: found for root, found in self._discovered.items() if found[0] > now}
         self._due = {uid: due for uid, due in self._due.items() if uid in wanted}
 
     def _workload(self, pod: Pod) -> Workload | None:
@@ -268,28 +259,29 @@ class Workloads:
     def _nearest_owner(self, pod: Pod) -> Workload | None:
         """As zxporter does: if a ReplicaSet or Job cannot be read, the pod is its own workload."""
         owner = _first_owner(pod)
-        if owner is None:
-            return Workload(kind="Pod", name=pod.name)
-        if owner.kind not in MAKERS:
-            return Workload(kind=owner.kind, name=owner.name)
+        if owner is None or owner.kind not in MAKERS:
+            return _to_workload(owner, pod)
         if self._is_asked_for(owner):
             return None
         above = self._above.get(owner.uid)
         if above is None or not above.is_known:
-            return Workload(kind="Pod", name=pod.name)
+            return _to_workload(None, pod)
         maker = above.owner
-        found = maker if maker and maker.kind in MAKERS[owner.kind] else owner
-        return Workload(kind=found.kind, name=found.name)
+        return _to_workload(maker if maker and maker.kind in MAKERS[owner.kind] else owner, pod)
 
     def _top(self, pod: Pod) -> Workload | None:
         owners = self._owners(pod)
         if not owners:
-            return Workload(kind="Pod", name=pod.name)
+            return _to_workload(None, pod)
         top = owners[-1]
         above = self._above.get(top.uid)
         if len(owners) == 1 and not (above and above.is_known) and (named := _by_hash(pod, top)):
             return named
-        return None if self._is_asked_for(top) else Workload(kind=top.kind, name=top.name)
+        return None if self._is_asked_for(top) else _to_workload(top, pod)
+
+
+def _to_workload(owner: OwnerReference | None, pod: Pod) -> Workload:
+    return Workload(kind=owner.kind, name=owner.name) if owner else Workload(kind="Pod", name=pod.name)
 
 
 def _first_owner(pod: Pod) -> OwnerReference | None:

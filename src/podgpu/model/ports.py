@@ -32,15 +32,20 @@ class AllocationLists(Protocol):
     def allocatable(self) -> tuple[tuple[str, str], ...]: ...
 
 
-class AllocationSource(Protocol):
-    """The kubelet's allocations. A failure returns what was known last."""
+class CountingPart(Protocol):
+    """A part by its name, and what went wrong or was skipped, counted by reason."""
 
     name: str
 
-    async def read(self) -> AllocationLists: ...
-    def status(self) -> PartStatus: ...
     @property
     def errors(self) -> Counter[str]: ...
+
+
+class AllocationSource(CountingPart, Protocol):
+    """The kubelet's allocations. A failure returns what was known last."""
+
+    async def read(self) -> AllocationLists: ...
+    def status(self) -> PartStatus: ...
 
 
 @runtime_checkable
@@ -51,10 +56,8 @@ class Steady(Protocol):
         """Whether the next answer will be the last one again, unless a pod starts or ends."""
 
 
-class PodSource(Protocol):
+class PodSource(CountingPart, Protocol):
     """Keeps a list of the node's pods up to date. A failure keeps the last list and shows in `status`."""
-
-    name: str
 
     async def run(self) -> None:
         """Work until cancelled. Failures of the outside world are not raised."""
@@ -66,9 +69,6 @@ class PodSource(Protocol):
         """
 
     def status(self) -> PartStatus: ...
-    @property
-    def errors(self) -> Counter[str]:
-        """Count what went wrong or was skipped, by reason."""
 
 
 @runtime_checkable
@@ -79,18 +79,14 @@ class Rescannable(Protocol):
         """Make it soon."""
 
 
-class ResourceClaimSource(Protocol):
+class ResourceClaimSource(CountingPart, Protocol):
     """DRA: resource claims and the devices behind them. `status` is None as long as no pod has a claim."""
-
-    name: str
 
     async def run(self) -> None: ...
     def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation]) -> None: ...
     def claims(self) -> tuple[ResourceClaim, ...]: ...
     def devices(self) -> tuple[PoolDevice, ...]: ...
     def status(self) -> PartStatus | None: ...
-    @property
-    def errors(self) -> Counter[str]: ...
 
 
 class ProcessSource(Protocol):
@@ -110,11 +106,8 @@ class ProcessSource(Protocol):
     def fault(self) -> Fault | None: ...
 
 
-class EndedProcessSource(Protocol):
+class EndedProcessSource(CountingPart, Protocol):
     """The owners of processes that ended between two readings."""
-
-    name: str
-    errors: Counter[str]
 
     async def run(self) -> None: ...
     def expect(self) -> None:
@@ -138,10 +131,7 @@ class WorkloadSource(Protocol):
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]: ...
 
 
-class SwitchLogSource(Protocol):
-    name: str
-    errors: Counter[str]
-
+class SwitchLogSource(CountingPart, Protocol):
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         """Return the logs of these cards, each with its minor number. Those of others are closed."""
 

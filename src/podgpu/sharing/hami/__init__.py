@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, VirtualGpu
+from podgpu.model import Allocation, Claim, ContainerRef, Pod, VirtualGpu
 from podgpu.model.fit import PORTION, WantedPart
 from podgpu.model.kube import grouped, quantity
 from podgpu.sharing.hami import annotation
@@ -59,10 +59,6 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
         listed = tuple(_listed(claims, given[container.pod_uid][container.container], inventory))
         if listed and {claim.gpu for claim in listed} != {claim.gpu for claim in claims}:
             yield AmbiguousClaims(options=(tuple(claims), listed), usual=0)
-
-
-def cards(inventory: Inventory) -> Iterator[Device]:
-    return annotation.cards(inventory.node)
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
@@ -294,7 +290,7 @@ SYSTEM = SharingSystem(
     withdraws=withdraws,
     ambiguous_claims=ambiguous_claims,
     observe=observe,
-    cards=cards,
+    cards=annotation.cards,
     node_annotations=(annotation.NODE_CARDS,),
     annotations=(DEVICES_ALLOCATED, MIG_ALLOCATIONS),
     minimum=minimum,

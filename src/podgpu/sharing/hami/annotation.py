@@ -16,10 +16,10 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.json import Decoder
 
-from podgpu.model import Device, KubeNode, Pod, PodContainer
+from podgpu.model import Device, Pod, PodContainer
 from podgpu.model.kube import quantity
 from podgpu.sharing import kube_cards
-from podgpu.sharing.inventory import MIB, by_number, decoded
+from podgpu.sharing.inventory import MIB, Inventory, by_number, decoded
 
 DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
@@ -166,13 +166,13 @@ def _migs(text: str) -> dict[tuple[int, int], str]:
     return {(instance.container_index, instance.device_index): instance.mig_uuid for instance in found}
 
 
-def cards(node: KubeNode) -> Iterator[Device]:
+def cards(inventory: Inventory) -> Iterator[Device]:
     """Yield the cards that the plugin lists on its node: as JSON, or in older versions as fields with commas.
 
     Devices of other vendors have annotations of their own. With memory scaling a card is listed with more memory than
     it has.
     """
-    text = node.annotations.get(NODE_CARDS, "")
+    text = inventory.node.annotations.get(NODE_CARDS, "")
     for listed in decoded(text, _decode_cards) or () if text.lstrip().startswith("[") else _joined(text):
         if kube_cards.UUID.fullmatch(listed.id):
             number = listed.index if listed.index is not None and 0 <= listed.index < kube_cards.MOST_CARDS else None
