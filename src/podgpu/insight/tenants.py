@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.model import (
+    Allocation,
     Band,
     Booking,
     Card,
@@ -119,8 +120,8 @@ class Placement(Struct, frozen=True, gc=False):
         return None if rate is None or seconds is None else rate * seconds / SECONDS_PER_HOUR
 
 
-def is_outsider(container: ContainerRef) -> bool:
-    """Whether it is outside Kubernetes: an account without a pod."""
+def is_outsider(container: ContainerRef | Allocation) -> bool:
+    """Whether it is outside Kubernetes: an account without a pod. Its container is then its title: `docker/web`."""
     return not container.namespace and not container.pod
 
 

@@ -47,9 +47,8 @@ def of_processes(card: Card, place: Place) -> Iterator[tuple[Labels, Iterable[Re
     owned = [(tenant.container, tenant.processes) for tenant in card.tenants]
     owned += [(_NO_OWNER, rest.processes) for rest in card.rest]
     for ref, process in ((ref, process) for ref, processes in owned for process in processes):
-        names = (process.mig, ref.namespace, ref.pod, ref.container)
         values = {"memory_used_bytes": process.memory_bytes, "sm_utilization_ratio": process.sm_ratio}
-        yield Labels(Scope.PROCESS.labels, (*place, *names)), _known(values, (str(process.pid),))
+        yield Labels(Scope.PROCESS.labels, (*place, process.mig, *ref.names)), _known(values, (str(process.pid),))
 
 
 def of_pods(snapshot: Snapshot) -> Iterator[Labels]:

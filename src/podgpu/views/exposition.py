@@ -39,7 +39,14 @@ def render(families: Iterable[Family], form: Format) -> bytes:
 
 def metadata(family: Family, form: Format) -> str:
     """Write what stands before the samples of a family."""
-    return _text_metadata(family) if form is Format.TEXT else _openmetrics_metadata(family)
+    help_text = family.help.replace("\\", "\\\\").replace("\n", "\\n")
+    if form is Format.TEXT:
+        return f"# HELP {family.name} {help_text}\n# TYPE {family.name} {_TEXT_TYPE[family.kind]}\n"
+    name, kind = _openmetrics_type(family)
+    unit = name.rpartition("_")[2]
+    unit_line = f"# UNIT {name} {unit}\n" if unit in UNITS and unit != name and kind != "info" else ""
+    quoted = help_text.replace('"', '\\"')
+    return f"# TYPE {name} {kind}\n{unit_line}# HELP {name} {quoted}\n"
 
 
 def end(form: Format) -> bytes:
@@ -71,19 +78,6 @@ def _joined(key: Key) -> str:
     """Write the parts of a series' labels as one: `{a="b",c="d"}`, or nothing without labels."""
     text = ",".join([labels for labels in key if labels])
     return f"{{{text}}}" if text else ""
-
-
-def _text_metadata(family: Family) -> str:
-    help_text = family.help.replace("\\", "\\\\").replace("\n", "\\n")
-    return f"# HELP {family.name} {help_text}\n# TYPE {family.name} {_TEXT_TYPE[family.kind]}\n"
-
-
-def _openmetrics_metadata(family: Family) -> str:
-    name, kind = _openmetrics_type(family)
-    help_text = family.help.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-    unit = name.rpartition("_")[2]
-    unit_line = f"# UNIT {name} {unit}\n" if unit in UNITS and unit != name and kind != "info" else ""
-    return f"# TYPE {name} {kind}\n{unit_line}# HELP {name} {help_text}\n"
 
 
 def _openmetrics_type(family: Family) -> tuple[str, str]:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, reading
+from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, is_outsider, reading
 from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
 from podgpu.model import Card, GuestCard, Instance, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
 from podgpu.views.format import REASONS, guests_text, is_visible, problem_text, switching_text, use_text, visible_rest
-from podgpu.views.tenants import by_instance, excused_texts, full_name, is_outsider, owner_titles, pids
+from podgpu.views.tenants import by_instance, excused_texts, full_name, owner_titles, pids
 from podgpu.views.text import GAP, line, plain_console, shortened, table_row, width_of
 
 MAX_PIDS = 3

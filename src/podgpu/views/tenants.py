@@ -2,15 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from podgpu.insight.tenants import is_outsider
 from podgpu.model import Allocation, Card, ContainerRef, Excused, Holder, Process, Snapshot, Tenant
 from podgpu.model.kube import grouped
 from podgpu.numbers import integer
 from podgpu.views.text import line
-
-
-def is_outsider(container: ContainerRef | Allocation) -> bool:
-    """Whether it is outside Kubernetes. Its container is then its title, such as `docker/web`."""
-    return not container.namespace and not container.pod
 
 
 def outsider_names(snapshot: Snapshot) -> list[str]:
@@ -40,7 +36,7 @@ def by_instance(card: Card) -> dict[str, list[Tenant]]:
 
 def full_name(container: ContainerRef | Allocation) -> str:
     """`namespace/pod/container`; an owner outside Kubernetes has the last part alone, a nameless container none."""
-    return "/".join(line(part) for part in (container.namespace, container.pod, container.container) if part)
+    return "/".join(line(part) for part in container.names if part)
 
 
 def pids(processes: Iterable[Process], most: int) -> str:

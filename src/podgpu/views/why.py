@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from podgpu.catalog.xids import named
 from podgpu.insight.card_problems import adds_up, present_words
 from podgpu.insight.problem_kind import fault_words
-from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
+from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING, is_outsider
 from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
 from podgpu.views.format import REASONS, switching_text, use_text
-from podgpu.views.tenants import full_name, is_outsider, outsider_names
+from podgpu.views.tenants import full_name, outsider_names
 from podgpu.views.text import GAP, line, shortened, table_row, width_of
 from podgpu.views.why_evidence import ContainerEvidence, PodEvidence
 

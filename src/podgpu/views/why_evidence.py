@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from podgpu.insight.tenants import is_outsider
 from podgpu.model import Allocation, Card, Claim, ContainerRef, Holder, Process, Snapshot, Tenant
 from podgpu.views.json import Object, plain
-from podgpu.views.tenants import is_outsider, named_containers
+from podgpu.views.tenants import named_containers
 
 # The UUID of a MIG instance, or nothing, and a container, or None for a process whose container is not known.
 _Key = tuple[str, ContainerRef | None]

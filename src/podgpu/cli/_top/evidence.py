@@ -5,11 +5,11 @@ from itertools import islice
 
 from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, YELLOW, Line
 from podgpu.insight.rows import SummaryItem, gpus_of, pods_of
-from podgpu.insight.tenants import Placement
+from podgpu.insight.tenants import Placement, pod_name
 from podgpu.model import Process, Rest, Use
 from podgpu.numbers import gib, memory, percent, watts
 from podgpu.views.format import REASONS, switching_text, use_text, visible_rest
-from podgpu.views.tenants import is_outsider, owner_titles
+from podgpu.views.tenants import owner_titles
 from podgpu.views.text import fitted, line
 
 MOST_LINES = 200
@@ -31,8 +31,7 @@ def _pod(entry: SummaryItem) -> Iterator[Line]:
         yield from _place(place)
     ref = entry.places[0].tenant.container if entry.places else None
     if ref is not None:
-        name = ref.container if is_outsider(ref) else f"{ref.namespace}/{ref.pod}"
-        yield [(f"{_INDENT}podgpu why {line(name)} shows all the evidence", DIM)]
+        yield [(f"{_INDENT}podgpu why {line(pod_name(ref))} shows all the evidence", DIM)]
 
 
 def _place(place: Placement) -> Iterator[Line]:

@@ -6,8 +6,8 @@ from math import isfinite
 
 from msgspec import Struct
 
+from podgpu.insight.tenants import is_outsider
 from podgpu.model import Card, Claim, ContainerRef, Gpu, Instance, Reading, Snapshot, Tenant
-from podgpu.views.tenants import is_outsider
 
 
 class PodTenant(Struct, frozen=True):

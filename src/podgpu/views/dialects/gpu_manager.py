@@ -124,9 +124,8 @@ def _containers(snapshot: Snapshot) -> Iterator[ContainerUse]:
 def _requested(pod: Pod) -> Iterator[tuple[ContainerRef, Mapping[str, str]]]:
     """In a pod that requests cores, a container that does not requests 0."""
     if not pod.finished and any(CORE in container.limits for container in pod.containers):
-        for container in pod.containers:
-            if not (container.is_init or container.is_ephemeral):
-                yield ContainerRef(pod.namespace, pod.name, container.name, pod.uid), container.limits
+        for container in pod.main_containers:
+            yield ContainerRef(pod.namespace, pod.name, container.name, pod.uid), container.limits
 
 
 def _device(use: ContainerCardUse) -> dict[str, Any]:

@@ -242,12 +242,10 @@ def _given(on: PodTenant) -> list[Claim]:
 def _positions(snapshot: Snapshot) -> dict[tuple[str, str], int]:
     """Number the containers as their pods' specs list them. A pod without a phase is not known by its spec."""
     return {
-        (pod.uid, name): position
+        (pod.uid, container.name): position
         for pod in snapshot.pods
         if pod.phase
-        for position, name in enumerate(
-            container.name for container in pod.containers if not (container.is_init or container.is_ephemeral)
-        )
+        for position, container in enumerate(pod.main_containers)
     }
 
 

@@ -9,10 +9,10 @@ from math import inf, isfinite
 from msgspec.structs import replace
 
 from podgpu.catalog.row import MIB, Metric, Unit
+from podgpu.insight.tenants import is_outsider
 from podgpu.model import UNKNOWN, Booking, Card, Claim, ContainerRef, Instance, Reading, Snapshot, Tenant, Workload
 from podgpu.model.kube import grouped
 from podgpu.views.dialects._dcgm.counters import DECIMALS, FRACTIONS, Counter
-from podgpu.views.tenants import is_outsider
 
 DYNAMIC = "dra"  # the sharing system of claims by dynamic resource allocation
 LAST_XID = "xid_last_code"
@@ -83,12 +83,8 @@ class Entity:
     @cached_property
     def occupants(self) -> list[Occupant]:
         """The pods' containers on it."""
-        by_name: dict[tuple[str, str, str], list[Tenant]] = {}
-        for tenant in self.tenants:
-            ref = tenant.container
-            if not is_outsider(ref):
-                by_name.setdefault((ref.namespace, ref.pod, ref.container), []).append(tenant)
-        return [Occupant(tuple(group)) for group in by_name.values()]
+        in_pods = (tenant for tenant in self.tenants if not is_outsider(tenant.container))
+        return [Occupant(tuple(group)) for group in grouped(in_pods, lambda tenant: tenant.container.names).values()]
 
     @property
     def claims(self) -> list[Claim]:
