@@ -5,6 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 from podgpu import __version__
+from podgpu.insight.problem_kind import few
 from podgpu.model import Statement, StatementLine
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
 from podgpu.numbers import UNKNOWN, bare, column, count, coverage, money, percent
@@ -74,8 +75,7 @@ def problems(found: Statement) -> list[str]:
         listed.append("DEMO: some of these numbers are made up, by an agent that runs the demo or a recording")
     unseen = [gpu for gpu in found.by_gpu if gpu.coverage.unseen_us]
     if unseen:
-        names = sorted({gpu.node for gpu in unseen})
-        where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        where = few(sorted({gpu.node for gpu in unseen}))
         time = bare("gpu hours", found.coverage.unseen_us / MICROSECONDS_PER_HOUR)
         listed.append(
             f"the bill is incomplete: {time} GPU-hours of {count(len(unseen), 'GPU')} were not seen, on {where}; "

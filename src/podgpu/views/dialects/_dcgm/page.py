@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 from podgpu.catalog.row import Unit
 from podgpu.catalog.xids import WORDS
 from podgpu.model import UNKNOWN, Claim, ContainerRef, Pod, PodContainer, Snapshot
+from podgpu.model.kube import only
 from podgpu.views.dialects._dcgm import derived
 from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, DcgmPageOptions, Fact, Generation, select
 from podgpu.views.dialects._dcgm.entity import DYNAMIC, LAST_XID, Entity, Occupant, entities, rounded, with_xid
@@ -194,8 +195,7 @@ def _resource_claim(claim: Claim, pod: Pod | None) -> str:
     """Name the ResourceClaim. Empty if there is any doubt which one it is."""
     for container in pod.containers if pod else ():
         if pod and container.name == claim.container.container:
-            names = _in_status(claim, pod, container) or _used(pod, container)
-            return names.pop() if len(names) == 1 else ""
+            return only(_in_status(claim, pod, container) or _used(pod, container))
     return ""
 
 
