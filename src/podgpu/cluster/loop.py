@@ -101,7 +101,7 @@ class PublishingLoop(ABC):
             ErrorCount(source=source, reason=reason, count=count)
             for (source, reason), count in sorted(self.supervisor.errors.items())
         )
-        is_same = _same_nodes(nodes, last.nodes) and (pending, errors) == (last.pending, last.errors)
+        is_same = [*map(id, nodes)] == [*map(id, last.nodes)] and (pending, errors) == (last.pending, last.errors)
         if self.ready and is_same and [*map(_part_state, shown)] == [*map(_part_state, last.parts)]:
             return False
         cluster = replace(
@@ -273,10 +273,6 @@ class ClusterLoop(PublishingLoop):
 def _part_state(part: PartStatus) -> tuple[str, bool, str]:
     """What is worth publishing about a part: its age alone is not."""
     return part.name, part.up, part.fault.reason if part.fault else ""
-
-
-def _same_nodes(nodes: tuple[ClusterNode, ...], others: tuple[ClusterNode, ...]) -> bool:
-    return len(nodes) == len(others) and all(a is b for a, b in zip(nodes, others, strict=True))
 
 
 class _ReplacedNodes:

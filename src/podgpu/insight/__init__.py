@@ -31,16 +31,7 @@ from podgpu.model import (
 )
 from podgpu.model.kube import grouped
 
-__all__ = [
-    "InsightSettings",
-    "conclude",
-    "conclude_cluster",
-    "conclude_node",
-    "concluded",
-    "ensured",
-    "reconclude",
-    "settings_of",
-]
+__all__ = ["InsightSettings"]  # to be imported from here, besides what is defined here
 
 
 def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = True) -> Snapshot:

@@ -1,9 +1,9 @@
 """Sums over cards, and over what a namespace, a workload or a team has of them. The same for every surface."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec.structs import astuple, replace
 
@@ -19,12 +19,11 @@ from podgpu.insight.tenants import (
     placements,
     reading,
 )
-from podgpu.model import Card, FreeInstances, Sums, Tenant
+from podgpu.model import Card, CardUse, FreeInstances, Sums, Tenant, Use
 from podgpu.model.document import LARGEST_FLOAT, LARGEST_INT
 from podgpu.model.kube import total_of_known
 
 DIGITS = 12  # enough to cut the noise of binary fractions, and too many to change what is written
-K = TypeVar("K", bound=Hashable)
 
 
 def of_cards(cards: Iterable[NodeCard]) -> Sums:
@@ -32,17 +31,12 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
     all_cards = list(cards)
     up = [on for on in all_cards if on.card.fault is None]
     fresh = [on for on in up if on.is_fresh]
-    uses = [on.card.use for on in fresh]
-    busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
     free = [(on.card, _free(on.card)) for on in up]
     memory = [memory_used(on.card) for on in fresh]
-    watts = [use.watts if use else None for use in uses]
     return replace(
-        held_sums(placements(all_cards)),
+        _with_use(held_sums(placements(all_cards)), [on.card.use for on in fresh], len(up)),
         gpus=len(all_cards),
         lost_gpus=len(all_cards) - len(up),
-        busy_gpus=_rounded(sum(busy)) if busy else None,
-        unknown_busy=len(up) - len(busy),
         free_gpus=_rounded(sum((share for _, share in free), NOTHING)),
         fragmented_gpus=_rounded(sum((share for card, share in free if card.tenants), NOTHING)),
         free_whole_gpus=sum(not on.card.tenants and not on.card.instances for on in up),
@@ -50,8 +44,6 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
         memory_used_bytes=_whole(memory),
         unknown_memory=memory.count(None),
         memory_total_bytes=_whole(reading(on.card.readings, "memory_total_bytes") for on in fresh),
-        power_watts=_total(watts),
-        unknown_power=watts.count(None),
         power_limit_watts=_total(reading(on.card.readings, "power_limit_watts") for on in fresh),
     )
 
@@ -60,20 +52,26 @@ def of_placements(own: Iterable[Placement]) -> Sums:
     """Sum up what a group has of its cards."""
     places = list(own)
     fresh = [place for place in places if place.on.is_fresh and place.on.card.fault is None]
-    uses = [place.tenant.use for place in fresh]
-    busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
     memory = [place.tenant.booking.memory_bytes for place in fresh]
     missing = [place for place in fresh if place.tenant.booking.memory_bytes is None and not place.tenant.idle]
-    watts = [use.watts if use else None for use in uses]
     return replace(
-        held_sums(places),
+        _with_use(held_sums(places), [place.tenant.use for place in fresh], len(fresh)),
         gpus=len({place.on.key for place in places}),
         lost_gpus=len({place.on.key for place in places if place.on.card.fault is not None}),
-        busy_gpus=_rounded(sum(busy)) if busy else None,
-        unknown_busy=len(fresh) - len(busy),
         memory_used_bytes=_whole(memory),
         unknown_memory=len(missing),
         memory_total_bytes=_whole(memory_room(place.tenant, place.on.card) for place in fresh),
+    )
+
+
+def _with_use(held: Sums, uses: Sequence[Use | CardUse | None], number: int) -> Sums:
+    """Add busy time and power, as far as they are known. There should be so many busy times."""
+    busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
+    watts = [use.watts if use else None for use in uses]
+    return replace(
+        held,
+        busy_gpus=_rounded(sum(busy)) if busy else None,
+        unknown_busy=number - len(busy),
         power_watts=_total(watts),
         unknown_power=watts.count(None),
     )

@@ -1,14 +1,13 @@
 """Asks a store what each container held last within a period, and of which card; and writes how to ask for it."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from functools import cache
 
 from podgpu import sharing
 from podgpu.cluster.fit.gathering import FitHolder, HolderFacts
 from podgpu.cluster.report.counters import CardKey, PodKey, card_of
-from podgpu.cluster.report.grouping import Grouping
+from podgpu.cluster.report.grouping import Grouping, as_label
 from podgpu.cluster.report.queries import CounterQueries, TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Point, own_labels
@@ -26,7 +25,6 @@ from podgpu.model.fit import (
 _CONTAINER, _GPU, _MIG = "podgpu_container_", "podgpu_gpu_", "podgpu_mig_"
 _LIMITS, _GPUS = "kube_pod_container_resource_limits", 'resource!~"cpu|memory|ephemeral_storage|hugepages.*"'
 NEARLY_ALL = 0.999  # of a card: shares are rounded
-_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
 
 
 def holder_of(labels: Mapping[str, str]) -> FitHolder | None:
@@ -145,12 +143,5 @@ def write_part(kind: str, system: str, wanted: WantedPart) -> str:
 @cache
 def system_of(resource: str) -> str:
     """Return the system of a resource that kube-state-metrics names, such as `nvidia_com_gpu`; empty for no system."""
-    return next((name for name, sign in _signs() if resource.startswith(sign)), "")
-
-
-@cache
-def _signs() -> tuple[tuple[str, str], ...]:
-    """Return the systems whose parts can be asked for, with what their resources begin with."""
-    return tuple(
-        (each.name, _NOT_IN_A_LABEL.sub("_", sign)) for each in sharing.systems() if each.request for sign in each.signs
-    )
+    signs = ((each.name, as_label(sign)) for each in sharing.systems() if each.request for sign in each.signs)
+    return next((name for name, sign in signs if resource.startswith(sign)), "")

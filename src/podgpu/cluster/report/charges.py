@@ -67,7 +67,9 @@ def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
     # In one order always: a microsecond that cannot be divided goes to the same container each time a bill is made.
     in_order = sorted(use.containers, key=lambda each: (each[0], each[1] or ()))
     wanted = {container: _wanted(use.containers[container], basis) for container in in_order}
-    paid = _fitting([*wanted.values(), unattributed], use.seen_us)
+    asked = [*wanted.values(), unattributed]
+    # No more time can be paid for than there was: whoever wants more than that gets less of it.
+    paid = divided(use.seen_us, asked) if sum(asked) > use.seen_us else asked
     rows: Counter[RowKey] = Counter()
     for (_, group), amount in zip(wanted, paid, strict=False):
         rows[_payer(group)] += amount
@@ -88,11 +90,6 @@ def _payer(group: Group | None) -> RowKey:
 def _wanted(own: Mapping[Measure, int], basis: Basis) -> int:
     held, busy = own.get(Measure.HELD, 0), own.get(Measure.BUSY, 0)
     return {Basis.HELD: held, Basis.USED: busy, Basis.GREATER: max(held, busy)}[basis]
-
-
-def _fitting(amounts: list[int], capacity: int) -> list[int]:
-    """No more time can be paid for than there was: whoever wants more than that gets less of it."""
-    return divided(capacity, amounts) if sum(amounts) > capacity else amounts
 
 
 def _energy(use: CardCounts) -> dict[RowKey, int]:

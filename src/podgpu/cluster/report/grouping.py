@@ -16,12 +16,15 @@ _KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "model": (("model",), ()),
     "cluster": (("cluster",), ()),
 }
-CHOICES = tuple(_KNOWN)
-_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
+
+
+def as_label(name: str) -> str:
+    """Write a name of Kubernetes as labels of Prometheus are written."""
+    return re.sub("[^a-zA-Z0-9_]", "_", name)
 
 
 class Grouping(Struct, frozen=True):
-    """`by` is one of CHOICES, or the key of a pod label. With a namespace, only what is in it counts."""
+    """`by` is a known word, or the key of a pod label. With a namespace, only what is in it counts."""
 
     by: str
     namespace: str | None = None
@@ -37,7 +40,7 @@ class Grouping(Struct, frozen=True):
     @property
     def label(self) -> str:
         """The name that podgpu_pod_info gives to the pod label."""
-        return f"label_{_NOT_IN_A_LABEL.sub('_', self.by)}"
+        return f"label_{as_label(self.by)}"
 
     @property
     def is_known(self) -> bool:

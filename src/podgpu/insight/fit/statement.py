@@ -4,7 +4,7 @@ Workloads fit together on one card if their memory peaks do, side by side, and t
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from math import ceil
 
@@ -61,7 +61,9 @@ class FitPeriodFacts(Struct, frozen=True, kw_only=True):
 
 
 def fit_statement(uses: Sequence[WorkloadUse], facts: FitPeriodFacts, write: PartWriter) -> FitStatement:
-    portions = _portion_systems(uses)
+    # The sharing system by which the workloads of each cluster hold parts of cards.
+    parted = [use for use in uses if use.held.kind == PORTION and use.held.system]
+    portions = {use.workload.cluster: use.held.system for use in parted}
     cases = [case_of(use, facts.terms, facts.step, portions.get(use.workload.cluster, "")) for use in uses]
     verdicts = {case.use.workload: verdict(case) for case in cases}
     left = [case for case in cases if verdicts[case.use.workload].kind == LEAVE]
@@ -86,11 +88,6 @@ def fit_statement(uses: Sequence[WorkloadUse], facts: FitPeriodFacts, write: Par
         demo=facts.demo,
         notices=facts.notices,
     )
-
-
-def _portion_systems(uses: Iterable[WorkloadUse]) -> Mapping[str, str]:
-    """Return the sharing system by which the workloads of each cluster hold parts of cards."""
-    return {use.workload.cluster: use.held.system for use in uses if use.held.kind == PORTION and use.held.system}
 
 
 def _shared(number: int) -> Verdict:
