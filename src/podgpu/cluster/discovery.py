@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.model import Fault, PartStatus
+from podgpu.model.kube import grouped
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.protocols import PageFinder
 
@@ -62,11 +63,8 @@ class PodDiscovery:
         parts = [_part("agents", fault)]
         exporters, fault = await self._exporters.find()
         parts.append(_part("exporters", fault))
-        pages: dict[str, tuple[str, ...]] = {}
-        for url, node in exporters.items():
-            if node not in targets:
-                pages[node] = (*pages.get(node, ()), url)
-        targets |= {node: NodeTarget(DCGM, urls, node) for node, urls in pages.items()}
+        pages = grouped((url for url, node in exporters.items() if node not in targets), exporters.__getitem__)
+        targets |= {node: NodeTarget(DCGM, tuple(urls), node) for node, urls in pages.items()}
         return Discovered(tuple(targets.values()), tuple(parts))
 
     async def close(self) -> None:

@@ -153,8 +153,9 @@ class IdlePods(Struct, frozen=True):
 
 def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
     """List the pods that hold something idle, as it was concluded: what costs most comes first."""
-    unknown = {place.pod_key for place in _held(cluster, chosen) if place.state == UNKNOWN}
-    idle = list(_idle(cluster, chosen))
+    held = list(_held(cluster, chosen))
+    unknown = {place.pod_key for place in held if place.state == UNKNOWN}
+    idle = [place for place in held if place.state == IDLE]
     pods = grouped(idle, lambda place: place.pod_key)
     rows = sorted((_idle_row(key, own) for key, own in pods.items()), key=_rank)
     currency = cluster.insight.currency if cluster.insight else ""
@@ -169,7 +170,8 @@ def candidates(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> dict[Plac
     """Return the tenants that seem idle, and since when they hold their GPU, to look them up in a store."""
     return {
         _key(place.tenant, place.on.card, place.on.snapshot.node): place.tenant.held_since or 0.0
-        for place in _idle(cluster, chosen)
+        for place in _held(cluster, chosen)
+        if place.state == IDLE
     }
 
 
@@ -206,10 +208,6 @@ def _held(cluster: Cluster, chosen: PodSelection) -> Iterator[Placement]:
     for place in placements(cards_of(cluster)):
         if place.on.is_fresh and place.tenant.holding is not None and chosen.takes(place):
             yield place
-
-
-def _idle(cluster: Cluster, chosen: PodSelection) -> Iterator[Placement]:
-    return (place for place in _held(cluster, chosen) if place.state == IDLE)
 
 
 def _idle_row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:

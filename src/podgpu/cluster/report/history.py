@@ -345,13 +345,13 @@ def _windows(start: float, end: float, step: float | None, longest: float) -> It
         yield from TimeWindow(start, end).parts(longest)
         return
     first, last = ceil(start / step) * step, floor(end / step) * step
-    if first >= last:
-        edges = sorted({start, end, *(at for at in (first, last) if start < at < end)})
-        yield from (TimeWindow(*pair) for pair in pairwise(edges))
+    if first > last:
+        yield TimeWindow(start, end)
         return
     if start < first:
         yield TimeWindow(start, first)
-    yield from TimeWindow(first, last, step).parts(min(max(longest // step, 1), SLOTS_OF_A_WINDOW) * step)
+    if first < last:
+        yield from TimeWindow(first, last, step).parts(min(max(longest // step, 1), SLOTS_OF_A_WINDOW) * step)
     if last < end:
         yield TimeWindow(last, end)
 

@@ -134,7 +134,7 @@ class ClusterPages:
 
     def _named(self, body: Sequence[bytes], view: ClusterView[Any], shape: _Form, version: int) -> RenderedPage:
         mark = f"{self._mark}-{version}{'-gzip' if shape.gzipped else ''}"
-        return RenderedPage(b"", view.content_type(shape.form), shape.gzipped, body, mark)
+        return RenderedPage(b"", view.content_type or shape.form.value, shape.gzipped, body, mark)
 
     async def _make_ready(self, path: str, shape: _Form) -> None:
         self._wanted.setdefault(path, {})[shape] = time.monotonic()

@@ -92,6 +92,8 @@ class RenderedNodes(Generic[T]):
 class ClusterView(ABC, Generic[T]):
     """A page. It is made node by node, and can be read at any time in between."""
 
+    content_type = ""  # empty if the format says it
+
     def __init__(self, of_node: Callable[[ClusterNode], T]) -> None:
         self._nodes = RenderedNodes(of_node)
         self._changes = 0
@@ -104,9 +106,6 @@ class ClusterView(ABC, Generic[T]):
     def forget(self) -> None:
         """Free what was rendered: the page has not been requested recently."""
         self._nodes.clear()
-
-    @abstractmethod
-    def content_type(self, form: Format) -> str: ...
 
     @abstractmethod
     async def update(self, cluster: Cluster, *, packing: bool) -> None:
@@ -135,12 +134,9 @@ class ClusterListView(ClusterView[BodyPart]):
         super().__init__(lambda node: BodyPart(separator + text if (text := entry(node)) else b""))
         self._frame = frame
         self._separator = separator
-        self._content_type = content_type
+        self.content_type = content_type
         self._empty = empty
         self._around = (b"", b"")
-
-    def content_type(self, _form: Format) -> str:
-        return self._content_type
 
     async def update(self, cluster: Cluster, *, packing: bool) -> None:
         await self._nodes.update(cluster.nodes)
@@ -186,9 +182,6 @@ class ClusterMetricsView(ClusterView[RenderedFamilies]):
         super().__init__(of_node)
         self._render_whole = whole
         self._whole: RenderedFamilies = ()
-
-    def content_type(self, form: Format) -> str:
-        return form.value
 
     async def update(self, cluster: Cluster, *, packing: bool) -> None:
         await self._nodes.update(cluster.nodes)
