@@ -7,9 +7,8 @@ from pathlib import Path
 
 from podgpu.catalog import reference as metrics
 from podgpu.doctor import rendering as checks
-from podgpu.insight import problems
 from tools import configuration as options
-from tools import schema
+from tools import problems, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -7,11 +7,6 @@ from msgspec.structs import replace
 from podgpu.insight import card_problems, holder_problems, part_problems
 from podgpu.insight.problem_kind import ProblemKind
 from podgpu.insight.tenants import (
-    EVIDENCE,
-    IDLE,
-    UNKNOWN,
-    WAITING,
-    WORKING,
     InsightSettings,
     cards_of_snapshot,
 )
@@ -74,49 +69,3 @@ def folded(problems: Iterable[Problem]) -> list[Problem]:
 def _rank(problem: Problem) -> tuple[int, int]:
     severity = SEVERITIES.index(problem.severity) if problem.severity in SEVERITIES else len(SEVERITIES)
     return _RANKS.get(problem.kind, _LAST), severity
-
-
-_STATES = {
-    WORKING: "it used what it holds within the time of --idle.after",
-    IDLE: "it has not used what it holds for that time, or longer",
-    WAITING: "it has held a GPU for a short time, and has not used it yet",
-    UNKNOWN: "it cannot be known",
-}
-_PAGE = """\
-# States and problems
-
-<!-- Generated from src/podgpu/insight by `make docs`. Do not edit. -->
-
-podgpu concludes once who uses what it holds, and what is wrong. The documents carry it ([snapshot.md](snapshot.md)),
-and the page, `podgpu top`, `idle`, `snapshot`, `why`, `doctor` and the alerts show it in the same words.
-
-## States
-
-A tenant that holds a share of a card is in one of these states. `--idle.after` is the only threshold; it is 30 minutes
-unless you choose another.
-
-| state | meaning |
-|---|---|
-"""
-_EVIDENCE = """
-A state comes with the evidence for it:
-
-| evidence | meaning |
-|---|---|
-"""
-_PROBLEMS = """
-## Problems
-
-The most pressing come first, in this order. Of many alike the first is shown, with how many more there are.
-
-| kind | meaning |
-|---|---|
-"""
-
-
-def markdown(kinds: Iterable[ProblemKind] = KINDS) -> str:
-    """Write docs/problems.md."""
-    states = "".join(f"| `{state}` | {means} |\n" for state, means in _STATES.items())
-    evidence = "".join(f"| `{name}` | {words} |\n" for name, words in EVIDENCE.items())
-    problems = "".join(f"| `{kind.name}` | {kind.means} |\n" for kind in kinds)
-    return f"{_PAGE}{states}{_EVIDENCE}{evidence}{_PROBLEMS}{problems}"
