@@ -13,15 +13,7 @@ from podgpu import __version__
 from podgpu.cluster.allocations import ClusterAllocations, KubeAllocations
 from podgpu.cluster.discovery import Discovery, NodeTarget
 from podgpu.cluster.node_reader import NodeLog, NodeReader, believed_reader, conflict, states_by_name
-from podgpu.cluster.node_state import (
-    REASONS,
-    ReadFault,
-    ReadState,
-    SnapshotReader,
-    is_fresh,
-    is_unchanged,
-    node_state,
-)
+from podgpu.cluster.node_state import REASONS, ReadFault, ReadState, SnapshotReader, is_fresh, is_unchanged, node_state
 from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.insight import InsightSettings, conclude_cluster, conclude_node, concluded

@@ -17,18 +17,7 @@ from podgpu.insight.tenants import (
     judged,
     placements,
 )
-from podgpu.model import (
-    Card,
-    Cluster,
-    ClusterNode,
-    Group,
-    GuestCard,
-    Insight,
-    Prices,
-    Problem,
-    Snapshot,
-    Sums,
-)
+from podgpu.model import Card, Cluster, ClusterNode, Group, GuestCard, Insight, Prices, Problem, Snapshot, Sums
 from podgpu.model.kube import grouped
 
 __all__ = ["InsightSettings"]  # to be imported from here, besides what is defined here

@@ -4,15 +4,7 @@ from collections.abc import Iterator
 
 from podgpu.catalog import xids
 from podgpu.insight.advice import ACTIONS, next_step
-from podgpu.insight.problem_kind import (
-    CRITICAL,
-    WARNING,
-    ProblemKind,
-    about_card,
-    fault_words,
-    few,
-    pod_names,
-)
+from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, about_card, fault_words, few, pod_names
 from podgpu.insight.tenants import NodeCard, reading
 from podgpu.model import Booking, Card, Problem, Rest, XidRecord
 from podgpu.numbers import count, percent

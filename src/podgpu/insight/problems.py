@@ -6,10 +6,7 @@ from msgspec.structs import replace
 
 from podgpu.insight import card_problems, holder_problems, part_problems
 from podgpu.insight.problem_kind import ProblemKind
-from podgpu.insight.tenants import (
-    InsightSettings,
-    cards_of_snapshot,
-)
+from podgpu.insight.tenants import InsightSettings, cards_of_snapshot
 from podgpu.model import SEVERITIES, Cluster, ClusterNode, Problem, Snapshot
 from podgpu.model.kube import grouped
 

@@ -11,16 +11,7 @@ from podgpu.cluster.report.grouping import Grouping, as_label
 from podgpu.cluster.report.queries import CounterQueries, TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Point, own_labels
-from podgpu.model.fit import (
-    INSTANCE,
-    PORTION,
-    TIME_SLICE,
-    WHOLE,
-    CardType,
-    HeldPart,
-    WantedPart,
-    WorkloadName,
-)
+from podgpu.model.fit import INSTANCE, PORTION, TIME_SLICE, WHOLE, CardType, HeldPart, WantedPart, WorkloadName
 
 _CONTAINER, _GPU, _MIG = "podgpu_container_", "podgpu_gpu_", "podgpu_mig_"
 _LIMITS, _GPUS = "kube_pod_container_resource_limits", 'resource!~"cpu|memory|ephemeral_storage|hugepages.*"'

@@ -5,13 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from podgpu.cluster.fit.gathering import (
-    FitHolder,
-    HolderFacts,
-    HolderMinutes,
-    UseGatherer,
-    counter_ratios,
-)
+from podgpu.cluster.fit.gathering import FitHolder, HolderFacts, HolderMinutes, UseGatherer, counter_ratios
 from podgpu.cluster.fit.held import held_part
 from podgpu.cluster.fit.stored import STEPS, FitPeriod, StoredUse
 from podgpu.cluster.report.counters import CardKey, NodeKey

@@ -26,15 +26,7 @@ from podgpu.cluster.report.counters import (
     card_of,
 )
 from podgpu.cluster.report.growth import RECENT_SECONDS, longest_pause
-from podgpu.cluster.report.queries import (
-    EDGE_SECONDS,
-    LATE,
-    CounterQueries,
-    PodFacts,
-    Scrapes,
-    TimeWindow,
-    range_of,
-)
+from podgpu.cluster.report.queries import EDGE_SECONDS, LATE, CounterQueries, PodFacts, Scrapes, TimeWindow, range_of
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault, any_of
 

@@ -7,14 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from podgpu.cluster.report.counters import (
-    CardKey,
-    CardValues,
-    CounterFamily,
-    CounterKey,
-    PodKey,
-    counter_of,
-)
+from podgpu.cluster.report.counters import CardKey, CardValues, CounterFamily, CounterKey, PodKey, counter_of
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import any_of, own_labels
 

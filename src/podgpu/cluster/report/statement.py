@@ -8,12 +8,7 @@ import msgspec
 
 from podgpu.cluster.report import evidence
 from podgpu.cluster.report.charges import Basis, Group, RowKey
-from podgpu.cluster.report.counters import (
-    BOUND_FAMILIES,
-    FAMILIES,
-    CardKey,
-    Measure,
-)
+from podgpu.cluster.report.counters import BOUND_FAMILIES, FAMILIES, CardKey, Measure
 from podgpu.cluster.report.coverage import CardCoverage, GpuEvidence, Stretch, coverage
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.growth import CardPresence, CounterTotals

@@ -12,17 +12,7 @@ from podgpu.errors import UserError
 from podgpu.insight.fit.rules import case_of, verdict
 from podgpu.insight.fit.sizes import Need, instances_of, portion_for, smallest
 from podgpu.insight.packing import Cutting, Improver, Packing, Place, pack_shares, pack_slices, parts_of
-from podgpu.model.fit import (
-    CARDS,
-    MIG,
-    PORTIONS,
-    TIME_SLICES,
-    UNJUDGED,
-    CardType,
-    FitTerms,
-    PlanLayout,
-    WorkloadUse,
-)
+from podgpu.model.fit import CARDS, MIG, PORTIONS, TIME_SLICES, UNJUDGED, CardType, FitTerms, PlanLayout, WorkloadUse
 
 MOST_SLICES = 48  # of a card: more clients than that a card does not have
 WORDS = "mig, mig:1g.18gb,3g.71gb, timeslice:4, parts, cards:80 or cards:-20%"
