@@ -42,10 +42,7 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiSe
         from podgpu.kube.api.kubeconfig import KubectlApi
 
         return KubectlApi(
-            program,
-            kubeconfig=config.kube_kubeconfig,
-            context=config.kube_context or "",
-            connections=most,
+            program, kubeconfig=config.kube_kubeconfig, context=config.kube_context or "", connections=most
         )
     return open_server(_kubeconfig_account(config), most)
 

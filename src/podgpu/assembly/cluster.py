@@ -120,10 +120,7 @@ def _of_clusters(config: Config, chosen: ClusterOptions) -> OpenCluster:
         opened = _of_kubernetes(own, chosen, open_cluster_api(own), None)
         upstreams.append(ContextUpstream(name, opened))
     federation = Federation(
-        upstreams,
-        interval=chosen.interval,
-        settings=insight_settings(config),
-        name=chosen.name or "",
+        upstreams, interval=chosen.interval, settings=insight_settings(config), name=chosen.name or ""
     )
     return OpenCluster(federation, [client])
 

@@ -74,11 +74,7 @@ def open_exporter(
         pod_labels=config.kube_pod_labels,
     )
     agent = Agent(
-        source,
-        node=target.node,
-        interval=interval,
-        settings=insight_settings(config),
-        attribution=attribution,
+        source, node=target.node, interval=interval, settings=insight_settings(config), attribution=attribution
     )
     return ExporterReader(agent)
 

@@ -18,16 +18,7 @@ from podgpu.option import options_of
 from podgpu.views.cluster import json
 
 # Options whose values name addresses and accounts. That they are set is enough to know.
-_PRIVATE = (
-    "url",
-    "login",
-    "kube.",
-    "cluster.agents",
-    "prometheus",
-    "config.file",
-    "web.config.file",
-    "dcgm.url",
-)
+_PRIVATE = ("url", "login", "kube.", "cluster.agents", "prometheus", "config.file", "web.config.file", "dcgm.url")
 _FOLDER = "podgpu-doctor"
 
 

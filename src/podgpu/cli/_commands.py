@@ -147,10 +147,5 @@ def add_output(parser: ArgumentParser, forms: Sequence[str]) -> None:
     first, *more, last = forms
     others = f"{', '.join(more)} or {last}" if more else f"or {last}"
     parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FORM",
-        choices=tuple(forms),
-        default=first,
-        help=f"{first}, the default, {others}",
+        "-o", "--output", metavar="FORM", choices=tuple(forms), default=first, help=f"{first}, the default, {others}"
     )

@@ -29,14 +29,7 @@ _KWH = Decimal(MILLIJOULES_PER_KWH)
 _CURRENCY = re.compile("[A-Z]{3}")
 _DECIMALS = 12
 _PRECISION = Decimal(1).scaleb(-_DECIMALS)
-_NUMBERS = (
-    "Cost",
-    "Quantity",
-    "UnitPrice",
-    "Hours",
-    "Kwh",
-    "Coverage",
-)  # how their columns end; all others are text
+_NUMBERS = ("Cost", "Quantity", "UnitPrice", "Hours", "Kwh", "Coverage")  # how their columns end; all others are text
 _TIMES = ("PeriodStart", "PeriodEnd")
 _FLAGS = ("x_Complete", "x_Demo")
 # Tools that know FOCUS 1.0 want these columns, of which podgpu knows nothing.

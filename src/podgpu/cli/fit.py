@@ -29,10 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--to", dest="end", metavar="TIME", default="now", help="the same; default now")
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only workloads of this namespace")
     parser.add_argument(
-        "--headroom",
-        metavar="PERCENT",
-        default="20",
-        help="memory beyond the most that was seen; default 20",
+        "--headroom", metavar="PERCENT", default="20", help="memory beyond the most that was seen; default 20"
     )
     parser.add_argument(
         "--percentile",

@@ -109,10 +109,7 @@ def run(config: Config, arguments: Namespace) -> int:
             else:
                 print_lines(heading(found))
         table = report_table(
-            found,
-            asked.document,
-            has_total=arguments.output in FOR_PEOPLE,
-            describes_rows=arguments.output == "csv",
+            found, asked.document, has_total=arguments.output in FOR_PEOPLE, describes_rows=arguments.output == "csv"
         )
         print_table(table, arguments)
     if arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:

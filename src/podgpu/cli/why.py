@@ -79,11 +79,7 @@ def _all(names: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _full(
-    pod: str,
-    namespace: str | None,
-    pods: Sequence[str],
-    others: Sequence[str],
-    workloads: Mapping[str, str],
+    pod: str, namespace: str | None, pods: Sequence[str], others: Sequence[str], workloads: Mapping[str, str]
 ) -> str:
     """Return `namespace/pod`. The first way that finds exactly one pod counts; an unknown name stays as it is."""
     given, slash, bare = pod.rpartition("/")

@@ -45,9 +45,7 @@ def _given(texts: Mapping[str, Sequence[str]], key: OptionName, shown: OptionNam
     """Find the options among the texts, which `key` names. A present name wins over a former one."""
     return {
         option.name: OptionTexts(
-            texts[key(spelling)],
-            f"{path}{shown(spelling)}",
-            now="" if spelling is option else shown(option),
+            texts[key(spelling)], f"{path}{shown(spelling)}", now="" if spelling is option else shown(option)
         )
         for spelling, option in spellings()
         if key(spelling) in texts

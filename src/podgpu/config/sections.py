@@ -17,16 +17,7 @@ from podgpu.errors import UserError
 from podgpu.model import PriceChange, Prices
 from podgpu.option import CLUSTER, GROUPS, STORE, TERMINAL, Option, options_of
 from podgpu.option.file import yaml_document
-from podgpu.option.value import (
-    OneOf,
-    ValueParser,
-    base_address,
-    did_you_mean,
-    duration,
-    named,
-    named_address,
-    whole,
-)
+from podgpu.option.value import OneOf, ValueParser, base_address, did_you_mean, duration, named, named_address, whole
 from podgpu.sources import registry
 from podgpu.views.dialects import dialects
 

@@ -120,14 +120,7 @@ class HttpClient:
         self._busy: set[Connection] = set()
 
     async def request(
-        self,
-        method: str,
-        url: str,
-        headers: Headers | None = None,
-        body: bytes = b"",
-        *,
-        seconds: float,
-        limit: int,
+        self, method: str, url: str, headers: Headers | None = None, body: bytes = b"", *, seconds: float, limit: int
     ) -> HttpAnswer:
         """Raises HttpFault. `limit` is for the bytes of the body as it comes."""
         address = _address(url)

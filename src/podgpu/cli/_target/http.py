@@ -180,11 +180,11 @@ class HttpTarget:
             answer, body = self._client.get(self._path, self._etag)
             if body is not None and answer.status == 200:
                 self._good = self._read(body, answer.etag)
-            self._asked_at = time.monotonic()
             self.cluster = self._good
         except UserError as error:
-            self._asked_at = time.monotonic()
-            self.cluster = ensured(_silent(self._good, str(error)), self._settings)
+            silent = PartStatus(name=VIEW, up=False, fault=Fault(reason="unreachable", detail=str(error)))
+            self.cluster = ensured(replace(self._good, parts=(*self._good.parts, silent)), self._settings)
+        self._asked_at = time.monotonic()
 
     def _read(self, body: bytes, etag: str) -> Cluster:
         begun = time.monotonic()
@@ -206,8 +206,3 @@ class HttpTarget:
         """Older agents send no insight."""
         snapshot = json.decode(body)
         return snapshot if snapshot.insight else conclude(snapshot, self._settings, has_books=not snapshot.stored)
-
-
-def _silent(cluster: Cluster, problem: str) -> Cluster:
-    part = PartStatus(name=VIEW, up=False, fault=Fault(reason="unreachable", detail=problem))
-    return replace(cluster, parts=(*cluster.parts, part))

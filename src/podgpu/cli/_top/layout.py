@@ -32,18 +32,7 @@ _WIDE_CLOCK = 100  # from here on there is room for the date
 _LEAST_ROWS = 6  # of the body, beside the meters
 _METER_PART = 3  # the meters take no more than this part of the height
 # The last are left out first.
-_HINTS = (
-    "? help",
-    "q quit",
-    "/ filter",
-    "s sort",
-    "enter open",
-    "w wrong",
-    "i idle",
-    "l logs",
-    "e shell",
-    "y copy",
-)
+_HINTS = ("? help", "q quit", "/ filter", "s sort", "enter open", "w wrong", "i idle", "l logs", "e shell", "y copy")
 
 
 @dataclass(frozen=True, slots=True)
