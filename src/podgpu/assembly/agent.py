@@ -26,7 +26,7 @@ from podgpu.kube.object_watch import PodWatch
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import SPREAD_SECONDS, Workloads
 from podgpu.model import Snapshot
-from podgpu.model.ports import NodeSources, PodSource
+from podgpu.model.ports import PodSource
 from podgpu.push.environment import destination
 from podgpu.sharing.inventory import Host
 from podgpu.sources.switches.watcher import SwitchWatcher
@@ -80,19 +80,9 @@ def _recorded_node(wanted: str | None, settings: InsightSettings, document: byte
 
 def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
     """Agents of many nodes start at once, so each spreads its requests for owners over `spread` seconds."""
-    node_sources = source_entry(config).node_sources
-    if node_sources:
-        return _attribution_by_source(config, node_sources())
-    return _attribution_on_machine(config, spread)
-
-
-def misses_kubelet(config: Config) -> bool:
-    """Whether only the kubelet could report allocations, and there is none."""
-    source = source_entry(config)
-    return not (source.node_sources or source.names_holders or machine.has_kubelet(config))
-
-
-def _attribution_by_source(config: Config, sources: NodeSources) -> Attribution:
+    if not (node_sources := source_entry(config).node_sources):
+        return _attribution_on_machine(config, spread)
+    sources = node_sources()
     return Attribution(
         interval=config.interval,
         allocations=sources.allocations,
@@ -102,6 +92,12 @@ def _attribution_by_source(config: Config, sources: NodeSources) -> Attribution:
         pod_labels=config.kube_pod_labels,
         switch_logs=SwitchLogs(sources.switches, always=False),
     )
+
+
+def misses_kubelet(config: Config) -> bool:
+    """Whether only the kubelet could report allocations, and there is none."""
+    source = source_entry(config)
+    return not (source.node_sources or source.names_holders or machine.has_kubelet(config))
 
 
 def _attribution_on_machine(config: Config, spread: float) -> Attribution:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
@@ -62,9 +63,8 @@ def open_exporter(
     async def find() -> tuple[dict[str, str], Fault | None]:
         return urls, None
 
-    timeout, max_bytes = options.timeout, options.max_bytes
-    direct = PageClient(timeout=timeout, max_bytes=max_bytes)
-    source = DcgmSource(find, ProxyPageClient(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
+    client = partial(ProxyPageClient, proxy) if proxy else PageClient
+    source = DcgmSource(find, client(timeout=options.timeout, max_bytes=options.max_bytes))
     pods = _WatchedPods(allocations, target.node)
     attribution = Attribution(
         interval=interval,

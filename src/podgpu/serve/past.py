@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -57,6 +58,7 @@ class History(Protocol[State_co]):
 StoredTimeline = Callable[[int], Awaitable[Mapping[str, Any]]]
 
 
+@dataclass(frozen=True, slots=True)
 class PastRoutes(Generic[State]):
     """`document` writes a state as the present's document; `rows` writes the rows of one kind of it.
 
@@ -64,19 +66,11 @@ class PastRoutes(Generic[State]):
     makes longer timelines, where there is a store.
     """
 
-    def __init__(
-        self,
-        history: History[State] | None,
-        document: Callable[[State], bytes],
-        rows: Callable[[State, str], bytes],
-        lanes: Callable[[str], Lanes | None] | None = None,
-        stored: StoredTimeline | None = None,
-    ) -> None:
-        self._history = history
-        self._document = document
-        self._rows = rows
-        self._lanes = lanes or (lambda _uuid: None)
-        self._stored = stored
+    history: History[State] | None
+    document: Callable[[State], bytes]
+    rows: Callable[[State, str], bytes]
+    lanes: Callable[[str], Lanes | None] | None = None
+    stored: StoredTimeline | None = None
 
     def over(self, present: Mapping[str, Route]) -> Mapping[str, Route]:
         """Return the paths of an address with those of the past. Where both have a path, its query decides."""
@@ -91,7 +85,7 @@ class PastRoutes(Generic[State]):
             if "at" not in request.query:
                 return await present["/api/v1/rows"].run(request)
             by = rows_kind(request)
-            return await self._at(request, lambda state: self._rows(state, by))
+            return await self._at(request, lambda state: self.rows(state, by))
 
         return {
             **present,
@@ -102,18 +96,19 @@ class PastRoutes(Generic[State]):
 
     async def _past(self, request: Request) -> Response:
         if "at" in request.query:
-            return await self._at(request, self._document)
+            return await self._at(request, self.document)
         uuid = request.query.get("gpu", "")
         if not uuid:
             raise UserError("write /api/v1/history?at=TIME, or /api/v1/history?gpu=UUID")
-        series, lanes = await self._history.series(uuid) if self._history else None, self._lanes(uuid)
+        series = await self.history.series(uuid) if self.history else None
+        lanes = self.lanes(uuid) if self.lanes else None
         if series is None and lanes is None:
-            return text_response(404, f"nothing is kept of a GPU {uuid}" if self._history else _OFF)
+            return text_response(404, f"nothing is kept of a GPU {uuid}" if self.history else _OFF)
         more = {"lanes": lanes} if lanes else {}
         return _json({"schema": SCHEMA, "gpu": uuid, "series": series or {}, **more}, request)
 
     async def _at(self, request: Request, write: Callable[[State], bytes]) -> Response:
-        history = self._history
+        history = self.history
         if history is None:
             return text_response(404, _OFF)
         state = await history.at(_moment(request.query["at"]))
@@ -122,7 +117,7 @@ class PastRoutes(Generic[State]):
         return fresh_response(await asyncio.to_thread(write, state), JSON, request)
 
     async def _timeline(self, request: Request) -> Response:
-        history, query = self._history, request.query
+        history, query = self.history, request.query
         if "hours" in query:
             return await self._longer(request)
         if history is None:
@@ -137,15 +132,15 @@ class PastRoutes(Generic[State]):
     async def _longer(self, request: Request) -> Response:
         """Answer from the store. Its moments cannot be shown: only those that are kept here can."""
         hours = whole_number("hours", request.query["hours"], MOST_HOURS)
-        if self._stored is None:
+        if self.stored is None:
             return text_response(404, "there is no store; give podgpu cluster one with --prometheus.url")
         try:
-            return self._written(await self._stored(hours), request)
+            return self._written(await self.stored(hours), request)
         except UserError as error:
             return text_response(502, str(error))
 
     def _written(self, found: Mapping[str, Any], request: Request) -> Response:
-        span, step = (self._history.span, self._history.step) if self._history else (None, 0.0)
+        span, step = (self.history.span, self.history.step) if self.history else (None, 0.0)
         kept = dict(zip(("from", "to"), span, strict=True)) if span else {}
         return _json({**found, "kept": kept, "moment_seconds": step}, request)
 

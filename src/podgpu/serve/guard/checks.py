@@ -133,7 +133,7 @@ class CredentialChecks(Generic[T]):
         self._salt = secrets.token_bytes(32)
         self._kept: dict[bytes, tuple[T, float]] = {}
         self._known = KnownClients(KNOWN_SECONDS, MOST_KNOWN)
-        self._familiar = familiar or familiar_clients()
+        self._familiar = familiar or KnownClients(KNOWN_SECONDS, MOST_KNOWN)
         self._running: dict[bytes, asyncio.Task[T]] = {}
         self._clients: Counter[str] = Counter()
         self._ranks: Counter[Rank] = Counter()
@@ -208,10 +208,6 @@ class CredentialChecks(Generic[T]):
             task.exception()  # retrieved, even if every caller has left
 
 
-def familiar_clients() -> KnownClients:
-    return KnownClients(KNOWN_SECONDS, MOST_KNOWN)
-
-
 ALLOWED_SECONDS = 120.0
 REFUSED_SECONDS = 10.0
 UNKNOWN_SECONDS = 60.0
@@ -255,7 +251,7 @@ class Tokens:
 
     def __init__(self, authority: TokenAuthority) -> None:
         self._authority = authority
-        familiar = familiar_clients()
+        familiar = KnownClients(KNOWN_SECONDS, MOST_KNOWN)
         self._users: CredentialChecks[object | None] = CredentialChecks(
             lambda user: UNKNOWN_SECONDS if user is None else ALLOWED_SECONDS,
             is_good=lambda user: user is not None,
