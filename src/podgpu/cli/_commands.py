@@ -5,7 +5,7 @@ from argparse import SUPPRESS, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import podgpu.cli
 from podgpu.config import OPTIONS, Config
@@ -48,13 +48,6 @@ def find_command(name: str) -> Command:
     )
 
 
-class Arguments(NamedTuple):
-    """The texts of the options by their Python names, and the command's own arguments."""
-
-    flags: dict[str, Sequence[str]]
-    own: Namespace
-
-
 class _Formatter(HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32, width=WIDTH)
@@ -69,14 +62,15 @@ class _Parser(ArgumentParser):
         raise UserError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
 
-def parse(program: str, command: Command, argv: Sequence[str]) -> Arguments:
+def parse(program: str, command: Command, argv: Sequence[str]) -> tuple[dict[str, Sequence[str]], Namespace]:
+    """Return the texts of the options by their Python names, and the command's own arguments."""
     parser = build_parser(program, command)
     own, unknown = parser.parse_known_args(argv)
     if unknown:
         raise UserError(_unknown(unknown[0], parser))
     values = vars(own)
     flags = {option.name: values.pop(option.name) for option in _spelled(command)}
-    return Arguments({name: texts for name, texts in flags.items() if texts is not None}, own)
+    return {name: texts for name, texts in flags.items() if texts is not None}, own
 
 
 def overview(program: str) -> str:

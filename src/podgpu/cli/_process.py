@@ -42,6 +42,11 @@ def shrink_tls_buffers() -> None:
     sslproto.SSLProtocol.max_size = TLS_BYTES
 
 
+def save_memory(objects: int = GC_OBJECTS) -> None:
+    collect_seldom(objects)
+    shrink_tls_buffers()
+
+
 def allow_connections() -> None:
     """Take as many open files as the system allows: there is a connection for each node."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -55,41 +55,35 @@ def _program(path: str) -> str:
 
 
 def _dispatch(program: str, argv: list[str]) -> int:
-    from podgpu.cli._commands import overview
-
-    first = argv[0] if argv else "--help"
-    if first in ("-h", "--help", "help"):
-        print(overview(program))
-        return 0
-    if first in ("-V", "--version", "version"):
-        print(f"podgpu {__version__}")
-        return 0
-    return _run(program, first, argv[1:])
-
-
-def _run(program: str, name: str, argv: list[str]) -> int:
-    from podgpu.cli._commands import command_names, find_command, parse
+    from podgpu.cli._commands import command_names, find_command, overview, parse
     from podgpu.option.value import did_you_mean
 
+    name = argv[0] if argv else "--help"
+    if name in ("-h", "--help", "help"):
+        print(overview(program))
+        return 0
+    if name in ("-V", "--version", "version"):
+        print(f"podgpu {__version__}")
+        return 0
     if name.startswith("-"):
         raise UserError(f"{name} comes before the command; write {program} COMMAND {name}, see {program} --help")
     names = command_names()
     if name not in names:
         raise UserError(f"unknown command {name!r}; {did_you_mean(name, names, f'see {program} --help')}")
     command = find_command(name)
-    arguments = parse(f"{program} {name}", command, argv)
+    flags, own = parse(f"{program} {name}", command, argv[1:])
 
     from podgpu import log
     from podgpu.config.precedence import load
 
-    config = load(arguments.flags, os.environ)
+    config = load(flags, os.environ)
     log.configure(config.log_level, config.log_format)
     for old, new in config.outdated:
         log.warning("an option has a new name; the old one goes with the next minor version", old=old, new=new)
     for variable, advice in config.unknown:
         log.warning("an environment variable looks like an option, but is not", variable=variable, advice=advice)
     gc.enable()
-    return command.run(config, arguments.own)
+    return command.run(config, own)
 
 
 def _complain(program: str, message: str) -> int:

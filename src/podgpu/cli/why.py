@@ -54,7 +54,8 @@ def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list
     nodes = nodes or [node for node in others if name in others[node]]
     if not nodes:
         known = _all(pods.values()) + _all(others.values())
-        raise UserError(f"no GPU of {_place(cluster)} has a pod {name}; {_advice(name, known)}")
+        place = f"node {cluster.nodes[0].name}" if len(cluster.nodes) == 1 else count(len(cluster.nodes), "node")
+        raise UserError(f"no GPU of {place} has a pod {name}; {_advice(name, known)}")
     return name, nodes
 
 
@@ -68,10 +69,6 @@ def _report(snapshot: Snapshot, name: str) -> str:
 def _document(snapshots: Iterable[Snapshot], name: str) -> str:
     nodes = [found for snapshot in snapshots if (found := evidence(snapshot, name))]
     return json.dumps({"schema": SCHEMA, "name": name, "nodes": nodes}, indent=2, ensure_ascii=False)
-
-
-def _place(cluster: Cluster) -> str:
-    return f"node {cluster.nodes[0].name}" if len(cluster.nodes) == 1 else count(len(cluster.nodes), "node")
 
 
 def _all(names: Iterable[Sequence[str]]) -> list[str]:
