@@ -180,8 +180,11 @@ class Procfs:
         path = f"{self._prefix}{pid}"
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            file = os.stat("stat", dir_fd=folder)
-            stat = read_stat(read_bytes("stat", STAT, folder))
+            descriptor = os.open("stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                file, stat = os.fstat(descriptor), read_stat(os.read(descriptor, STAT))
+            finally:
+                os.close(descriptor)
             text = read_text("cgroup", _CGROUP, folder)
             is_sure = True
             if stat.is_over and not _outlasts(text, classify(text)):
