@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from podgpu.catalog import TOPICS, by_family, group_of
 from podgpu.catalog.row import Alias, Cadence, Call, Field, Gpm, Metric, Scope
@@ -98,11 +98,6 @@ def aliases(row: Metric) -> dict[str, str]:
     pairs = (("dcgm", row.dcgm), ("dcgm-4.9", row.dcgm49), ("dcgm-1.x", row.dcgm1x))
     names = {system: alias.name for system, alias in pairs if alias is not None}
     return names | ({"opentelemetry": otel_name(row)} if row.otel else {})
-
-
-def _all_names(row: Metric) -> Iterator[str]:
-    yield from aliases(row).values()
-    yield from (alias.name for alias in row.dcgm_also)
 
 
 def otel_name(row: Metric) -> str:
@@ -200,7 +195,8 @@ def _family_as_text(family: Sequence[Metric]) -> Iterator[str]:
         yield from _wrapped(f"served: {how}")
     if row.read is not None:
         yield from _wrapped(f"read: {_ways(family).replace('`', '')}")
-    if names := list(dict.fromkeys(name for row in family for name in _all_names(row))):
+    also = ((*aliases(row).values(), *(alias.name for alias in row.dcgm_also)) for row in family)
+    if names := dict.fromkeys(chain.from_iterable(also)):
         yield from _wrapped(f"elsewhere: {', '.join(names)}")
     yield ""
 

@@ -43,9 +43,7 @@ def recovery(snapshot: Snapshot, _: Machine) -> CheckResult:
     "Drain the node when you can, then run nvidia-smi --gpu-reset or reboot.",
 )
 def memory(snapshot: Snapshot, _: Machine) -> CheckResult:
-    return wrong(snapshot, "memory_failed", "memory_pending") or _if_read(
-        snapshot, "no bad memory is waiting to be replaced"
-    )
+    return _none_of(snapshot, "no bad memory is waiting to be replaced", "memory_failed", "memory_pending")
 
 
 @check(
@@ -54,7 +52,7 @@ def memory(snapshot: Snapshot, _: Machine) -> CheckResult:
     "Look up the code in NVIDIA's list of XID errors, and search the kernel log for it.",
 )
 def xid(snapshot: Snapshot, _: Machine) -> CheckResult:
-    return wrong(snapshot, "xid") or _if_read(snapshot, "none since podgpu began to listen")
+    return _none_of(snapshot, "none since podgpu began to listen", "xid")
 
 
 @check(
@@ -63,7 +61,7 @@ def xid(snapshot: Snapshot, _: Machine) -> CheckResult:
     "If the count grows, drain the node and run NVIDIA's field diagnostics.",
 )
 def ecc(snapshot: Snapshot, _: Machine) -> CheckResult:
-    return wrong(snapshot, "ecc") or _if_read(snapshot, "no memory error that could not be corrected")
+    return _none_of(snapshot, "no memory error that could not be corrected", "ecc")
 
 
 @check(
@@ -72,7 +70,7 @@ def ecc(snapshot: Snapshot, _: Machine) -> CheckResult:
     "Check the cooling and the power supply of the node.",
 )
 def throttled(snapshot: Snapshot, _: Machine) -> CheckResult:
-    return wrong(snapshot, "throttled") or _if_read(snapshot, "neither heat nor power slows a GPU down")
+    return _none_of(snapshot, "neither heat nor power slows a GPU down", "throttled")
 
 
 @check(
@@ -139,5 +137,5 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     return passed(f"GPM answers on {count(sum(len(card.instances) for card in cards), 'instance')}")
 
 
-def _if_read(snapshot: Snapshot, words: str) -> CheckResult:
-    return passed(words) if answering(snapshot) else NO_GPU
+def _none_of(snapshot: Snapshot, words: str, *problems: str) -> CheckResult:
+    return wrong(snapshot, *problems) or (passed(words) if answering(snapshot) else NO_GPU)

@@ -87,17 +87,14 @@ class ResourceClaims:
     async def run(self) -> None:
         """Work until cancelled."""
         while True:
-            await self._wait_for_changes()
+            # Until other claims are wanted, or until it is time to read the same claims again. Not wait_for: in
+            # Python 3.11 it loses a cancellation that comes with the event.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._timing.relist if self._users else None):
+                    await self._changed.wait()
             self._changed.clear()
             if self._users:
                 await asyncio.sleep(await self._round())
-
-    async def _wait_for_changes(self) -> None:
-        """Wait until other claims are wanted, or until it is time to read the same claims again."""
-        # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.relist if self._users else None):
-                await self._changed.wait()
 
     async def _round(self) -> float:
         """Ask for everything once, and return how long to wait in any case."""
@@ -108,7 +105,9 @@ class ResourceClaims:
             self._devices = self._devices if devices == self._devices else devices
             await self._ask_for_claims()
         except ApiFault as fault:
-            return self._failed(fault)
+            self._condition.api_failed(fault, GRANT)
+            self._changed.set()
+            return self._backoff.pause_after(fault, self._timing.forbidden_pause)
         self._condition.seconds = time.monotonic() - began
         self._condition.worked()
         self._backoff.reset()
@@ -179,11 +178,6 @@ class ResourceClaims:
         except MALFORMED:
             self.errors["garbage"] += 1
             return None
-
-    def _failed(self, fault: ApiFault) -> float:
-        self._condition.api_failed(fault, GRANT)
-        self._changed.set()
-        return self._backoff.pause_after(fault, self._timing.forbidden_pause)
 
 
 def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[WantedClaim]:

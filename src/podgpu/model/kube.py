@@ -124,8 +124,7 @@ def amount(value: str) -> float | None:
 def total(values: Iterable[N | None]) -> N | None:
     """Add up. A sum of which a part is unknown is unknown, and so is a sum of nothing."""
     found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known[1:], known[0]) if known and len(known) == len(found) else None
+    return None if None in found else total_of_known(found)
 
 
 def total_of_known(values: Iterable[N | None]) -> N | None:

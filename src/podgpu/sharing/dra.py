@@ -65,13 +65,9 @@ class HeldDevice(Struct, frozen=True, kw_only=True):
 
 
 class ClaimIndex:
-    """All resource claims, by namespace and name, and those made from a template by the pod they are for.
+    """All resource claims, by namespace and name, and those made from a template by the pod they are for."""
 
-    `listed_by` is the part that lists devices by container.
-    """
-
-    def __init__(self, known: Iterable[ResourceClaim], listed_by: str) -> None:
-        self.listed_by = listed_by
+    def __init__(self, known: Iterable[ResourceClaim]) -> None:
         self._known: dict[tuple[str, str], ResourceClaim] = {}
         self._made: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
         for claim in known:
@@ -97,15 +93,14 @@ class ContainerDevices:
 
     def __init__(self, pod: Pod, container: PodContainer, known: ClaimIndex) -> None:
         self._container = container
-        self._listed_by = known.listed_by
         self._uid = pod.uid
         self._names = known.names(pod)
         self._requests = _requests(pod, container, self._names)
         found = {name: known.of(pod, name) for name in self._requests}
         self._claims = {name: claim for name, claim in found.items() if claim}
 
-    def held(self, rows: Iterable[DynamicAllocation]) -> Iterator[HeldDevice]:
-        rows = list(rows)
+    def held(self, rows: list[DynamicAllocation], listed_by: str) -> Iterator[HeldDevice]:
+        """`rows` are what the part `listed_by` lists of the container."""
         # The kubelet lists the init containers that stay. The others have ended.
         if self._container.is_init and not self._container.running and not rows:
             return
@@ -116,7 +111,7 @@ class ContainerDevices:
             # A claim whose name only the kubelet knows is one that the status has by the pod's name for it.
             name = row.claim_name if row.claim_name in self._requests else ""
             if name not in status:
-                yield from self._cut(name, [_row_held(row, self._listed_by)])
+                yield from self._cut(name, [_row_held(row, listed_by)])
         yield from self._reserved({*status, *(row.claim_name for row in rows)})
 
     def _status(self) -> dict[str, list[HeldDevice]]:
@@ -216,7 +211,7 @@ def _ratio(consumed: Mapping[str, str], capacity: Mapping[str, str]) -> float | 
 
 def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, HeldDevice]]:
     listed = _listed(inventory)
-    known = ClaimIndex(inventory.resource_claims, inventory.source)
+    known = ClaimIndex(inventory.resource_claims)
     named = set()
     for pod in inventory.pods:
         for container in pod.containers if not pod.finished else ():
@@ -224,7 +219,7 @@ def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, HeldDevice]]
                 continue  # as with most pods
             ref = ContainerRef(pod.namespace, pod.name, container.name, pod.uid)
             use = ContainerDevices(pod, container, known)
-            for held in use.held(listed.pop(ref, [])):
+            for held in use.held(listed.pop(ref, []), inventory.source):
                 named.add(ref.names)
                 yield ref, held
     for ref, rows in listed.items():

@@ -233,14 +233,12 @@ class Inventory:
     @cached_property
     def by_minor(self) -> dict[str, str]:
         """The number N of /dev/nvidiaN, as text -> the card's UUID."""
-        known = [device.gpu for device in self.devices if device.gpu.minor is not None]
-        return {str(gpu.minor): gpu.uuid for gpu in known}
+        return {str(device.gpu.minor): device.gpu.uuid for device in self.devices if device.gpu.minor is not None}
 
     @cached_property
     def by_index(self) -> dict[str, str]:
         """NVML's index, as text -> the card's UUID."""
-        known = [device.gpu for device in self.devices if device.gpu.index >= 0]
-        return {str(gpu.index): gpu.uuid for gpu in known}
+        return {str(device.gpu.index): device.gpu.uuid for device in self.devices if device.gpu.index >= 0}
 
     @cached_property
     def memory(self) -> dict[str, int]:

@@ -50,14 +50,11 @@ def _card(allocation: Allocation, inventory: Inventory) -> str | None:
     if card not in ratios:
         return None
     behind = allocation.device_id.removeprefix(card)
-    is_own = _is_part(allocation, behind) if behind else ratios[card] != 1
-    return card if is_own else None
-
-
-def _is_part(allocation: Allocation, behind: str) -> bool:
-    """Leave out replicas: another system knows how many there are."""
-    is_form = allocation.resource.startswith(VENDOR) and not behind[0].isalnum()
-    return is_form and not behind.startswith(REPLICA)
+    if not behind:
+        return card if ratios[card] != 1 else None
+    # Another system knows how many replicas there are.
+    is_part = not behind[0].isalnum() and not behind.startswith(REPLICA)
+    return card if is_part and allocation.resource.startswith(VENDOR) else None
 
 
 SYSTEM = SharingSystem(

@@ -1,7 +1,7 @@
 """The API server over HTTP: accounts, objects, lists, streams of lines, and a closed set of reasons for failures."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import urlencode, urlsplit
@@ -290,11 +290,9 @@ def _decoded(body: bytes, kind: type[T], path: str) -> T:
 def _refusal(answer: HttpAnswer) -> ApiFault:
     """Turn any answer but success into a fault, with the server's own message if it sent one."""
     message = f"HTTP {answer.status}"
-    try:
-        sent = _message(answer.headers.get("content-type", ""), answer.body)
-        message = f"{message}: {sent}" if sent else message
-    except MALFORMED:
-        pass  # the status says enough
+    with suppress(*MALFORMED):  # the status says enough
+        if sent := _message(answer.headers.get("content-type", ""), answer.body):
+            message = f"{message}: {sent}"
     return ApiStatus(answer.status, message).fault(answer.retry_after)
 
 

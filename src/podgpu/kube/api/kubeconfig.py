@@ -88,27 +88,25 @@ def account(path: Path, context: str = "") -> ApiAccount:
     chosen = _named(path, document, "context", name)
     place = ConfigPart(path, f"context {name!r}")
     cluster, user = place.text(chosen, "cluster"), place.text(chosen, "user")
-    server = _named(path, document, "cluster", cluster)
-    login = _named(path, document, "user", user) if user else {}
-    return _account(server, ConfigPart(path, f"cluster {cluster!r}"), login, ConfigPart(path, f"user {user!r}"))
-
-
-def _account(server: Entry, at: ConfigPart, user: Entry, who: ConfigPart) -> ApiAccount:
+    server, at = _named(path, document, "cluster", cluster), ConfigPart(path, f"cluster {cluster!r}")
+    login, who = _named(path, document, "user", user) if user else {}, ConfigPart(path, f"user {user!r}")
     at.refuse(server, _FOR_CLUSTER)
-    who.refuse(user, _FOR_USER)
+    who.refuse(login, _FOR_USER)
     url = at.text(server, "server")
     if not url.startswith(("https://", "http://")):
         raise at.error("server is not a URL; write it like https://10.0.0.1:6443")
     ca = at.pem(server, "certificate-authority-data")
-    token_file = who.file(user, "tokenFile")
-    login = Login(
-        token_file=token_file,
-        token="" if token_file else _token(user, who),
-        ca_file=None if ca else at.file(server, "certificate-authority"),
-        ca=ca,
-        client=_client(user, who),
+    token_file = who.file(login, "tokenFile")
+    return ApiAccount(
+        url,
+        Login(
+            token_file=token_file,
+            token="" if token_file else _token(login, who),
+            ca_file=None if ca else at.file(server, "certificate-authority"),
+            ca=ca,
+            client=_client(login, who),
+        ),
     )
-    return ApiAccount(url, login)
 
 
 def _token(login: Entry, who: ConfigPart) -> str:

@@ -189,16 +189,6 @@ class PodResourceLists(Struct, frozen=True, kw_only=True):
     allocatable: tuple[tuple[str, str], ...] = ()
 
 
-class _ChangedList(NamedTuple):
-    """A list that differs from the last one, and how much of it is malformed or exceeds the limits."""
-
-    devices: Rows
-    claims: Rows
-    malformed: int
-    excess: int
-    lists: PodResourceLists
-
-
 async def _in_thread_if_large(function: Callable[[bytes], T], answer: bytes) -> T:
     return function(answer) if len(answer) <= SMALL else await asyncio.to_thread(function, answer)
 
@@ -292,16 +282,16 @@ class PodResources:
 
     async def _take(self, answer: bytes) -> bool:
         """Return whether anything changed."""
-        found = await _in_thread_if_large(self._changes, answer)
-        self._excess = found.excess if found else 0
-        if found is None:
+        if (changes := await _in_thread_if_large(self._changes, answer)) is None:
+            self._excess = 0
             return False
-        self._count_malformed(found.malformed)
-        self._devices, self._claims = found.devices, found.claims
-        return self._publish(found.lists)
+        found, lists, bad_ids = changes
+        self._count_malformed(bad_ids)
+        self._devices, self._claims, self._excess = found.devices, found.claims, found.excess
+        return self._publish(lists)
 
-    def _changes(self, answer: bytes) -> _ChangedList | None:
-        """Read an answer. Return None if it lists what is known already."""
+    def _changes(self, answer: bytes) -> tuple[Listed, PodResourceLists, int] | None:
+        """Read an answer. Return what it lists and how many new ids are malformed; None if all is known already."""
         found, now = listed(answer), self._clock()
         devices = found.devices | self._unlisted_devices.rows(found.pods, found.devices, now)
         # Several pods may share a claim, so a device of one pod is not taken away by another.
@@ -310,7 +300,7 @@ class PodResources:
             return None
         lists = replace(self._lists, devices=allocations(devices), dynamic=dynamic_allocations(claims))
         new = (devices - self._devices) | (claims - self._claims)
-        return _ChangedList(devices, claims, malformed(new), found.excess, lists)
+        return found._replace(devices=devices, claims=claims), lists, malformed(new)
 
     def _judge(self) -> None:
         """A list that is too long is used as far as it goes."""
