@@ -96,8 +96,7 @@ def idle(snapshot: Snapshot, _: Machine) -> CheckResult:
     held = [tenant.holding for card in snapshot.cards for tenant in card.tenants if tenant.holding]
     if not held:
         return skipped("no pod holds a GPU")
-    unknown = sum(holding.state == UNKNOWN for holding in held)
-    if unknown:
+    if unknown := sum(holding.state == UNKNOWN for holding in held):
         return skipped(f"not known of {count(unknown, 'holder')}")
     return passed("every pod that holds a GPU uses it, or has not held it for long")
 
@@ -161,8 +160,7 @@ def sampling(snapshot: Snapshot, _: Machine) -> CheckResult:
         return passed("no GPU is shared by several containers")
     if evading := wrong(snapshot, "evades_sampling"):
         return evading
-    doubtful = [line(name) for name, booking in tenants if booking.band and booking.band.undersampled]
-    if doubtful:
+    if doubtful := [line(name) for name, booking in tenants if booking.band and booking.band.undersampled]:
         return warned(f"named far less often than their CPU time suggests: {', '.join(doubtful)}")
     if any(booking.sampling for _, booking in tenants):
         return passed("the log of context switches agrees with the samples")

@@ -52,8 +52,7 @@ def _read(cluster: Cluster) -> CheckResult:
     "Let the agent's DaemonSet run there: check its node selector and tolerations.",
 )
 def _agents(cluster: Cluster) -> CheckResult:
-    without = [line(node.name) for node in cluster.nodes if node.state == "allocation"]
-    if without:
+    if without := [line(node.name) for node in cluster.nodes if node.state == "allocation"]:
         return warned(f"nothing reads the GPUs of {count(len(without), 'node')}: {several(without)}")
     return passed("every node's GPUs are read") if cluster.nodes else NO_NODE
 

@@ -89,11 +89,9 @@ def processes(snapshot: Snapshot, _: Machine) -> CheckResult:
     cards = first_hand(snapshot)
     if not cards:
         return skipped("a page of metrics lists none: the holder of a card is assumed to be its user")
-    partial = [card for card in cards if not card.ability.sees_all]
-    if partial:
+    if partial := [card for card in cards if not card.ability.sees_all]:
         return warned(f"{named(partial)}: the list of processes could not be read in full")
-    hidden = [card for card in cards if not any(card.processes) and _used(card) > MUCH_MEMORY]
-    if hidden:
+    if hidden := [card for card in cards if not any(card.processes) and _used(card) > MUCH_MEMORY]:
         used = memory(sum(map(_used, hidden)))
         advice = next_step(Fault(reason="no_host_pid"))
         return warned(f"{named(hidden)}: {used} in use, but the driver lists no process", advice)
@@ -115,8 +113,7 @@ def profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     mute = [card for card in cards if not _profiles(card)]
     if not mute:
         return passed(f"{count(len(cards), 'GPU')} with profiling values")
-    able = [card for card in mute if _has_gpm(card)]
-    if able:
+    if able := [card for card in mute if _has_gpm(card)]:
         return warned(f"{named(able)}: no profiling values")
     if any(part.name == DCGM.name for part in snapshot.parts):
         advice = "Let dcgm-exporter export DCGM_FI_PROF_ fields of these cards: docs/sources.md has the list."
@@ -140,8 +137,7 @@ def values(snapshot: Snapshot, _: Machine) -> CheckResult:
     ]
     if refused:
         return warned(several(refused), "Run nvidia-smi -q on the node. podgpu asks again by itself.")
-    lost = [error for error in snapshot.errors if error.source == NVML.name and error.reason in LOSSES]
-    if lost:
+    if lost := [error for error in snapshot.errors if error.source == NVML.name and error.reason in LOSSES]:
         return warned("; ".join(f"{error.reason}: {error.count}" for error in lost))
     return passed("no value had to be left out") if answering(snapshot) else NO_GPU
 

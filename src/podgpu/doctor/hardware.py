@@ -113,8 +113,7 @@ def link(snapshot: Snapshot, _: Machine) -> CheckResult:
 )
 def instances(snapshot: Snapshot, _: Machine) -> CheckResult:
     cards = [card for card in answering(snapshot) if card.gpu.mig_enabled]
-    empty = [card for card in cards if not card.instances]
-    if empty:
+    if empty := [card for card in cards if not card.instances]:
         return warned(f"{named(empty)}: MIG is on, but there is no instance to be seen")
     found = sum(len(card.instances) for card in cards)
     return passed(f"{count(found, 'instance')} on {count(len(cards), 'GPU')}") if cards else NO_MIG

@@ -69,8 +69,7 @@ def owners(snapshot: Snapshot, _: Machine) -> CheckResult:
     found = holders(snapshot)
     if not found:
         return skipped("no process is on a GPU, or none can be seen")
-    strange = [holder for holder in found if holder.reason and holder.reason not in REPORTED_ELSEWHERE]
-    if strange:
+    if strange := [holder for holder in found if holder.reason and holder.reason not in REPORTED_ELSEWHERE]:
         return warned(several([_described(holder) for holder in strange], most=2))
     return passed(f"{count(len(found), 'process')} looked up, nothing unusual")
 
@@ -144,8 +143,7 @@ def api_access(snapshot: Snapshot, machine: Machine) -> CheckResult:
     "Give the agent's service account the role in docs/operations.md, or mount /var/log/pods.",
 )
 def source(snapshot: Snapshot, machine: Machine) -> CheckResult:
-    working = [part.name for part in SOURCES if works(part, snapshot)]
-    if working:
+    if working := [part.name for part in SOURCES if works(part, snapshot)]:
         return passed(f"by {working[0]}" + (f", else {', '.join(working[1:])}" if working[1:] else ""))
     return _if_kubernetes(failed("no source lists the pods of this node"), snapshot, machine)
 
@@ -166,8 +164,7 @@ def log_dirs(snapshot: Snapshot, machine: Machine) -> CheckResult:
     "Give the agent's service account the role in docs/operations.md, and mount its token.",
 )
 def annotations(snapshot: Snapshot, machine: Machine) -> CheckResult:
-    working = [part.name for part in WITH_ANNOTATIONS if works(part, snapshot)]
-    if working:
+    if working := [part.name for part in WITH_ANNOTATIONS if works(part, snapshot)]:
         return passed(f"by {working[0]}")
     return _if_kubernetes(warned("no source reports the pods' labels, owners and annotations"), snapshot, machine)
 
@@ -185,8 +182,7 @@ def names(snapshot: Snapshot, machine: Machine) -> CheckResult:
         (claim.container.namespace, claim.container.pod) for claim in claims(snapshot) if not claim.container.pod_uid
     }
     # A missing pod shows up by its name among the claims and by its UID among the processes: it may be one pod.
-    missing = max(len(nameless), len(unlisted))
-    if missing:
+    if missing := max(len(nameless), len(unlisted)):
         return warned(f"{count(missing, 'pod')} on a GPU not in the list of pods")
     return passed("every pod on a GPU is in the list of pods")
 

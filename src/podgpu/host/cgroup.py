@@ -79,8 +79,7 @@ def classify(text: str, *, private: bool = False, roots: frozenset[str] | None =
     """
     lines = _lines(text)
     matches = [_classify_path(path, line, roots) for path, line in lines.items() if path not in ("", "/")]
-    pods = [match for match in matches if match.kind == "pod"]
-    if pods:
+    if pods := [match for match in matches if match.kind == "pod"]:
         return _agreed(pods)
     jobs = {match.owner: match for match in matches if match.kind == "host" and match.owner}
     if len(jobs) == 1:

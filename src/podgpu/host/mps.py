@@ -78,9 +78,8 @@ def _on_host(mount: _Mount, host_mounts: list[_Mount]) -> Iterator[str]:
 
 
 def _below(path: str, root: str) -> str | None:
-    if root == "/":
-        return path
-    return path.removeprefix(root) if f"{path}/".startswith(f"{root}/") else None
+    above = root.rstrip("/")
+    return path.removeprefix(above) if f"{path}/".startswith(f"{above}/") else None
 
 
 def _mounts(text: str) -> Iterator[_Mount]:

@@ -140,14 +140,11 @@ class RecentProcesses:
         if holder is None:
             return
         before = self._known.get(pid)
-        is_other = before is not None and before.holder.start_time != holder.start_time
         if is_new and holder.kind != "pod":
             self._again.append((now + SETTLED_SECONDS, pid))
         if before is None and self._only_pods and holder.kind != "pod":
             return
-        is_disputed = before is not None and (
-            before.is_disputed or (is_other and _whose(before.holder) != _whose(holder))
-        )
+        is_disputed = before is not None and (before.is_disputed or _is_of_another(before.holder, holder))
         self._known[pid] = _Seen(holder, now, is_disputed)
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
@@ -178,5 +175,7 @@ def _is_in(numbers: tuple[range, range], pid: int) -> bool:
     return pid in numbers[0] or pid in numbers[1]
 
 
-def _whose(holder: Holder) -> tuple[object, ...]:
-    return holder.kind, holder.owner, holder.user
+def _is_of_another(before: Holder, now: Holder) -> bool:
+    """Whether it is another process than before, and of another owner."""
+    owners = {(holder.kind, holder.owner, holder.user) for holder in (before, now)}
+    return before.start_time != now.start_time and len(owners) > 1

@@ -30,8 +30,7 @@ def limited_containers(
 ) -> tuple[tuple[PodContainer, ...], int]:
     """Return the first containers, and the number of those left out."""
     kept = tuple(islice(containers, MOST_CONTAINERS))
-    left_out = sum(1 for _ in containers)
-    if left_out:
+    if left_out := sum(1 for _ in containers):
         errors[TOO_MANY] += left_out
     return kept, left_out
 

@@ -160,16 +160,15 @@ class ObjectCache(ObjectStore[T]):
         self._advance(str(known.version))
 
     def _keep(self, new: CachedObject[T]) -> None:
-        uid = new.uid
-        is_late = uid in self._versions and 0 < new.version <= self._versions[uid]
-        if is_late or uid in self._deleted:
+        is_late = 0 < new.version <= self._versions.get(new.uid, 0)
+        if is_late or new.uid in self._deleted:
             return
         if new.item is None:
-            self.drop(uid)
+            self.drop(new.uid)
         else:
-            self.put(uid, new.item)
-            if uid in self._objects:
-                self._versions[uid] = new.version
+            self.put(new.uid, new.item)
+            if new.uid in self._objects:
+                self._versions[new.uid] = new.version
 
     def _delete(self, uid: str) -> None:
         self.drop(uid)

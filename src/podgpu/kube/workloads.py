@@ -214,8 +214,7 @@ class Workloads:
         if not _VERSION.fullmatch(version) or not _NAME.fullmatch(owner.name):
             return None
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        plural = PLURALS.get((version, owner.kind))
-        if plural:
+        if plural := PLURALS.get((version, owner.kind)):
             return f"{root}/namespaces/{namespace}/{plural}/{owner.name}"
         for resource in await self._resources(api, root):
             if resource.kind == owner.kind and _PLURAL.fullmatch(resource.name):

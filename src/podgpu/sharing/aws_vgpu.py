@@ -25,8 +25,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 def claims(inventory: Inventory) -> Iterator[Claim]:
     parts = inventory.parts(partial(_part, inventory))
     for allocation in inventory.allocations:
-        part = _part(inventory, allocation.resource, allocation.device_id)
-        if part:
+        if part := _part(inventory, allocation.resource, allocation.device_id):
             card, _ = part
             share = 1 / parts[card] if parts[card] else 0.0
             yield inventory.claim(allocation, card, system=NAME, share=share)

@@ -121,8 +121,7 @@ def _reservations(inventory: Inventory) -> dict[PodName, str]:
 
 def _card(pod: Pod, given: list[Allocation], inventory: Inventory, *, is_listed: bool) -> str:
     """Return what the kubelet gave, else what the pod's annotation says, if the kubelet gave it one or has no list."""
-    cards = {allocation.device_id for allocation in given if allocation.device_id in inventory.gpus}
-    if cards:
+    if cards := {allocation.device_id for allocation in given if allocation.device_id in inventory.gpus}:
         return cards.pop() if len(cards) == 1 else ""
     annotated = pod.annotations.get(RESERVED_CARD, "")
     return annotated if annotated in inventory.gpus and len(given) == is_listed else ""

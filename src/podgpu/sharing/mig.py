@@ -25,8 +25,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     for allocation in inventory.allocations:
-        instance = inventory.mig_names.get(allocation.device_id)
-        if instance:
+        if instance := inventory.mig_names.get(allocation.device_id):
             yield inventory.claim(allocation, instance, system=NAME)
 
 

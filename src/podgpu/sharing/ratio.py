@@ -23,8 +23,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 def claims(inventory: Inventory) -> Iterator[Claim]:
     ratios = inventory.once(_ratios)
     for allocation in inventory.allocations if ratios else ():
-        card = _card(allocation, inventory)
-        if card:
+        if card := _card(allocation, inventory):
             limit = int(inventory.memory.get(card, 0) / ratios[card]) or None
             yield inventory.claim(allocation, card, system=NAME, share=1 / ratios[card], memory=limit)
 

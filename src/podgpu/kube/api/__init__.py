@@ -246,28 +246,21 @@ class Lines:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._rest = bytearray()
-        self._dropping = False
+        self._begun: bytearray | None = bytearray()  # None once it is too long
 
     def feed(self, chunk: bytes) -> Iterator[bytes | None]:
-        first, *others = chunk.split(b"\n")
-        self._append(first)
-        for part in others:
-            yield self._taken()
-            self._append(part)
+        *ends, begin = chunk.split(b"\n")
+        for end in ends:
+            self._append(end)
+            yield None if self._begun is None else bytes(self._begun)
+            self._begun = bytearray()
+        self._append(begin)
 
     def _append(self, part: bytes) -> None:
-        self._dropping = self._dropping or len(self._rest) + len(part) > self._limit
-        if self._dropping:
-            self._rest.clear()
+        if self._begun is None or len(self._begun) + len(part) > self._limit:
+            self._begun = None
         else:
-            self._rest += part
-
-    def _taken(self) -> bytes | None:
-        line = None if self._dropping else bytes(self._rest)
-        self._dropping = False
-        self._rest.clear()
-        return line
+            self._begun += part
 
 
 async def _lines(stream: HttpStream) -> AsyncIterator[bytes | None]:
