@@ -14,10 +14,7 @@ ROWS: tuple[Metric, ...] = (
         "A GPU that is given to virtual machines. The driver does not list it, so nothing of it is measured.",
         own_labels=("pci_bus_id", "model"),
     ),
-    gauge(
-        "podgpu_snapshot_timestamp_seconds",
-        "When the numbers on this page were taken, in seconds since 1970.",
-    ),
+    gauge("podgpu_snapshot_timestamp_seconds", "When the numbers on this page were taken, in seconds since 1970."),
     gauge("podgpu_interval_seconds", "Time between two readings of the GPUs, as configured."),
     gauge(
         "podgpu_idle_after_seconds",
@@ -38,11 +35,7 @@ ROWS: tuple[Metric, ...] = (
         "Time since this source last worked. Absent until it worked once.",
         own_labels=("source",),
     ),
-    gauge(
-        "podgpu_source_duration_seconds",
-        "How long the last reading of this source took.",
-        own_labels=("source",),
-    ),
+    gauge("podgpu_source_duration_seconds", "How long the last reading of this source took.", own_labels=("source",)),
     counter(
         "podgpu_errors_total",
         "Errors met while reading a source. One error may cost a single value or a whole reading.",

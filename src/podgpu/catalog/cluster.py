@@ -153,8 +153,5 @@ FIT: tuple[Metric, ...] = (
         "podgpu_workload_fit_busy_ratio",
         "Part of a card that it was busy for, at most, in 99 % of the minutes, or as many as were asked for.",
     ),
-    gauge(
-        "podgpu_workload_fit_timestamp_seconds",
-        "Until when the evidence was read, in seconds since 1970.",
-    ),
+    gauge("podgpu_workload_fit_timestamp_seconds", "Until when the evidence was read, in seconds since 1970."),
 )

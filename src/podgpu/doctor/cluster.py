@@ -2,18 +2,7 @@
 
 from collections import Counter
 
-from podgpu.doctor.check import (
-    CheckResult,
-    Finding,
-    check,
-    failed,
-    finding,
-    passed,
-    several,
-    skipped,
-    warned,
-    wrong,
-)
+from podgpu.doctor.check import CheckResult, Finding, check, failed, finding, passed, several, skipped, warned, wrong
 from podgpu.insight import card_problems, holder_problems
 from podgpu.model import Cluster
 from podgpu.numbers import count

@@ -56,14 +56,7 @@ from podgpu.model.insight import (
     Use,
     XidMark,
 )
-from podgpu.model.kube import (
-    ClaimedDevice,
-    DynamicAllocation,
-    KubeNode,
-    KubeObjects,
-    PoolDevice,
-    ResourceClaim,
-)
+from podgpu.model.kube import ClaimedDevice, DynamicAllocation, KubeNode, KubeObjects, PoolDevice, ResourceClaim
 from podgpu.model.pod import (
     Allocation,
     Claim,
@@ -96,12 +89,4 @@ from podgpu.model.snapshot import (
     XidEvent,
     of_one,
 )
-from podgpu.model.statement import (
-    KINDS,
-    ChargePeriod,
-    Coverage,
-    GpuCoverage,
-    Statement,
-    StatementLine,
-    total_of,
-)
+from podgpu.model.statement import KINDS, ChargePeriod, Coverage, GpuCoverage, Statement, StatementLine, total_of
