@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import floor
 from typing import Any
 
+from msgspec.structs import asdict
+
 from podgpu.insight.moments import charted
 from podgpu.model import Card, Moment
 
@@ -72,10 +74,7 @@ def _summed(found: Sequence[Moment], shown: Sequence[str]) -> Object:
 
 def _xids(steps: Iterable[Sequence[Moment]], start: float, end: float) -> list[Mapping[str, Any]]:
     marks = {mark for found in steps for moment in found for mark in moment.xids if start <= mark.at <= end}
-    return [
-        {"at": mark.at, "code": mark.code, "node": mark.node, "gpu": mark.gpu, "uuid": mark.uuid}
-        for mark in sorted(marks, key=lambda mark: (mark.at, mark.node, mark.gpu, mark.code))
-    ]
+    return [asdict(mark) for mark in sorted(marks, key=lambda mark: (mark.at, mark.node, mark.gpu, mark.code))]
 
 
 def chart(moments: Iterable[tuple[float, Iterable[Card]]], uuid: str) -> Series:

@@ -41,8 +41,10 @@ _FIELDS: Fields[FitAdvice] = {
 
 
 def fit_table(statement: FitStatement) -> RowTable[FitAdvice]:
-    rows = [rounded(advice, busy_ratio=6, gpus=6, saved_gpus=6, saved_per_hour=6) for advice in statement.rows]
-    return RowTable(_FIELDS, rows, [*_columns(statement)], _head(statement), "no workload holds a GPU in this time")
+    places = {"gpus": 6, "saved_gpus": 6, "saved_per_hour": 6}
+    rows = [rounded(advice, busy_ratio=6, **places) for advice in statement.rows]
+    head = _head(rounded(statement, **places))
+    return RowTable(_FIELDS, rows, [*_columns(statement)], head, "no workload holds a GPU in this time")
 
 
 def fit_heading(statement: FitStatement) -> list[str]:
@@ -114,9 +116,9 @@ def _head(statement: FitStatement) -> dict[str, Any]:
             "release_after_seconds": terms.release_seconds,
             "step_seconds": statement.step_seconds,
             "coverage": statement.coverage,
-            "gpus": _rounded(statement.gpus),
-            "saved_gpus": _rounded(statement.saved_gpus),
-            "saved_per_hour": _rounded(statement.saved_per_hour),
+            "gpus": statement.gpus,
+            "saved_gpus": statement.saved_gpus,
+            "saved_per_hour": statement.saved_per_hour,
             "currency": statement.currency or None,
             "prices": statement.prices or None,
             "unpriced": statement.unpriced,
@@ -133,10 +135,6 @@ def fit_terms(statement: FitStatement) -> str:
         f"Memory: the peak and {percent(terms.headroom)} headroom. Busy time: in {percent(terms.percentile)} of the "
         f"minutes. Release: not used for {duration(terms.release_seconds)}."
     )
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
 
 
 def fit_page(statement: FitStatement) -> bytes:

@@ -41,8 +41,7 @@ class HamiOptions:
 
 
 def families(snapshot: Snapshot, options: HamiOptions) -> list[Family]:
-    cards = {card.gpu.uuid: _card_pairs(snapshot, card.gpu) for card in snapshot.cards}
-    samples = [*_hosts(snapshot, cards), *_containers(snapshot), *_scheduler(snapshot, cards)]
+    samples = [*_hosts(snapshot), *_containers(snapshot), *_scheduler(snapshot)]
     chosen = samples if options.names != "legacy" else []
     if options.names != "new":
         chosen = [*chosen, *(each.with_old_names() for each in samples)]
@@ -79,7 +78,7 @@ def _mig_pairs(mig: MigInstance) -> dict[str, str]:
     }
 
 
-def _hosts(snapshot: Snapshot, cards: Mapping[str, Pairs]) -> Iterator[HamiSamples]:
+def _hosts(snapshot: Snapshot) -> Iterator[HamiSamples]:
     for card in snapshot.cards:
         readings = card.readings
         values = {
@@ -89,7 +88,7 @@ def _hosts(snapshot: Snapshot, cards: Mapping[str, Pairs]) -> Iterator[HamiSampl
             names.HOST_TEMPERATURE: reading(readings, "temperature_celsius", ("gpu",)),
             names.HOST_POWER: reading(readings, "power_watts"),
         }
-        yield HamiSamples(cards[card.gpu.uuid], values)
+        yield HamiSamples(_card_pairs(snapshot, card.gpu), values)
 
 
 def _containers(snapshot: Snapshot) -> Iterator[HamiSamples]:
@@ -162,16 +161,16 @@ def _kinds_of_memory(vgpu: VirtualGpu | None) -> dict[str, str]:
     return {"context": str(context), "module": str(module), "data": str(data), "offset": str(rest)}
 
 
-def _scheduler(snapshot: Snapshot, cards: Mapping[str, Pairs]) -> Iterator[HamiSamples]:
+def _scheduler(snapshot: Snapshot) -> Iterator[HamiSamples]:
     """How much of each card the scheduler has allocated, and to which containers."""
     on_card = grouped(pod_tenants(snapshot), lambda on: on.gpu.uuid)
     is_known = any(part.name == PODRESOURCES.name and part.up for part in snapshot.parts)
     positions = _positions(snapshot)
     for card in snapshot.cards:
-        tenants = on_card.get(card.gpu.uuid, [])
-        yield from _of_card(card, tenants, cards[card.gpu.uuid], is_known=is_known)
+        tenants, pairs = on_card.get(card.gpu.uuid, []), _card_pairs(snapshot, card.gpu)
+        yield from _of_card(card, tenants, pairs, is_known=is_known)
         for on in tenants:
-            yield from _of_instance(on, cards[card.gpu.uuid])
+            yield from _of_instance(on, pairs)
             yield from _of_container(snapshot, on, positions)
 
 
