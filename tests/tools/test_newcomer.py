@@ -111,7 +111,7 @@ def run(config, arguments):
     "a check of `doctor`": Change(
         files={
             "src/podgpu/doctor/hardware.py": (
-                "def _if_read(",
+                "def _none_of(",
                 """
 @check("gpu.newcomer", "No card is new.", "Wait.")
 def newcomer(snapshot: Snapshot, _: Machine) -> CheckResult:
