@@ -31,3 +31,15 @@ async def test_who_waits_gets_it_complete() -> None:
     assert await waiting is feed.newest
     assert feed.newest == "two."
     assert feed.completions == ["one", "two"]
+
+
+def test_what_comes_while_a_reader_asks_is_not_lost() -> None:
+    class Hurried(Feed[str]):
+        def _completed(self, newest: str) -> str:
+            if newest == "one":  # as another thread would, in the midst of it
+                self.publish("two")
+            return f"{newest}."
+
+    feed = Hurried("one")
+    assert feed.newest == "one."
+    assert feed.newest == "two."

@@ -1,6 +1,7 @@
 """The newest of something, and a way to wait for the next one."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from podgpu.model import Snapshot
@@ -8,27 +9,34 @@ from podgpu.model import Snapshot
 T = TypeVar("T")
 
 
+@dataclass(slots=True)
+class _Published(Generic[T]):
+    value: T
+    is_complete: bool = False
+
+
 class Feed(Generic[T]):
-    """A loop publishes; readers take `newest`, or wait for `changed`."""
+    """A loop publishes; readers, in other threads too, take `newest` or wait for `changed`."""
 
     def __init__(self, first: T) -> None:
-        self._newest = first
-        self._is_complete = False
+        self._published = _Published(first)
         self._news = asyncio.Event()
 
     @property
     def newest(self) -> T:
         """The same object until there is a newer one."""
-        if not self._is_complete:
-            self._newest, self._is_complete = self._completed(self._newest), True
-        return self._newest
+        found = self._published  # a newer one may come meanwhile
+        if not found.is_complete:
+            found.value = self._completed(found.value)
+            found.is_complete = True
+        return found.value
 
     def _completed(self, newest: T) -> T:
         """Do what is done only if a reader asks for it. Nobody may before the next one comes."""
         return newest
 
     def publish(self, newest: T) -> None:
-        self._newest, self._is_complete = newest, False
+        self._published = _Published(newest)
         news, self._news = self._news, asyncio.Event()
         news.set()
 
