@@ -19,10 +19,8 @@ def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
 
 
 async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
-    if source_entry(config).play:
-        early = None
-    else:
-        early = EarlySource(config)
+    early = None if source_entry(config).play else EarlySource(config)
+    if early:
         await early.begin()
     try:
         gc.disable()  # until all is loaded

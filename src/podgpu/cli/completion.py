@@ -3,6 +3,7 @@
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
@@ -138,19 +139,16 @@ def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Seq
     from podgpu.cli._target import open_target
     from podgpu.config.precedence import load
 
-    found: list[Sequence[str]] = []
+    found: list[str] = []
 
     def look() -> None:
-        try:
-            with open_target(load(_target_flags(before), os.environ)) as target:
-                found.append(of(target.cluster))
-        except Exception:
-            found.append(())
+        with suppress(Exception), open_target(load(_target_flags(before), os.environ)) as target:
+            found.extend(of(target.cluster))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
     thread.join(DEADLINE_SECONDS)
-    return found[0] if found else ()
+    return tuple(found)
 
 
 def _target_flags(before: Sequence[str]) -> Mapping[str, Sequence[str]]:

@@ -40,17 +40,14 @@ def run(config: Config, arguments: Namespace) -> int:
 
 def _show(arguments: Namespace, cluster: Cluster) -> int:
     from podgpu.views.cluster.card_memory import cluster_memory
+    from podgpu.views.cluster.inspect import document, table
 
     if arguments.node:
         cluster = _only(cluster, arguments.node)
     found = cluster_memory(cluster)
     if arguments.output == "json":
-        from podgpu.views.cluster.inspect import document
-
         print(document(found))
     elif found.nodes or found.waiting:
-        from podgpu.views.cluster.inspect import table
-
         print(table(found, by_pod=arguments.details, with_use=arguments.used, width=columns()), end="")
     else:
         print("no node offers GPUs, and no pod asks for one", file=sys.stderr)

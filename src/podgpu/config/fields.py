@@ -211,7 +211,6 @@ class Config:
         help="Address or CIDR of a proxy that asks for a login: its headers say who has logged in, and from where. "
         "Others need a password or a token. May be repeated.",
         parse=network,
-        default_note="none",
     )
     web_user_header: str = WEB.single(
         "--web.user-header",

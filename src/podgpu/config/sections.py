@@ -104,14 +104,12 @@ class ClusterOptions:
         help="Other clusters to show side by side: the name of each and the address of its `podgpu cluster`; may be "
         "repeated.",
         parse=named_address,
-        default_note="none",
     )
     contexts: tuple[tuple[str, str], ...] = CLUSTER.repeatable(
         "--cluster.contexts",
         help="Contexts of the kubeconfig to read side by side, each as CONTEXT or NAME=CONTEXT; may be repeated.",
         parse=named,
         value_name="NAME=CONTEXT",
-        default_note="none",
     )
     selector: str = CLUSTER.single(
         "--cluster.selector",

@@ -77,11 +77,7 @@ async def _read(pages: PageClient, url: str, turns: asyncio.Semaphore) -> Snapsh
         try:
             body = await pages.get(url)
         except PageFault as fault:
-            return _failed(fault)
+            nothing = read_page(b"")
+            part: PartStatus = nothing.parts[0]
+            return replace(nothing, parts=(replace(part, fault=Fault(reason=fault.reason, detail=fault.detail)),))
         return await asyncio.to_thread(read_page, body)
-
-
-def _failed(fault: PageFault) -> Snapshot:
-    nothing = read_page(b"")
-    part: PartStatus = nothing.parts[0]
-    return replace(nothing, parts=(replace(part, fault=Fault(reason=fault.reason, detail=fault.detail)),))

@@ -105,8 +105,7 @@ def parsed(text: str) -> object:
             return super().construct_mapping(node, deep)
 
     try:
-        found: object = Loader(text).get_single_data()
-        return found
+        return Loader(text).get_single_data()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise Malformed(line, f"not valid YAML, {error.problem}; correct the file") from None

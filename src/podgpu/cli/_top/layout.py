@@ -56,7 +56,7 @@ def render(rows: TopRows, state: TopState, width: int, height: int, first: int =
     if state.overlay:
         room = max(height - len(above) - 1, 1)
         shown = [clipped(text, width) for text in overlay(state.overlay, rows, width)[:room]]
-        return RenderedScreen([*above, *shown, *_blank(room - len(shown)), foot], room=room)
+        return RenderedScreen([*above, *shown, *([] for _ in range(room - len(shown))), foot], room=room)
     drawn = _meters(rows, state, width, height)
     table = RowLines(rows, state, width)
     tabs, tab_zones = _tabs(state, width)
@@ -69,7 +69,7 @@ def render(rows: TopRows, state: TopState, width: int, height: int, first: int =
     shown = [table.line(number, is_marked=number == at) for number in range(first, min(first + room, len(table)))]
     shown = shown or [[(empty_text(state), DIM)]]
     return RenderedScreen(
-        [*above, *shown, *_blank(room - len(shown)), foot],
+        [*above, *shown, *([] for _ in range(room - len(shown))), foot],
         top=len(above),
         first=first,
         room=room,
@@ -79,10 +79,6 @@ def render(rows: TopRows, state: TopState, width: int, height: int, first: int =
         place=table.place(at),
         zones=tuple(zones),
     )
-
-
-def _blank(count: int) -> list[Line]:
-    return [[] for _ in range(count)]
 
 
 def _meters(rows: TopRows, state: TopState, width: int, height: int) -> Meters:

@@ -63,9 +63,6 @@ class PastRows:
     def mode(self) -> str:
         return f"PAST {moment(self.rows.cluster.taken_at)}" if self.rows else ""
 
-    def leave(self) -> None:
-        self.rows = None
-
     def step(self, key: str, shown: TopRows, view: str) -> str:
         """Go to the moment before or after what is shown. Return why not, if there is none."""
         if key == FORTH and self.rows is None:
@@ -118,7 +115,7 @@ def live(controls: Controls, chosen: PodSelection, state: TopState) -> None:
         if key in (BACK, FORTH) and target.player is None and not (state.typing or state.overlay):
             state = replace(state, message=past.step(key, rows, state.view))
         elif key == " " and past.rows and not state.typing:
-            past.leave()
+            past.rows = None
             state = replace(state, paused=False)
         elif isinstance(key, Click):
             state = _after_click(key, state, shown)

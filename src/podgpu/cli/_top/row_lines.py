@@ -102,32 +102,25 @@ class _ColumnLayout:
         if not rows.has_many_nodes:
             others = [column for column in others if column.title != "NODE"]
         self._name, self._others = name, others
-        self._bar = _BAR
+        self._bar, self._trend = _BAR, 0
         longest = max(rows.longest_name(state), len(name.title) + 1)
-        self._make_room(min(LEAST_NAMES[state.view], longest))
-        self._trend = 0
-        self._use_room(longest)
-        self._size = max(min(self._left(), longest), _LEAST_NAME)
-
-    def _make_room(self, least: int) -> None:
-        """Leave out the columns of the least worth, then the bar. The column that sorts stays, with its arrow."""
+        least = min(LEAST_NAMES[state.view], longest)
         self._leave_out(_USUAL, least)
         if self._left() < least:
             self._bar = 0
         self._leave_out(_ALWAYS, _LEAST_NAME)
-
-    def _leave_out(self, below: int, least: int) -> None:
-        """Remove columns below that worth until the name has room."""
-        spare = [column for column in self._others if column.worth < below and column is not self._sorted_by]
-        for column in sorted(spare, key=lambda column: column.worth):
-            if self._left() < least:
-                self._others.remove(column)
-
-    def _use_room(self, longest: int) -> None:
         spare = self._left() - longest
         if spare >= _LEAST_TREND + _GAP:
             self._bar += min(max(spare - _LEAST_TREND - _GAP, 0) // 4, _WIDEST_BAR - _BAR)
             self._trend = min(self._left() - longest - _GAP, _MOST_TREND)
+        self._size = max(min(self._left(), longest), _LEAST_NAME)
+
+    def _leave_out(self, below: int, least: int) -> None:
+        """Remove columns of less worth than that until the name has room. The column that sorts stays."""
+        spare = [column for column in self._others if column.worth < below and column is not self._sorted_by]
+        for column in sorted(spare, key=lambda column: column.worth):
+            if self._left() < least:
+                self._others.remove(column)
 
     def head(self) -> tuple[Line, list[Zone]]:
         """Return the headings, and where each of them is: a click sorts."""

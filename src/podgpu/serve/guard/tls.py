@@ -8,10 +8,9 @@ from podgpu import log
 from podgpu.errors import UserError
 from podgpu.option.file import bytes_of
 from podgpu.serve.guard import web_config
-from podgpu.serve.guard.web_config import ADVICE, SUITES, Tls, Version, WebConfig
+from podgpu.serve.guard.web_config import ADVICE, SUITES, VERSIONS, Tls, WebConfig
 
 MOST_KIB = 1024
-_VERSIONS: dict[Version, ssl.TLSVersion] = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 
 # What changes with the content of a file, also behind the links of a Kubernetes volume. None without a file.
 Stamp = tuple[int, int, int, int] | None
@@ -62,8 +61,8 @@ class WebConfigWatcher:
 def tls_context(tls: Tls) -> ssl.SSLContext:
     """Make a context for new connections. Raises UserError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = _VERSIONS[tls.min_version]
-    context.maximum_version = _VERSIONS[tls.max_version]
+    context.minimum_version = VERSIONS[tls.min_version]
+    context.maximum_version = VERSIONS[tls.max_version]
     context.options |= ssl.OP_NO_RENEGOTIATION  # a client could ask for the costly part over and over
     try:
         context.set_ciphers(":".join(tls.cipher_suites or SUITES.values()))

@@ -4,10 +4,11 @@ No message names a value below `basic_auth_users`: those are secrets.
 """
 
 import re
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from podgpu.errors import UserError
 from podgpu.option.file import yaml_document
@@ -24,9 +25,7 @@ HEADER_NAMES = (
     "X-XSS-Protection",
 )
 
-Version = Literal["TLS12", "TLS13"]
-
-VERSIONS: tuple[Version, ...] = ("TLS12", "TLS13")
+VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 AUTH_TYPES = ("NoClientCert", "VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
 
 # Suites of TLS 1.2 with forward secrecy and authenticated encryption, and OpenSSL's names for them.
@@ -110,8 +109,8 @@ class Tls:
     key_file: Path
     client_ca_file: Path | None = None
     needs_certificate: bool = False
-    min_version: Version = "TLS12"
-    max_version: Version = "TLS13"
+    min_version: str = "TLS12"
+    max_version: str = "TLS13"
     cipher_suites: tuple[str, ...] = ()
 
     @property
@@ -223,11 +222,10 @@ def _auth_type(text: str) -> str:
     return text
 
 
-def _version(text: str) -> Version:
-    for version in VERSIONS:
-        if text == version:
-            return version
-    raise UserError(f"{text!r} is not supported; write {_either(VERSIONS)}")
+def _version(text: str) -> str:
+    if text not in VERSIONS:
+        raise UserError(f"{text!r} is not supported; write {_either(tuple(VERSIONS))}")
+    return text
 
 
 def _either(words: Sequence[str]) -> str:
