@@ -14,7 +14,7 @@ from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import Line, bar, width_of
 from podgpu.insight import reconclude
 from podgpu.insight.rows import SummaryItem
-from podgpu.insight.selection import EVERYTHING
+from podgpu.insight.selection import EVERYTHING, PodSelection
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod, Use
 from tests.tree import SETTINGS
 from tests.views.quirks import SNAPSHOT
@@ -106,6 +106,14 @@ def test_the_filter_works_while_it_is_typed() -> None:
     assert {entry.row.name for entry in ROWS.shown(typed)} == {"llama-0"}
     assert pressed("/", "q").quits is False
     assert pressed("/", "q", "escape").words == ""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_selection_without_any_node_leaves_the_screen_standing(view: str) -> None:
+    rows = TopRows(CLUSTER, PodSelection(namespace="nosuch"))
+    shown = as_text(render(rows, TopState(view=view), 120, 40).lines)
+    assert len(shown) == 40
+    assert f"No {view} on a GPU." in shown
 
 
 def test_the_bar_shows_what_is_certain_and_what_is_in_doubt() -> None:

@@ -35,7 +35,7 @@ def meters(rows: TopRows, width: int, most_lines: int) -> Meters:
     drawn = NOTHING
     if not rows.has_many_nodes:
         drawn = _node_meters(rows, width)
-    elif rows.cluster.nodes:
+    elif rows.all("nodes"):  # a selection may leave none
         drawn = _gpu_cells(rows, width, most_lines) or _node_cells(rows, width, most_lines)
     return drawn if 0 < len(drawn.lines) <= most_lines else NOTHING
 
