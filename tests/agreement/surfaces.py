@@ -294,7 +294,7 @@ def idle(cluster: Cluster) -> Facts:
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
         print_table(idle_table(found, cluster, "", arguments), arguments)
     with redirect_stdout(io.StringIO()) as below:
-        print_sentences(row.text for row in found.waste)
+        print_sentences((row.text for row in found.waste), arguments)
     listed_rows = columns(out.getvalue())
     total = next((row for row in listed_rows if row["NAMESPACE/POD"] == "total"), None)
     pods = [row for row in listed_rows if row is not total]

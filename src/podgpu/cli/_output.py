@@ -19,6 +19,11 @@ from podgpu.views.text import NO_LIMIT, printable, table_lines
 FOR_PEOPLE = ("table", "wide", "markdown")
 
 
+def is_for_people(arguments: Namespace) -> bool:
+    """Whether sentences may stand above and below the table."""
+    return arguments.output in FOR_PEOPLE and not arguments.no_headers
+
+
 def add_table_output(parser: ArgumentParser, *more: str) -> None:
     """`more` are formats that the command writes by itself."""
     add_output(parser, (*FORMATS, *more))
@@ -52,9 +57,9 @@ def print_table(table: RowTable[R], arguments: Namespace) -> None:
         print(table.empty, file=sys.stderr)
 
 
-def print_sentences(sentences: Iterable[str]) -> None:
-    """Print them below a table."""
-    if below := list(sentences):
+def print_sentences(sentences: Iterable[str], arguments: Namespace) -> None:
+    """Print them below a table, if that is for people."""
+    if is_for_people(arguments) and (below := list(sentences)):
         print()
         print_lines(below)
 

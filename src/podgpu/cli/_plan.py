@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from podgpu.cli._output import FOR_PEOPLE, FORMATS, print_problems, print_sentences, print_table
+from podgpu.cli._output import FORMATS, is_for_people, print_problems, print_sentences, print_table
 from podgpu.errors import UserError
 from podgpu.insight.packing import Counts, Improver, Packing, Place, parts_of
 from podgpu.insight.plan.statement import plan_statement
@@ -25,12 +25,10 @@ def print_plan(evidence: "FitEvidence", layout: "PlanLayout", arguments: Namespa
     if arguments.output not in FORMATS:
         raise UserError(f"-o {arguments.output} is of the advice; leave out --plan, or give another format")
     found = plan_statement(evidence.uses, evidence.facts, layout, evidence.pools, improver())
-    is_for_people = arguments.output in FOR_PEOPLE and not arguments.no_headers
-    if is_for_people:
+    if is_for_people(arguments):
         print(*plan_heading(found), "", sep="\n\n" if arguments.output == "markdown" else "\n")
     print_table(plan_table(found), arguments)
-    if is_for_people:
-        print_sentences(plan_sentences(found))
+    print_sentences(plan_sentences(found), arguments)
     print_problems(found.notices)
     return WARNED if found.notices else 0
 

@@ -3,7 +3,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from podgpu.cli._output import FOR_PEOPLE, add_table_output, print_problems, print_table
+from podgpu.cli._output import add_table_output, is_for_people, print_problems, print_table
 from podgpu.cli._target.progress import show_store_progress
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, PriceOptions
@@ -76,12 +76,11 @@ def run(config: Config, arguments: Namespace) -> int:
     if arguments.output == METRICS:
         print(fit_page(found).decode(), end="")
         return 0
-    is_for_people = arguments.output in FOR_PEOPLE and not arguments.no_headers
-    if is_for_people:
+    if is_for_people(arguments):
         is_text = arguments.output != "markdown"
         print(*fit_heading(found), "", sep="\n" if is_text else "\n\n")
     print_table(fit_table(found), arguments)
-    if arguments.explain and is_for_people:
+    if arguments.explain and is_for_people(arguments):
         print("", *explained(found), sep="\n")
     elif arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
         print("", fit_terms(found), "--explain says why, and what to change.", sep="\n")

@@ -4,15 +4,7 @@ from functools import partial
 
 from podgpu.assembly import insight_settings
 from podgpu.cli._idle_table import idle_table
-from podgpu.cli._output import (
-    FOR_PEOPLE,
-    add_selection,
-    add_table_output,
-    print_problems,
-    print_sentences,
-    print_table,
-    selection,
-)
+from podgpu.cli._output import add_selection, add_table_output, print_problems, print_sentences, print_table, selection
 from podgpu.cli._target import TARGET_OPTIONS, open_target
 from podgpu.cli._terminal import add_watch, print_and_watch
 from podgpu.config import OPTIONS as ALL
@@ -61,8 +53,7 @@ def _show(config: Config, arguments: Namespace, least: float | None, chosen: Pod
     found = idle_pods(cluster, chosen)
     currency = settings.prices.currency if settings.prices else ""
     print_table(idle_table(found, cluster, currency, arguments), arguments)
-    if arguments.output in FOR_PEOPLE and not arguments.no_headers:
-        print_sentences(row.text for row in found.waste)
+    print_sentences((row.text for row in found.waste), arguments)
     problems += _missing(found)
     print_problems(problems)
     return INCOMPLETE if problems else 0

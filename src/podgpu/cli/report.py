@@ -2,7 +2,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 
-from podgpu.cli._output import FOR_PEOPLE, add_table_output, print_lines, print_problems, print_table
+from podgpu.cli._output import FOR_PEOPLE, add_table_output, is_for_people, print_lines, print_problems, print_table
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, PriceOptions
 from podgpu.option import STORE
@@ -49,7 +49,15 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="DIR",
         help="also write CSV, FOCUS and JSON to files in this folder, with the period in their names",
     )
-    _add_gaps(parser)
+    gaps = parser.add_mutually_exclusive_group()
+    gaps.add_argument(
+        "--allow-gaps", action="store_true", help="exit with 0 even if some GPUs were not seen all the time"
+    )
+    gaps.add_argument(
+        "--min-coverage",
+        metavar="RATIO",
+        help="exit with 0 if at least this much of the GPUs' time was seen, such as 0.99, and with 3 otherwise",
+    )
     parser.add_argument(
         "--partial",
         action="store_true",
@@ -68,18 +76,6 @@ def _add_times(parser: ArgumentParser) -> None:
         "--period",
         choices=tuple(CALENDAR),
         help="in place of both: the last month, week from Monday, or day that is over, in UTC",
-    )
-
-
-def _add_gaps(parser: ArgumentParser) -> None:
-    gaps = parser.add_mutually_exclusive_group()
-    gaps.add_argument(
-        "--allow-gaps", action="store_true", help="exit with 0 even if some GPUs were not seen all the time"
-    )
-    gaps.add_argument(
-        "--min-coverage",
-        metavar="RATIO",
-        help="exit with 0 if at least this much of the GPUs' time was seen, such as 0.99, and with 3 otherwise",
     )
 
 
@@ -103,7 +99,7 @@ def run(config: Config, arguments: Namespace) -> int:
     elif arguments.output == _focus.PARQUET:
         sys.stdout.buffer.write(_focus.focus_parquet(found))
     else:
-        if arguments.output in FOR_PEOPLE and not arguments.no_headers:
+        if is_for_people(arguments):
             if arguments.output == "markdown":
                 print(*heading(found), sep="\n\n", end="\n\n")
             else:

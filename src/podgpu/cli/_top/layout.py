@@ -7,21 +7,7 @@ from podgpu.cli._top.meters import NOTHING, Meters, meters
 from podgpu.cli._top.overlay import overlay
 from podgpu.cli._top.row_lines import RowLines, empty_text
 from podgpu.cli._top.rows import TopRows
-from podgpu.cli._top.styled import (
-    BOLD,
-    CYAN,
-    DIM,
-    MARKED,
-    PLAIN,
-    RED,
-    YELLOW,
-    Line,
-    bar,
-    clipped,
-    dimmed,
-    spread,
-    width_of,
-)
+from podgpu.cli._top.styled import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread, width_of
 from podgpu.insight.rows import SummaryItem
 from podgpu.model import Sums, Use
 from podgpu.numbers import count, gpu_number, integer, moment
@@ -86,8 +72,7 @@ def _meters(rows: TopRows, state: TopState, width: int, height: int) -> Meters:
     same = ("gpus", "nodes") if rows.has_many_nodes else ("gpus",)
     if not state.has_meters or state.view in same:
         return NOTHING
-    drawn = meters(rows, width, min(height // _METER_PART, height - _LEAST_ROWS - 5))
-    return Meters([dimmed(text) for text in drawn.lines], drawn.zones) if rows.is_cut_off else drawn
+    return meters(rows, width, min(height // _METER_PART, height - _LEAST_ROWS - 5))
 
 
 def _first_problem(rows: TopRows, width: int) -> Line:

@@ -6,7 +6,7 @@ from math import ceil
 
 from podgpu.cli._top.keys import Zone, opened
 from podgpu.cli._top.rows import TopRows
-from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, Line, bar, clipped, height, sparkline, width_of
+from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, Line, bar, clipped, dimmed, height, sparkline, width_of
 from podgpu.insight.rows import SummaryItem, SummaryRow
 from podgpu.model import Card
 from podgpu.numbers import celsius, count, percent, watts
@@ -37,7 +37,9 @@ def meters(rows: TopRows, width: int, most_lines: int) -> Meters:
         drawn = _node_meters(rows, width)
     elif rows.all("nodes"):  # a selection may leave none
         drawn = _gpu_cells(rows, width, most_lines) or _node_cells(rows, width, most_lines)
-    return drawn if 0 < len(drawn.lines) <= most_lines else NOTHING
+    if not 0 < len(drawn.lines) <= most_lines:
+        return NOTHING
+    return Meters([dimmed(text) for text in drawn.lines], drawn.zones) if rows.is_cut_off else drawn
 
 
 def _node_meters(rows: TopRows, width: int) -> Meters:

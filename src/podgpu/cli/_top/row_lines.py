@@ -4,22 +4,7 @@ from podgpu.cli._top.columns import COLUMNS, STATE, USE, TopColumn, column_of, s
 from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.keys import TopState, Zone, sort_by
 from podgpu.cli._top.rows import TopRows
-from podgpu.cli._top.styled import (
-    BOLD,
-    CYAN,
-    DIM,
-    MARKED,
-    PLAIN,
-    RED,
-    YELLOW,
-    Line,
-    Piece,
-    bar,
-    clipped,
-    dimmed,
-    sparkline,
-    width_of,
-)
+from podgpu.cli._top.styled import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, dimmed, sparkline
 from podgpu.insight.rows import PENDING, SummaryItem, SummaryRow
 from podgpu.insight.tenants import IDLE
 from podgpu.numbers import UNKNOWN
@@ -125,13 +110,15 @@ class _ColumnLayout:
     def head(self) -> tuple[Line, list[Zone]]:
         """Return the headings, and where each of them is: a click sorts."""
         cells: Line = []
-        zones = []
+        zones, left = [], 0
         for column in (self._name, *self._others):
-            size, left = self._column_size(column), width_of(cells)
-            zones.append(Zone(0, left, left + size, sort_by(column.title)))
-            cells += [self._heading(column, size), (" " * _GAP, PLAIN)]
+            right = left + self._column_size(column)
+            zones.append(Zone(0, left, right, sort_by(column.title)))
+            cells += [self._heading(column), (" " * _GAP, PLAIN)]
+            left = right + _GAP
             if column.title == USE and self._trend:
                 cells += [(fitted(_TREND, self._trend, right=True), BOLD), (" " * _GAP, PLAIN)]
+                left += self._trend + _GAP
         return clipped(cells[:-1], self.width), zones
 
     def row(self, entry: SummaryItem) -> Line:
@@ -156,8 +143,9 @@ class _ColumnLayout:
     def _left(self) -> int:
         return self.width - sum(self._column_size(column) + _GAP for column in self._others)
 
-    def _heading(self, column: TopColumn, size: int) -> Piece:
+    def _heading(self, column: TopColumn) -> tuple[str, str]:
         """Write an arrow behind the column that sorts, and cut its words before that."""
+        size = self._column_size(column)
         if column is not self._sorted_by:
             return fitted(column.title, size, right=column.number), BOLD
         return fitted(column.title[: size - 1] + ("▼" if self._is_down else "▲"), size, right=column.number), CYAN
