@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -20,17 +20,9 @@ from typing import NamedTuple
 from bench.attribution import cgroup, container_id, uid
 from bench.figure import Figure
 from bench.start import load_figures
-from podgpu.kube._gen.pods_pb2 import (
-    ContainerStatus,
-    ListResponse,
-    Metadata,
-    PodMessage,
-    PodStatus,
-    WatchEvent,
-)
 from tests.agent.stage import write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
-from tests.fakekubelet.rig import given
+from tests.fakekubelet.rig import given, pods_api, running_pod
 from tests.fakenvml.build import build
 from tests.fakenvml.fake_node import FakeNode, eight_gpu_node, environment, h200, h200_delays
 from tests.ports import quiet_port
@@ -39,7 +31,6 @@ WARM_UP_SECONDS = 12.0
 MEASURED_SECONDS = 30.0
 MIB = 1024 * 1024
 PODS = 64
-ADDED, SYNCED = 1, 4  # kinds of events of a watch
 
 
 class Machine(NamedTuple):
@@ -109,9 +100,7 @@ def _served(root: Path, pods: int) -> Iterator[None]:
     kubelet = FakeKubelet(root)
     answers = [given(f"{h200(pod % 8).uuid}::{pod // 8}".encode(), pod=f"pod-{pod}".encode()) for pod in range(pods)]
     kubelet.replies["/v1.PodResourcesLister/List"] = Reply(b"".join(answers))
-    listed = [_pod(number) for number in range(pods)]
-    kubelet.replies["/v1alpha1.Pods/ListPods"] = Reply(ListResponse(pods=listed).SerializeToString())
-    kubelet.replies["/v1alpha1.Pods/WatchPods"] = Reply(*watched(listed), hangs=True)
+    kubelet.replies |= pods_api(*map(_pod, range(pods)))
     asyncio.run_coroutine_threadsafe(kubelet.start(), loop).result()
     try:
         yield
@@ -121,20 +110,8 @@ def _served(root: Path, pods: int) -> Iterator[None]:
         thread.join()
 
 
-def watched(pods: Sequence[bytes]) -> list[bytes]:
-    """What a watch begins with: all pods, and that these are all."""
-    events = [WatchEvent(type=ADDED, pod=pod) for pod in pods]
-    return [event.SerializeToString() for event in (*events, WatchEvent(type=SYNCED))]
-
-
 def _pod(number: int) -> bytes:
-    """Make a pod as the Pods API sends it."""
-    status = ContainerStatus(name="c", container_id=f"containerd://{container_id(number)}")
-    pod = PodMessage(
-        metadata=Metadata(namespace="n", name=f"pod-{number}", uid=uid(number)),
-        status=PodStatus(phase="Running", containers=[status]),
-    )
-    return pod.SerializeToString()
+    return running_pod("n", f"pod-{number}", uid(number), "c", container_id(number))
 
 
 def _first_pages(port: int, began: float) -> dict[str, float]:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from podgpu.kube._gen import pods_pb2
 from podgpu.kube.kubelet.podresources import PodResourceLists, PodResources
 from podgpu.model import PartStatus
 from tests.fakekubelet._gen.podresources_pb2 import (
@@ -15,9 +16,10 @@ from tests.fakekubelet._gen.podresources_pb2 import (
     ListResponse,
     PodEntry,
 )
-from tests.fakekubelet.kubelet import FakeKubelet
+from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.patience import PATIENCE
 
+ADDED, SYNCED = 1, 4  # kinds of events of a watch
 RECORDED = Path(__file__).parent.parent / "recorded"
 
 
@@ -63,6 +65,24 @@ def given_dynamically(
     entry = ClaimEntry(name=claim, namespace=namespace, devices=entries)
     holder = ContainerEntry(name=container, claims=[entry])
     return ListResponse(pods=[PodEntry(name=pod, namespace=namespace, containers=[holder])]).SerializeToString()
+
+
+def running_pod(namespace: str, name: str, uid: str, container: str, container_id: str) -> bytes:
+    """Return a pod as the Pods API has it."""
+    status = pods_pb2.ContainerStatus(name=container, container_id=f"containerd://{container_id}")
+    return pods_pb2.PodMessage(
+        metadata=pods_pb2.Metadata(namespace=namespace, name=name, uid=uid),
+        status=pods_pb2.PodStatus(phase="Running", containers=[status]),
+    ).SerializeToString()
+
+
+def pods_api(*pods: bytes) -> dict[str, Reply]:
+    """Return the answers of a Pods API: a list, and a watch that begins with these pods and then is silent."""
+    events = [*(pods_pb2.WatchEvent(type=ADDED, pod=pod) for pod in pods), pods_pb2.WatchEvent(type=SYNCED)]
+    return {
+        "/v1alpha1.Pods/ListPods": Reply(pods_pb2.ListResponse(pods=pods).SerializeToString()),
+        "/v1alpha1.Pods/WatchPods": Reply(*(event.SerializeToString() for event in events), hangs=True),
+    }
 
 
 def ids(allocated: PodResourceLists) -> list[str]:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import NAMESPACE_DNS, uuid5
 
-from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, PodStatus, WatchEvent
+from podgpu.kube._gen.pods_pb2 import Metadata, PodMessage, PodStatus
 from tests.agent.rig import RunningAgent, running_agent
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
-from tests.fakekubelet.rig import given
+from tests.fakekubelet.rig import given, pods_api
 from tests.fakenvml.fake_node import FakeNode, grows, h200
 from tests.faults.exporter import Exporter
 from tests.faults.props.processes import Processes
@@ -51,19 +51,12 @@ def uid_of(pod: str) -> str:
     return str(uuid5(NAMESPACE_DNS, pod))
 
 
-def watching(*pods: bytes) -> Reply:
-    """A watch that begins with these pods and goes on in silence."""
-    added = (WatchEvent(type=1, pod=pod).SerializeToString() for pod in pods)
-    return Reply(*added, WatchEvent(type=4).SerializeToString(), hangs=True)
-
-
 def sound_kubelet() -> dict[str, Reply]:
     """Return the answers of a kubelet that gave card 0 to a pod."""
     return {
         DEVICES: Reply(given(h200(0).uuid.encode())),
         OFFERS: Reply(b""),
-        PODS: Reply(ListResponse(pods=[pod_message("p")]).SerializeToString()),
-        WATCH: watching(pod_message("p")),
+        **pods_api(pod_message("p")),
     }
 
 

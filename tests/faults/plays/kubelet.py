@@ -6,11 +6,11 @@ from contextlib import contextmanager
 
 from grpclib.const import Status
 
-from podgpu.kube._gen.pods_pb2 import ListResponse, WatchEvent
+from podgpu.kube._gen.pods_pb2 import WatchEvent
 from tests.fakekubelet.kubelet import Reply
-from tests.fakekubelet.rig import given
+from tests.fakekubelet.rig import given, pods_api
 from tests.fakenvml.fake_node import h200
-from tests.faults.node import DEVICES, PODS, WATCH, Node, pod_message, sound_kubelet, watching
+from tests.faults.node import DEVICES, PODS, WATCH, Node, pod_message, sound_kubelet
 from tests.faults.page import Page
 from tests.faults.play import Fault, Play
 from tests.faults.signs import both, counted, part_down, survived
@@ -70,8 +70,8 @@ def ended_pod_is_listed(node: Node) -> Iterator[None]:
     node.call(watch.push, news)  # to the watch that is open
     node.kubelet.replies |= {
         DEVICES: Reply(given(FIRST, pod=b"ended") + given(FIRST)),  # two lists one after the other are one
-        PODS: Reply(ListResponse(pods=[ended, holder]).SerializeToString()),
-        WATCH: watch if node.agent else watching(ended, holder),
+        **pods_api(ended, holder),
+        **({WATCH: watch} if node.agent else {}),
     }
     yield
     node.kubelet.replies = sound_kubelet()

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, WatchEvent
+from podgpu.kube._gen.pods_pb2 import Metadata, PodMessage, WatchEvent
 from tests.fakekubelet._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from tests.fakekubelet.kubelet import Reply
-from tests.fakekubelet.rig import given
+from tests.fakekubelet.rig import given, pods_api
 from tests.fakenvml.fake_node import FakeProcess, h200
-from tests.faults.node import DEVICES, OFFERS, PODS, WATCH, Node
+from tests.faults.node import DEVICES, OFFERS, WATCH, Node
 from tests.faults.page import Page
 
-ADDED, MODIFIED, DELETED, SYNCED = 1, 2, 3, 4
+ADDED, MODIFIED, DELETED = 1, 2, 3
 USED = 64 << 20  # bytes that each process holds
 SM = 40  # per cent of the time that each process runs
 HONEST, CHEAT = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
@@ -46,12 +46,7 @@ def offered(*ids: str) -> bytes:
 
 def has(*pods: PodMessage) -> dict[str, Reply]:
     """The answers of a kubelet that has these pods."""
-    whole = [one.SerializeToString() for one in pods]
-    events = [WatchEvent(type=ADDED, pod=one).SerializeToString() for one in whole]
-    return {
-        PODS: Reply(ListResponse(pods=whole).SerializeToString()),
-        WATCH: Reply(*events, WatchEvent(type=SYNCED).SerializeToString(), hangs=True),
-    }
+    return pods_api(*(pod.SerializeToString() for pod in pods))
 
 
 def sound_tenants() -> dict[str, Reply]:

@@ -187,6 +187,11 @@ def test_a_limit_is_the_memory_that_a_pod_was_given() -> None:
     assert list(shown(node(idle(limited)))[TOTAL].values()) == [3000.0]
 
 
+def test_memory_by_a_share_of_unknown_size_is_absent() -> None:
+    assert TOTAL not in shown(node(idle(claim(share=0.0))))
+    assert TOTAL not in shown(node(idle(claim(share=0.0))), SLOTS)
+
+
 def test_slots_count_what_a_pod_has_and_share_what_it_uses() -> None:
     """As in the code: a card that a pod has twice is two slots, each with half of the memory and all of the work."""
     twice = used(claim(OTHER, 0.25, number=1), claim(OTHER, 0.25, number=0), gpu=OTHER)

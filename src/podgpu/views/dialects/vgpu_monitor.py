@@ -153,7 +153,7 @@ def _size(tenant: PodTenant, claim: Claim) -> float | None:
     if claim.memory_limit_bytes is not None:
         return claim.memory_limit_bytes
     whole = tenant.reading(_MEMORY)
-    return None if whole is None else whole * claim.share
+    return whole * claim.share if whole is not None and claim.share else None  # a share of 0 is unknown
 
 
 def _mib(size: float | None) -> float | None:
