@@ -275,19 +275,12 @@ class Attribution:
             last = books.cycle if books else None
             if last and last.unnamed_us != interval.unnamed_us:
                 interval = replace(interval, unnamed_us=last.unnamed_us)
-            booked = partial(
-                book,
-                device,
-                interval,
-                claims.by_card.get(uuid, ()),
-                holders,
-                served[uuid],
-                estimates=last.estimates if last else NO_ENERGY,
-            )
+            known = (device, interval, claims.by_card.get(uuid, ()), holders, served[uuid])
+            estimates = last.estimates if last else NO_ENERGY
             evidence = logs.evidence(device, interval) if logs else None
-            cycle = booked(evidence=evidence)
+            cycle = book(*known, evidence, estimates)
             if logs and evidence and not logs.rules(cycle):
-                cycle = booked()
+                cycle = book(*known, estimates=estimates)
             cycles.append((cycle, interval))
             waiting += len(device.processes)
             if waiting > MANY_PROCESSES:

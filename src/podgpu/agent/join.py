@@ -146,14 +146,14 @@ _NO_BOOKING = CycleBooking()
 
 def _ability(device: Device, balance: Balance | None) -> Ability:
     """A card without an energy counter has no energy to book: that is unknown, not 0. The same goes for busy time."""
-    metrics = activity = {reading.metric for reading in device.readings}
+    activity = device.readings
     if device.instances:
         sized = [instance for instance in device.instances if parts_of(device, instance) is not None]
-        activity = {reading.metric for instance in sized for reading in instance.readings}
+        activity = tuple(reading for instance in sized for reading in instance.readings)
     return replace(
         device.ability,
-        counts_energy=bool(balance and balance.energy_mj) or ENERGY in metrics,
-        counts_busy=bool(balance and balance.busy_us) or not ACTIVITY.isdisjoint(activity),
+        counts_energy=bool(balance and balance.energy_mj) or value_of(device.readings, ENERGY) is not None,
+        counts_busy=bool(balance and balance.busy_us) or any(reading.metric in ACTIVITY for reading in activity),
     )
 
 

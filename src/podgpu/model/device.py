@@ -64,7 +64,10 @@ class Reading(Struct, frozen=True, array_like=True, gc=False):
 
 def value_of(readings: Iterable[Reading], metric: str) -> float | None:
     """Return the first reading of that name, None if there is none."""
-    return next((reading.value for reading in readings if reading.metric == metric), None)
+    for reading in readings:
+        if reading.metric == metric:
+            return reading.value
+    return None
 
 
 class Ability(Struct, frozen=True, kw_only=True, gc=False):
