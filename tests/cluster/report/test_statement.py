@@ -1,7 +1,5 @@
 """Statements of what was counted."""
 
-from collections import Counter
-
 import pytest
 
 from podgpu.cluster.report.charges import Basis
@@ -35,9 +33,7 @@ def made(prices: Prices, basis: Basis = Basis.HELD) -> Statement:
     for slot in sums.slots:
         seconds = slot[1] - slot[0]
         amounts = {Measure.HELD: round(seconds * 5e5), Measure.ENERGY: round(seconds * 1e6)}
-        growth = CardGrowth(
-            Counter({counter(measure): amount for measure, amount in amounts.items()}), round(seconds * 1e6)
-        )
+        growth = CardGrowth({counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6))
         sums.add(HistoryPart(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: growth})
     return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 
@@ -74,7 +70,7 @@ def test_a_bill_is_the_same_with_charge_periods_and_without(basis: Basis) -> Non
         sums = PeriodSums(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", prices, length))
         for hour, held in ((1, 1.5), (2, 0.25)):
             counted = {counter(measure): round(held * HOUR * 1e6) for measure in (Measure.HELD, Measure.ENERGY)}
-            growth = CardGrowth(Counter(counted), round(HOUR * 1e6))
+            growth = CardGrowth(counted, round(HOUR * 1e6))
             sums.add(HistoryPart(hour * HOUR, {}, {}, {}, {}), {CARD: growth})
         return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 

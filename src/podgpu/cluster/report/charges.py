@@ -1,8 +1,9 @@
 """Divides the time or the energy of a GPU among those who pay for it. Pure, and in integers."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -33,8 +34,10 @@ class CardCounts(Struct):
     """
 
     seen_us: int = 0
-    containers: dict[tuple[Group, Group | None], Counter[Measure]] = field(default_factory=lambda: defaultdict(Counter))
-    others: Counter[tuple[CounterScope, Measure]] = field(default_factory=Counter)
+    containers: dict[tuple[Group, Group | None], dict[Measure, int]] = field(
+        default_factory=partial(defaultdict, partial(defaultdict, int))
+    )
+    others: dict[tuple[CounterScope, Measure], int] = field(default_factory=partial(defaultdict, int))
 
     def add(self, counter: CounterKey, group: Group | None, amount: int) -> None:
         if counter.scope is CounterScope.CONTAINER:
@@ -45,17 +48,20 @@ class CardCounts(Struct):
     def merge(self, later: "CardCounts") -> None:
         self.seen_us += later.seen_us
         for container, more in later.containers.items():
-            self.containers[container].update(more)
-        self.others.update(later.others)
+            own = self.containers[container]
+            for measure, amount in more.items():
+                own[measure] += amount
+        for key, amount in later.others.items():
+            self.others[key] += amount
 
     def booked(self, measure: Measure) -> int:
-        return sum(own[measure] for own in self.containers.values())
+        return sum(own.get(measure, 0) for own in self.containers.values())
 
     def unbooked(self, measure: Measure) -> int | None:
         """What the card counted and no book has; None if the card counted nothing."""
         scopes = (CounterScope.BOOKED, CounterScope.METER)
         known = [self.others[scope, measure] for scope in scopes if (scope, measure) in self.others]
-        unattributed = self.others[CounterScope.UNATTRIBUTED, measure]
+        unattributed = self.others.get((CounterScope.UNATTRIBUTED, measure), 0)
         return max(known) - self.booked(measure) - unattributed if known else None
 
 
@@ -63,14 +69,14 @@ def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
     """Say what each row pays for: microseconds of the card, which add up to the time it was seen, or millijoules."""
     if basis is Basis.ENERGY:
         return _energy(use)
-    unattributed = use.others[CounterScope.UNATTRIBUTED, Measure.BUSY] if basis is Basis.USED else 0
+    unattributed = use.others.get((CounterScope.UNATTRIBUTED, Measure.BUSY), 0) if basis is Basis.USED else 0
     # In one order always: a microsecond that cannot be divided goes to the same container each time a bill is made.
     in_order = sorted(use.containers, key=lambda each: (each[0], each[1] or ()))
     wanted = {container: _wanted(use.containers[container], basis) for container in in_order}
     asked = [*wanted.values(), unattributed]
     # No more time can be paid for than there was: whoever wants more than that gets less of it.
     paid = divided(use.seen_us, asked) if sum(asked) > use.seen_us else asked
-    rows: Counter[RowKey] = Counter()
+    rows: dict[RowKey, int] = defaultdict(int)
     for (_, group), amount in zip(wanted, paid, strict=False):
         rows[_payer(group)] += amount
     left = use.seen_us - sum(paid)
@@ -93,10 +99,10 @@ def _wanted(own: Mapping[Measure, int], basis: Basis) -> int:
 
 
 def _energy(use: CardCounts) -> dict[RowKey, int]:
-    rows: Counter[RowKey] = Counter()
+    rows: dict[RowKey, int] = defaultdict(int)
     for (_, group), own in use.containers.items():
-        rows[_payer(group)] += own[Measure.ENERGY]
-    rows[row("unattributed")] = use.others[CounterScope.UNATTRIBUTED, Measure.ENERGY]
+        rows[_payer(group)] += own.get(Measure.ENERGY, 0)
+    rows[row("unattributed")] = use.others.get((CounterScope.UNATTRIBUTED, Measure.ENERGY), 0)
     rows[row("unbooked")] = use.unbooked(Measure.ENERGY) or 0
     rows[row("free")] = 0  # it is time alone, and costs nothing
     return rows

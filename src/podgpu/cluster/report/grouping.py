@@ -31,11 +31,11 @@ class Grouping(Struct, frozen=True):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return _KNOWN[self.by][0] if self.is_known else (self.label,)
+        return _KNOWN[self.by][0] if self.by in _KNOWN else (self.label,)
 
     @property
     def facts(self) -> tuple[str, ...]:
-        return _KNOWN[self.by][1] if self.is_known else (self.label,)
+        return _KNOWN[self.by][1] if self.by in _KNOWN else (self.label,)
 
     @property
     def label(self) -> str:
@@ -51,7 +51,7 @@ class Grouping(Struct, frozen=True):
         """Return the values of the columns; None for what is filtered out."""
         if self.namespace not in (None, counter.namespace):
             return None
-        if not self.is_known:
+        if self.by not in _KNOWN:
             return (_only(pods, self.label),)
         return tuple(_VALUES[name](counter, model, pods) for name in self.columns)
 

@@ -4,7 +4,6 @@ An increase counts when it is first seen, so two periods side by side add up to 
 restarts does so from 0.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from statistics import median
@@ -32,8 +31,15 @@ def longest_pause(interval: float) -> float:
 class CardGrowth(Struct):
     """What a card's counters grew by, and for how long the card was seen."""
 
-    counters: Counter[CounterKey] = field(default_factory=Counter)
+    counters: dict[CounterKey, int] = field(default_factory=dict)
     seen_us: int = 0
+
+    def add(self, increases: dict[CounterKey, int]) -> None:
+        if not self.counters:
+            self.counters = increases
+            return
+        for counter, more in increases.items():
+            self.counters[counter] = self.counters.get(counter, 0) + more
 
 
 class CardPresence(Struct):
@@ -99,7 +105,7 @@ def _scrape(card: CardPresence, at: float, now: Mapping[CounterKey, int], growth
     before, seen_since = card.counters, card.last
     is_new = _is_restarted(before, now)
     increases = _increases(before, now, is_restarted=is_new)
-    growth.counters.update(increases)
+    growth.add(increases)
     if at - card.last > longest_pause(interval) and (is_new or not _was_booked(before, now)):
         # It was there for about an interval when it was first scraped, or for as long as its books say at least.
         seen_since = max(at - max(interval, _proven_seconds(increases)), card.last)
@@ -142,9 +148,9 @@ def _increases(
 ) -> dict[CounterKey, int]:
     found = {}
     for counter, value in now.items():
-        before, is_meter = last.get(counter), counter.scope is CounterScope.METER
-        if before is not None and value >= before and (is_meter or not is_restarted):
+        before = last.get(counter)
+        if before is not None and value >= before and (not is_restarted or counter.scope is CounterScope.METER):
             found[counter] = value - before
         else:  # the driver's counter began long before podgpu looked at it
-            found[counter] = 0 if is_meter and before is None else value
+            found[counter] = 0 if before is None and counter.scope is CounterScope.METER else value
     return found

@@ -1,7 +1,7 @@
 """Sums of a period by row, as they grow slot by slot: what each row had, what it pays for, and what that costs."""
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
@@ -41,13 +41,13 @@ class UnitPrice(Struct, frozen=True, eq=False):
 class RowTotals(Struct):
     """The sums of a row, and what it pays for by price: microseconds, or millijoules."""
 
-    sums: Counter[Measure] = field(default_factory=Counter)
-    paid: Counter[UnitPrice] = field(default_factory=Counter)
+    sums: dict[Measure, int] = field(default_factory=lambda: defaultdict(int))
+    paid: dict[UnitPrice, int] = field(default_factory=lambda: defaultdict(int))
 
     @property
     def charged(self) -> int | None:
         """None if it pays for nothing."""
-        return self.paid.total() if self.paid else None
+        return sum(self.paid.values()) if self.paid else None
 
     @property
     def cost(self) -> Fraction | None:
@@ -83,14 +83,14 @@ class PeriodSums:
         self.rows: Rows = defaultdict(RowTotals)
         self.by_period: dict[float, Rows] = defaultdict(lambda: defaultdict(RowTotals))
         self.cards: dict[RowKey, set[CardKey]] = defaultdict(set)
-        self.inputs: Counter[CounterKey] = Counter()
+        self.inputs: dict[CounterKey, int] = defaultdict(int)
         self._pods: PodFacts = {}
         self._price = cache(lambda model, at: UnitPrice(self._price_of(model, at)))
         self._ends = [slot[1] for slot in self.slots]
         self._open: dict[CardKey, tuple[Stretch, CardCounts]] = {}
         self._first: dict[CardKey, tuple[Stretch, CardCounts]] = {}  # the first slot of each
         self._by_stretch: dict[CardKey, list[tuple[Stretch, CardCounts]]] = {}
-        self._seen_us: Counter[CardKey] = Counter()
+        self._seen_us: dict[CardKey, int] = defaultdict(int)
 
     def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
         """The part lies within a slot. Time only goes forward, for each card by itself."""
@@ -100,8 +100,8 @@ class PeriodSums:
         for card, growth in grown.items():
             counts = self._counts(card, slot)
             counts.seen_us += growth.seen_us
-            self.inputs.update(growth.counters)
             for counter, amount in growth.counters.items():
+                self.inputs[counter] += amount
                 is_container = counter.scope is CounterScope.CONTAINER
                 counts.add(counter, self._group(counter) if is_container else None, amount)
 
@@ -206,7 +206,9 @@ class PeriodSums:
             if group is not None:
                 key = "group", group
                 self.cards[key].add(card)
-                rows[key].sums.update(own)
+                sums = rows[key].sums
+                for measure, amount in own.items():
+                    sums[measure] += amount
         for (scope, measure), amount in counts.others.items():
             if scope is CounterScope.UNATTRIBUTED:
                 rows[row("unattributed")].sums[measure] += amount
