@@ -180,7 +180,7 @@ def _is_of(labels: Mapping[str, str], scrape: _Scrape) -> bool:
 
 
 def _is_gone(labels: Mapping[str, str], gone: set[PlaceKey]) -> bool:
-    if "uuid" not in labels:
+    if not gone or "uuid" not in labels:
         return False
     holder = PlaceKey.of(labels)
     return holder in gone or PlaceKey(holder.node, holder.uuid) in gone
