@@ -10,8 +10,6 @@ from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
 from podgpu.numbers import count, integer
 from podgpu.views.tenants import outsider_names
-from podgpu.views.why import why, why_outsider
-from podgpu.views.why_evidence import evidence, pod_names, workload_names
 
 HELP = "Show how podgpu knows what a pod uses, with all the evidence."
 OPTIONS = TARGET_OPTIONS
@@ -45,6 +43,8 @@ def run(config: Config, arguments: Namespace) -> int:
 
 def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
     """Return the full name, and the nodes that know it: more than one if the pod has just moved."""
+    from podgpu.views.why_evidence import pod_names, workload_names
+
     snapshots = [node.snapshot for node in cluster.nodes if node.snapshot]
     pods = {snapshot.node: pod_names(snapshot) for snapshot in snapshots}
     others = {snapshot.node: outsider_names(snapshot) for snapshot in snapshots if namespace is None}
@@ -60,6 +60,8 @@ def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list
 
 
 def _report(snapshot: Snapshot, name: str) -> str:
+    from podgpu.views.why import why, why_outsider
+
     namespace, pod = name.split("/", 1) if "/" in name else ("", name)
     width = columns()
     text = why(snapshot, namespace, pod, width) or why_outsider(snapshot, name, width)
@@ -67,6 +69,8 @@ def _report(snapshot: Snapshot, name: str) -> str:
 
 
 def _document(snapshots: Iterable[Snapshot], name: str) -> str:
+    from podgpu.views.why_evidence import evidence
+
     nodes = [found for snapshot in snapshots if (found := evidence(snapshot, name))]
     return json.dumps({"schema": SCHEMA, "name": name, "nodes": nodes}, indent=2, ensure_ascii=False)
 
