@@ -113,9 +113,10 @@ class CardBooks(Struct, gc=False):
         if interval.is_gap:
             self._pass_gap(cycle)
         else:
-            self._begin_with_log(cycle)
+            if cycle.is_logged:
+                self._begin_with_log(cycle)
+                self.recorder.add(cycle)
             self.period.add(cycle)
-            self.recorder.add(cycle)
             if self.period.elapsed_us >= PERIOD_US:
                 self._close_period()
 
@@ -124,7 +125,7 @@ class CardBooks(Struct, gc=False):
 
         A party that the log finds to evade the samples did so in the seconds before, too.
         """
-        if cycle.is_logged and self.period.elapsed_us and not self.period.is_logged:
+        if self.period.elapsed_us and not self.period.is_logged:
             self.period.mark_evaders(cycle)
             self._close_period()
             self._forget_bands()
