@@ -101,6 +101,12 @@ def test_a_pod_that_has_just_started_is_given_time() -> None:
     assert idle_pods(cluster(("0", [tenant("train-0", held=300)]))).rows == ()
 
 
+def test_gpus_come_in_the_order_of_their_numbers() -> None:
+    found = cluster(*((str(number), [tenant("train-0", gpu=f"GPU-{number}")]) for number in range(11)))
+    [row] = idle_pods(found).rows
+    assert row.gpus == tuple(map(str, range(11)))
+
+
 def test_all_gpus_of_a_pod_are_one_row() -> None:
     found = cluster(
         ("0", [tenant("train-0", used=3 * HOUR)]),

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.insight import conclude_cluster, conclude_node
-from podgpu.insight.rows import profile_of
+from podgpu.insight.rows import card_numbers
 from podgpu.insight.selection import EVERYTHING, PodSelection
 from podgpu.insight.tenants import (
     EVIDENCE,
@@ -221,7 +221,7 @@ def _idle_row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:
         workload_kind=made_for.kind if made_for else "",
         workload_name=made_for.name if made_for else "",
         node=node,
-        gpus=tuple(sorted({_gpu(place) for place in own})),
+        gpus=card_numbers(own),
         model=only(place.on.card.gpu.model for place in own),
         held_gpus=total(None if share is None else float(share) for share in shares),
         memory_used_bytes=total(tenant.booking.memory_bytes for tenant in tenants),
@@ -232,11 +232,6 @@ def _idle_row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:
         cost_per_hour=total(place.cost_per_hour for place in own),
         cost=total(place.idle_cost for place in own),
     )
-
-
-def _gpu(place: Placement) -> str:
-    profile, index = profile_of(place), str(place.on.card.gpu.index)
-    return f"{index}/{profile}" if profile else index
 
 
 def _if_all(values: Iterable[float | None], choose: Callable[[list[float]], float]) -> float | None:

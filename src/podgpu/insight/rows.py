@@ -190,7 +190,7 @@ def _group_row(own: Sequence[Placement], **names: str) -> SummaryRow:
         own,
         known_cards=len({place.on.key for place in own if _use(place).ratio is not None}),
         node=only(nodes),
-        gpus=_numbers(own) if len(nodes) == 1 else (),
+        gpus=card_numbers(own) if len(nodes) == 1 else (),
         model=_model(place.on for place in own),
         least_busy_gpus=least,
         most_busy_gpus=most,
@@ -280,13 +280,13 @@ def _shortest_idle(own: Iterable[Placement]) -> float | None:
     return min((seconds for seconds in found if seconds is not None), default=None)
 
 
-def _numbers(own: Sequence[Placement]) -> tuple[str, ...]:
-    """The cards' numbers, `3/1g.18gb` for a MIG instance."""
-    found = {(place.on.card.gpu.index, profile_of(place)): None for place in own}
+def card_numbers(own: Sequence[Placement]) -> tuple[str, ...]:
+    """The cards' numbers in order, `3/1g.18gb` for a MIG instance."""
+    found = {(place.on.card.gpu.index, _profile(place)) for place in own}
     return tuple(f"{index}/{profile}" if profile else str(index) for index, profile in sorted(found))
 
 
-def profile_of(place: Placement) -> str:
+def _profile(place: Placement) -> str:
     """The profile of the MIG instance that it is on; empty without one."""
     mig = place.tenant.mig
     found = (instance.mig.profile for instance in place.on.card.instances if instance.mig.uuid == mig)
