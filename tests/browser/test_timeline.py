@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from podgpu.feed import SnapshotFeed
-from podgpu.history.divisions import CardOrPods, CardsOfNode
-from podgpu.history.kept import Kept
+from podgpu.history.in_memory import InMemoryHistory
+from podgpu.history.partitions import ByCard, CardOrPods
 from podgpu.model import Snapshot
 from podgpu.option.value import Address
 from podgpu.serve.server import NodeServer
@@ -63,7 +63,9 @@ def taken(document: Document, number: int) -> Snapshot:
 async def served() -> AsyncIterator[tuple[str, list[Snapshot], Told]]:
     document = await demo_document()
     hour = [taken(document, number) for number in range(MOMENTS)]
-    history: Kept[Snapshot, CardOrPods] = Kept(CardsOfNode(), step=5.0, whole_every=5, most_bytes=4 << 20)
+    history: InMemoryHistory[Snapshot, CardOrPods] = InMemoryHistory(
+        ByCard(), step=5.0, whole_every=5, most_bytes=4 << 20
+    )
     for snapshot in hour:
         await history.keep(snapshot)
     feed = Told(hour[-1])

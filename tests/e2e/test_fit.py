@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from podgpu.cli.main import main
-from podgpu.cluster.fit.stored import StoredUse, stored_use
+from podgpu.cluster.fit.store_reader import PeriodUse, stored_use
 from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
@@ -56,8 +56,8 @@ def store(request: pytest.FixtureRequest, past: StoredPast, tmp_path_factory: py
 
 
 @pytest.fixture(scope="module")
-def read(store: str, past: StoredPast) -> StoredUse:
-    async def ask() -> StoredUse:
+def read(store: str, past: StoredPast) -> PeriodUse:
+    async def ask() -> PeriodUse:
         client = Store(StoreOptions(url=store), whole=True)
         try:
             return await stored_use(client, TimeWindow(past.start, past.end))
@@ -67,7 +67,7 @@ def read(store: str, past: StoredPast) -> StoredUse:
     return asyncio.run(ask())
 
 
-def test_the_evidence_is_what_was_made_up(read: StoredUse, past: StoredPast) -> None:
+def test_the_evidence_is_what_was_made_up(read: PeriodUse, past: StoredPast) -> None:
     assert {use.workload for use in read.uses} == {each.use.workload for each in past.workloads}
     for use in read.uses:
         made = past.use(use.workload)

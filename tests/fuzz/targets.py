@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from podgpu.agent.playback import Playback
 from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
-from podgpu.cluster.fit.fitting import judged, stored_evidence
+from podgpu.cluster.fit.statement import judged, stored_evidence
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import statement

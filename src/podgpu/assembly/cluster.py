@@ -13,7 +13,7 @@ from podgpu.cluster.agent_reader import AgentReader, DirectClient, ProxyClient, 
 from podgpu.cluster.allocations import KubeAllocations, wanted_objects
 from podgpu.cluster.discovery import BackedDiscovery, Discovery, NodeTarget, PodDiscovery, StaticDiscovery
 from podgpu.cluster.federation import MOST_BYTES, Federation, Upstream, UpstreamServer
-from podgpu.cluster.fit.fitting import fit_of_store
+from podgpu.cluster.fit.statement import fit_of_store
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop, PublishingLoop
 from podgpu.cluster.node_state import ReadFault, SnapshotReader

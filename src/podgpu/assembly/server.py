@@ -11,9 +11,9 @@ from podgpu.assembly.api_server import open_api_server
 from podgpu.cluster.store.pod_history import LEAST_STEP, POINTS, StoreHistory
 from podgpu.config import Config
 from podgpu.errors import UserError
-from podgpu.history.divisions import CardOrPods, CardsOfNode, NodesOfCluster
-from podgpu.history.kept import Kept
-from podgpu.history.recorded import RecordedHistory
+from podgpu.history.in_memory import InMemoryHistory
+from podgpu.history.partitions import ByCard, ByNode, CardOrPods
+from podgpu.history.recording import RecordingHistory
 from podgpu.history.timeline import Object, timeline
 from podgpu.kube import reviews
 from podgpu.kube.api import ApiFault, ApiServer
@@ -106,14 +106,14 @@ def _choice(config: Config) -> SeriesFilter:
     )
 
 
-def open_node_history(config: Config) -> Kept[Snapshot, CardOrPods] | None:
+def open_node_history(config: Config) -> InMemoryHistory[Snapshot, CardOrPods] | None:
     most = NODE_BYTES if config.history_size is None else config.history_size
-    return Kept(CardsOfNode(), step=NODE_STEP, whole_every=NODE_WHOLE, most_bytes=most) if most else None
+    return InMemoryHistory(ByCard(), step=NODE_STEP, whole_every=NODE_WHOLE, most_bytes=most) if most else None
 
 
-def open_recorded_history(playback: Playback) -> RecordedHistory:
+def open_recorded_history(playback: Playback) -> RecordingHistory:
     """All of a recording is its past, also what is to be played yet."""
-    return RecordedHistory(playback.player.times, playback.moment)
+    return RecordingHistory(playback.player.times, playback.moment)
 
 
 async def stored_timeline(history: StoreHistory, hours: int) -> Object:
@@ -125,6 +125,6 @@ async def stored_timeline(history: StoreHistory, hours: int) -> Object:
     return timeline(moments, now - seconds, now, step)
 
 
-def open_cluster_history(config: Config) -> Kept[Cluster, ClusterNode] | None:
+def open_cluster_history(config: Config) -> InMemoryHistory[Cluster, ClusterNode] | None:
     most = CLUSTER_BYTES if config.history_size is None else config.history_size
-    return Kept(NodesOfCluster(), step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most) if most else None
+    return InMemoryHistory(ByNode(), step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most) if most else None

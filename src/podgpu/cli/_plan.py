@@ -12,7 +12,7 @@ from podgpu.insight.plan.statement import plan_statement
 from podgpu.views.plan import plan_heading, plan_sentences, plan_table
 
 if TYPE_CHECKING:
-    from podgpu.cluster.fit.fitting import FitEvidence
+    from podgpu.cluster.fit.statement import FitEvidence
     from podgpu.model.fit import PlanLayout
 
 WARNED = 1  # exit code

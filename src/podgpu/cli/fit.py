@@ -13,7 +13,7 @@ from podgpu.option import STORE
 from podgpu.option.times import period, seconds
 
 if TYPE_CHECKING:
-    from podgpu.cluster.fit.fitting import FitEvidence
+    from podgpu.cluster.fit.statement import FitEvidence
     from podgpu.insight.fit.statement import FitPeriodFacts
 
 HELP = "Advise what workloads should hold: less, shared, none or more."
@@ -54,7 +54,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.cluster.fit.fitting import judged
+    from podgpu.cluster.fit.statement import judged
     from podgpu.insight.fit.statement import FitPeriodFacts
     from podgpu.views.fit import explained, fit_heading, fit_page, fit_problems, fit_table, fit_terms
 
@@ -113,7 +113,7 @@ def _read(config: Config, asked: "FitPeriodFacts", *, has_pools: bool = False) -
     """Read a recording if one is given, else the store. Raises UserError if neither answers."""
     import asyncio
 
-    from podgpu.cluster.fit.fitting import recorded_evidence, stored_evidence
+    from podgpu.cluster.fit.statement import recorded_evidence, stored_evidence
     from podgpu.cluster.report.bill import fault_text
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.options import StoreOptions

@@ -2,7 +2,7 @@
 
 from podgpu.cluster.report.counters import CardKey
 from podgpu.cluster.report.coverage import GpuEvidence, coverage
-from podgpu.cluster.report.growth import CardPresence
+from podgpu.cluster.report.increases import CardPresence
 
 HOUR = 3600.0
 PERIOD = (0.0, 24 * HOUR)

@@ -3,11 +3,11 @@
 import pytest
 
 from podgpu.cluster.report.charges import Basis
+from podgpu.cluster.report.counter_reader import CounterBatch
 from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
 from podgpu.cluster.report.coverage import GpuEvidence
 from podgpu.cluster.report.grouping import Grouping
-from podgpu.cluster.report.growth import CardGrowth, CardPresence, CounterTotals
-from podgpu.cluster.report.history import HistoryPart
+from podgpu.cluster.report.increases import CardIncreases, CardPresence, CounterTotals
 from podgpu.cluster.report.statement import statement_of
 from podgpu.cluster.report.sums import PeriodSums, StatementTerms
 from podgpu.model import PriceChange, Prices, Statement
@@ -33,8 +33,10 @@ def made(prices: Prices, basis: Basis = Basis.HELD) -> Statement:
     for slot in sums.slots:
         seconds = slot[1] - slot[0]
         amounts = {Measure.HELD: round(seconds * 5e5), Measure.ENERGY: round(seconds * 1e6)}
-        growth = CardGrowth({counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6))
-        sums.add(HistoryPart(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: growth})
+        increases = CardIncreases(
+            {counter(measure): amount for measure, amount in amounts.items()}, round(seconds * 1e6)
+        )
+        sums.add(CounterBatch(slot[1], {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: increases})
     return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 
 
@@ -70,8 +72,8 @@ def test_a_bill_is_the_same_with_charge_periods_and_without(basis: Basis) -> Non
         sums = PeriodSums(PERIOD, Grouping("namespace"), StatementTerms(basis, "none", prices, length))
         for hour, held in ((1, 1.5), (2, 0.25)):
             counted = {counter(measure): round(held * HOUR * 1e6) for measure in (Measure.HELD, Measure.ENERGY)}
-            growth = CardGrowth(counted, round(HOUR * 1e6))
-            sums.add(HistoryPart(hour * HOUR, {}, {}, {}, {}), {CARD: growth})
+            increases = CardIncreases(counted, round(HOUR * 1e6))
+            sums.add(CounterBatch(hour * HOUR, {}, {}, {}, {}), {CARD: increases})
         return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
 
     plain, divided = bill(None), bill(HOUR)
@@ -91,7 +93,7 @@ def test_hours_times_the_price_is_the_cost_whenever_the_gpu_was_scraped(basis: B
     for end in (HOUR, 2 * HOUR):
         times = [end - until_end - at * 300 for at in range(12)]
         scrapes = {CARD: {at: {held: round((at + until_end) * 1e6)} for at in times}}
-        part = HistoryPart(end, scrapes, {CARD: "NVIDIA H200"}, {}, {})
+        part = CounterBatch(end, scrapes, {CARD: "NVIDIA H200"}, {}, {})
         sums.add(part, totals.grow(part.scrapes, part.intervals))
     found = statement_of(sums, totals.presence, GpuEvidence())
     [line] = found.lines

@@ -3,7 +3,7 @@ from array import array
 import pytest
 from msgspec.structs import replace
 
-from podgpu.cluster.fit.held import system_of, write_part
+from podgpu.cluster.fit.claims import system_of, write_part
 from podgpu.insight.fit.statement import FitPeriodFacts, fit_statement
 from podgpu.model.fit import (
     INSTANCE,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from podgpu.cluster.report.counters import CardKey, NodeKey
-from podgpu.cluster.report.growth import CardPresence, longest_pause, microseconds
+from podgpu.cluster.report.increases import CardPresence, longest_pause, microseconds
 from podgpu.model import Coverage
 from podgpu.model.kube import grouped
 

@@ -8,11 +8,11 @@ import msgspec
 
 from podgpu.cluster.report import evidence
 from podgpu.cluster.report.charges import Basis, Group, RowKey
+from podgpu.cluster.report.counter_reader import CounterReader
 from podgpu.cluster.report.counters import BOUND_FAMILIES, FAMILIES, CardKey, Measure
 from podgpu.cluster.report.coverage import CardCoverage, GpuEvidence, Stretch, coverage
 from podgpu.cluster.report.grouping import Grouping
-from podgpu.cluster.report.growth import CardPresence, CounterTotals
-from podgpu.cluster.report.history import CounterHistory
+from podgpu.cluster.report.increases import CardPresence, CounterTotals
 from podgpu.cluster.report.money import apportioned, digits_of, divided, rounded
 from podgpu.cluster.report.sums import PeriodSums, Rows, RowTotals, StatementTerms
 from podgpu.cluster.store.client import Store
@@ -34,12 +34,12 @@ async def statement(
     """`progress` is called with the part of the period that has been read, from 0 to 1."""
     start, end = period
     families = (*FAMILIES, *BOUND_FAMILIES) if terms.basis is Basis.USED else FAMILIES
-    history = CounterHistory(store, grouping.facts, families)
+    reader = CounterReader(store, grouping.facts, families)
     totals = CounterTotals(start)
-    totals.begin(await history.before(start))
+    totals.begin(await reader.before(start))
     sums = PeriodSums(period, grouping, terms)
     for stretch in sums.stretches:
-        async for part in history.read(*stretch, sums.step):
+        async for part in reader.read(*stretch, sums.step):
             sums.add(part, totals.grow(part.scrapes, part.intervals))
             totals.forget(part.ended)
             progress((part.until - start) / (end - start))

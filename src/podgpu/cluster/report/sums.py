@@ -10,11 +10,11 @@ from itertools import pairwise
 from msgspec import Struct, field
 
 from podgpu.cluster.report.charges import Basis, CardCounts, Group, RowKey, charges, row
+from podgpu.cluster.report.counter_reader import CounterBatch
 from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
 from podgpu.cluster.report.coverage import CardCoverage, Stretch
 from podgpu.cluster.report.grouping import Grouping
-from podgpu.cluster.report.growth import CardGrowth, microseconds
-from podgpu.cluster.report.history import HistoryPart
+from podgpu.cluster.report.increases import CardIncreases, microseconds
 from podgpu.cluster.report.money import digits_of
 from podgpu.cluster.report.queries import PodFacts
 from podgpu.model import Prices
@@ -92,15 +92,15 @@ class PeriodSums:
         self._by_stretch: dict[CardKey, list[tuple[Stretch, CardCounts]]] = {}
         self._seen_us: dict[CardKey, int] = defaultdict(int)
 
-    def add(self, part: HistoryPart, grown: Mapping[CardKey, CardGrowth]) -> None:
+    def add(self, part: CounterBatch, increases: Mapping[CardKey, CardIncreases]) -> None:
         """The part lies within a slot. Time only goes forward, for each card by itself."""
         self.models.update(part.models)
         self._pods.update(part.pods)
         slot = self.slots[bisect_left(self._ends, part.until)]
-        for card, growth in grown.items():
+        for card, card_increases in increases.items():
             counts = self._counts(card, slot)
-            counts.seen_us += growth.seen_us
-            for counter, amount in growth.counters.items():
+            counts.seen_us += card_increases.seen_us
+            for counter, amount in card_increases.counters.items():
                 self.inputs[counter] += amount
                 is_container = counter.scope is CounterScope.CONTAINER
                 counts.add(counter, self._group(counter) if is_container else None, amount)

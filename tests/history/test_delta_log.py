@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.history.text_ring import TextRing
+from podgpu.history.delta_log import DeltaLog
 
 # Few letters, so that texts resemble each other; many pieces, so that some gaps take more than one byte.
 TEXTS = st.one_of(
@@ -15,30 +15,30 @@ TEXTS = st.one_of(
 
 @given(st.lists(TEXTS, max_size=12), st.integers(1, 4), st.integers(0, 12))
 def test_every_text_comes_out_as_it_went_in(texts: list[bytes | None], whole_every: int, forgotten: int) -> None:
-    ring = TextRing(whole_every)
+    log = DeltaLog(whole_every)
     for at, text in enumerate(texts):
-        ring.put(float(at), text)
-    ring.forget(float(forgotten))
+        log.put(float(at), text)
+    log.forget(float(forgotten))
     kept = range(min(forgotten, len(texts)), len(texts))
-    assert [ring.at(at + 0.5) for at in kept] == [texts[at] for at in kept]
-    assert ring.at(-1.0) is None
+    assert [log.at(at + 0.5) for at in kept] == [texts[at] for at in kept]
+    assert log.at(-1.0) is None
 
 
 def test_a_change_takes_little_room() -> None:
-    ring, whole = TextRing(100), TextRing(1)
+    log, whole = DeltaLog(100), DeltaLog(1)
     for at in range(50):
         text = b",".join(b'"reading %d":%d' % (number, number * at if number == at else 7) for number in range(500))
-        ring.put(float(at), text)
+        log.put(float(at), text)
         whole.put(float(at), text)
-    assert ring.size - len(text) < (whole.size - len(text)) / 8
+    assert log.size - len(text) < (whole.size - len(text)) / 8
 
 
 def test_what_is_forgotten_takes_no_room() -> None:
-    ring = TextRing(5)
+    log = DeltaLog(5)
     sizes = []
     for at in range(200):
-        ring.put(float(at), b",".join(b"%d" % (at * number % 97) for number in range(100)))
-        ring.forget(at - 20.0)
-        sizes.append(ring.size)
+        log.put(float(at), b",".join(b"%d" % (at * number % 97) for number in range(100)))
+        log.forget(at - 20.0)
+        sizes.append(log.size)
     assert max(sizes[100:]) <= max(sizes[50:100]) * 1.2
-    assert next(at for at, _ in ring.texts()) >= 199 - 20 - 6
+    assert next(at for at, _ in log.texts()) >= 199 - 20 - 6

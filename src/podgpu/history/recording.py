@@ -14,7 +14,7 @@ from podgpu.model import Moment, Snapshot
 MOST_READ = 240  # frames, for a timeline or a chart: each takes milliseconds
 
 
-class RecordedHistory:
+class RecordingHistory:
     """`times` are those of the frames, in order; `read` returns a frame, or raises UserError if it has no such node."""
 
     def __init__(self, times: Sequence[float], read: Callable[[int], Snapshot]) -> None:

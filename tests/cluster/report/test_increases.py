@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
-from podgpu.cluster.report.growth import CardGrowth, CounterTotals
+from podgpu.cluster.report.increases import CardIncreases, CounterTotals
 
 CARD = CardKey("", "alpha", "GPU-1")
 BOOKED = CounterKey(CARD, CounterScope.BOOKED, Measure.ENERGY)
@@ -12,7 +12,7 @@ POD = CounterKey(CARD, CounterScope.CONTAINER, Measure.ENERGY, pod="a")
 OTHER = CounterKey(CARD, CounterScope.CONTAINER, Measure.ENERGY, pod="b")
 
 
-def grow(totals: CounterTotals, samples: Mapping[CounterKey, Sequence[tuple[float, int]]]) -> CardGrowth:
+def grow(totals: CounterTotals, samples: Mapping[CounterKey, Sequence[tuple[float, int]]]) -> CardIncreases:
     times: dict[float, dict[CounterKey, int]] = {}
     for counter, values in samples.items():
         for at, value in values:

@@ -7,8 +7,8 @@ from math import nan
 import pytest
 from msgspec.structs import replace
 
-from podgpu.history.divisions import CardOrPods, CardsOfNode, NodesOfCluster
-from podgpu.history.kept import HOUR, Kept
+from podgpu.history.in_memory import HOUR, InMemoryHistory
+from podgpu.history.partitions import ByCard, ByNode, CardOrPods
 from podgpu.insight import conclude_cluster
 from podgpu.model import Cluster, ClusterNode, Fault, Reading, Snapshot
 from podgpu.views import json
@@ -22,8 +22,10 @@ MINUTE = 60.0
 
 def node_history(
     most_bytes: int = 4 << 20, whole_every: int = 20, longest_step: float = 5.0
-) -> Kept[Snapshot, CardOrPods]:
-    return Kept(CardsOfNode(), step=5.0, whole_every=whole_every, most_bytes=most_bytes, longest_step=longest_step)
+) -> InMemoryHistory[Snapshot, CardOrPods]:
+    return InMemoryHistory(
+        ByCard(), step=5.0, whole_every=whole_every, most_bytes=most_bytes, longest_step=longest_step
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def hour() -> list[Snapshot]:
 
 
 @pytest.fixture(scope="module")
-def history(hour: list[Snapshot]) -> Kept[Snapshot, CardOrPods]:
+def history(hour: list[Snapshot]) -> InMemoryHistory[Snapshot, CardOrPods]:
     return asyncio.run(kept(hour, node_history()))
 
 
@@ -48,14 +50,16 @@ def _broken(snapshot: Snapshot, number: int) -> Snapshot:
     return judged(replace(snapshot, cards=(*snapshot.cards[:3], lost, *snapshot.cards[5:])))
 
 
-async def kept(snapshots: Iterable[Snapshot], history: Kept[Snapshot, CardOrPods]) -> Kept[Snapshot, CardOrPods]:
+async def kept(
+    snapshots: Iterable[Snapshot], history: InMemoryHistory[Snapshot, CardOrPods]
+) -> InMemoryHistory[Snapshot, CardOrPods]:
     for snapshot in snapshots:
         await history.keep(snapshot)
     return history
 
 
 async def test_a_moment_forty_minutes_ago_is_the_snapshot_that_was_taken_then(
-    hour: list[Snapshot], history: Kept[Snapshot, CardOrPods]
+    hour: list[Snapshot], history: InMemoryHistory[Snapshot, CardOrPods]
 ) -> None:
     now = hour[-1].taken_at
     then = [snapshot for snapshot in hour if snapshot.taken_at <= now - 40 * MINUTE][-1]
@@ -66,13 +70,15 @@ async def test_a_moment_forty_minutes_ago_is_the_snapshot_that_was_taken_then(
 
 
 async def test_every_moment_that_is_kept_is_what_it_was(
-    hour: list[Snapshot], history: Kept[Snapshot, CardOrPods]
+    hour: list[Snapshot], history: InMemoryHistory[Snapshot, CardOrPods]
 ) -> None:
     for snapshot in hour[-58::5]:
         assert await history.at(snapshot.taken_at + 0.1) == snapshot
 
 
-async def test_an_hour_is_kept_and_no_more(hour: list[Snapshot], history: Kept[Snapshot, CardOrPods]) -> None:
+async def test_an_hour_is_kept_and_no_more(
+    hour: list[Snapshot], history: InMemoryHistory[Snapshot, CardOrPods]
+) -> None:
     assert history.span is not None
     first, last = history.span
     assert last == hour[-1].taken_at
@@ -131,7 +137,7 @@ async def test_what_no_json_can_hold_is_left_out_as_it_is_from_the_document(hour
 
 
 async def test_the_numbers_of_a_card_over_time_are_those_of_its_snapshots(
-    hour: list[Snapshot], history: Kept[Snapshot, CardOrPods]
+    hour: list[Snapshot], history: InMemoryHistory[Snapshot, CardOrPods]
 ) -> None:
     series = await history.series(hour[0].cards[3].gpu.uuid)
     assert series is not None
@@ -156,7 +162,7 @@ def node(name: str, snapshot: Snapshot) -> ClusterNode:
 
 
 async def test_a_cluster_is_kept_by_node_also_one_that_goes_and_comes_back(hour: list[Snapshot]) -> None:
-    history = Kept(NodesOfCluster(), step=30.0, whole_every=3, most_bytes=4 << 20)
+    history = InMemoryHistory(ByNode(), step=30.0, whole_every=3, most_bytes=4 << 20)
     clusters = [
         cluster(snapshot.taken_at, [node("a", snapshot), *([node("b", snapshot)] if number % 4 else [])])
         for number, snapshot in enumerate(hour[:12])
@@ -172,7 +178,7 @@ async def test_a_cluster_is_kept_by_node_also_one_that_goes_and_comes_back(hour:
 async def test_a_large_cluster_is_kept_less_often_from_the_first_so_that_the_whole_hour_stays(
     hour: list[Snapshot],
 ) -> None:
-    history = Kept(NodesOfCluster(), step=30.0, whole_every=30, most_bytes=500_000)
+    history = InMemoryHistory(ByNode(), step=30.0, whole_every=30, most_bytes=500_000)
     for snapshot in hour[3:]:  # of agents that have run for a while
         await history.keep(cluster(snapshot.taken_at, [node("a", snapshot)]))
     assert history.span is not None

@@ -28,7 +28,7 @@ def longest_pause(interval: float) -> float:
     return max(SCRAPES_OF_A_RESTART * interval, RESTART_SECONDS)
 
 
-class CardGrowth(Struct):
+class CardIncreases(Struct):
     """What a card's counters grew by, and for how long the card was seen."""
 
     counters: dict[CounterKey, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class CounterTotals:
         for card, values in last.items():
             self.presence[card] = CardPresence(self._start, self._start, counters=values)
 
-    def grow(self, scrapes: Scrapes, intervals: Mapping[CardKey, float]) -> dict[CardKey, CardGrowth]:
+    def grow(self, scrapes: Scrapes, intervals: Mapping[CardKey, float]) -> dict[CardKey, CardIncreases]:
         """Take samples of any cards, and return what was added since the ones before.
 
         `intervals` has the seconds between two scrapes of those cards of which only the last samples are given.
@@ -77,8 +77,10 @@ class CounterTotals:
             if card := self.presence.get(counter.card):
                 card.counters.pop(counter, None)
 
-    def _card(self, key: CardKey, scrapes: Mapping[float, dict[CounterKey, int]], interval: float | None) -> CardGrowth:
-        growth, times = CardGrowth(), sorted(scrapes)
+    def _card(
+        self, key: CardKey, scrapes: Mapping[float, dict[CounterKey, int]], interval: float | None
+    ) -> CardIncreases:
+        grown, times = CardIncreases(), sorted(scrapes)
         is_steady = interval is not None
         if interval is None and len(times) > 1:
             interval = median(later - earlier for earlier, later in pairwise(times))
@@ -90,7 +92,7 @@ class CounterTotals:
                 now = scrapes[at]
                 # Where only the last samples are given, there was no gap.
                 pause = at - card.last if is_steady else interval or card.interval
-                _scrape(card, at, now, growth, pause)
+                _scrape(card, at, now, grown, pause)
                 if is_steady:
                     card.counters = now
             card.interval = interval or card.interval
@@ -98,20 +100,22 @@ class CounterTotals:
             recent = set[CounterKey]().union(*(scrapes[at] for at in times if at >= times[-1] - RECENT_SECONDS))
             ended = [counter for counter in self.presence[key].counters if counter not in recent]
             self.forget(counter for counter in ended if counter.scope is CounterScope.CONTAINER)
-        return growth
+        return grown
 
 
-def _scrape(card: CardPresence, at: float, now: Mapping[CounterKey, int], growth: CardGrowth, interval: float) -> None:
+def _scrape(
+    card: CardPresence, at: float, now: Mapping[CounterKey, int], grown: CardIncreases, interval: float
+) -> None:
     before, seen_since = card.counters, card.last
     is_new = _is_restarted(before, now)
     increases = _increases(before, now, is_restarted=is_new)
-    growth.add(increases)
+    grown.add(increases)
     if at - card.last > longest_pause(interval) and (is_new or not _was_booked(before, now)):
         # It was there for about an interval when it was first scraped, or for as long as its books say at least.
         seen_since = max(at - max(interval, _proven_seconds(increases)), card.last)
         if seen_since > card.last:
             card.gaps.append((card.last, seen_since))
-    growth.seen_us += microseconds(at) - microseconds(seen_since)
+    grown.seen_us += microseconds(at) - microseconds(seen_since)
     if is_new:
         card.counters = {counter: value for counter, value in before.items() if counter.scope is CounterScope.METER}
     card.counters.update(now)

@@ -8,9 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.cluster.fit.held import write_part
-from podgpu.cluster.fit.recorded import recorded_use
-from podgpu.cluster.fit.stored import StoredUse, stored_use
+from podgpu.cluster.fit.claims import write_part
+from podgpu.cluster.fit.recording_reader import recorded_use
+from podgpu.cluster.fit.store_reader import PeriodUse, stored_use
 from podgpu.cluster.report.bill import read_apart, remarks
 from podgpu.cluster.report.counters import CardKey, card_of
 from podgpu.cluster.report.queries import TimeWindow
@@ -71,7 +71,7 @@ def recorded_evidence(path: Path, asked: FitPeriodFacts) -> FitEvidence:
     return _evidence(found, replace(asked, demo=found.is_demo), {})
 
 
-def _evidence(found: StoredUse, asked: FitPeriodFacts, pools: Mapping[PoolKey, PoolFacts]) -> FitEvidence:
+def _evidence(found: PeriodUse, asked: FitPeriodFacts, pools: Mapping[PoolKey, PoolFacts]) -> FitEvidence:
     period = found.period
     uses = [use for use in found.uses if asked.namespace in (None, use.workload.namespace)]
     facts = replace(asked, start=period.start, end=period.end, step=period.step)

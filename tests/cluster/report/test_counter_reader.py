@@ -6,7 +6,7 @@ from typing import ClassVar, TypeVar
 import msgspec
 import pytest
 
-from podgpu.cluster.report.history import CounterHistory
+from podgpu.cluster.report.counter_reader import CounterReader
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import Point, Series
@@ -43,7 +43,7 @@ class Questions(Store):
 )
 async def test_a_last_window_is_rather_longer_than_tiny(hours: float, ends: list[float]) -> None:
     store = Questions()
-    found = [part.until async for part in CounterHistory(store, longest=6 * HOUR).read(0.0, hours * HOUR)]
+    found = [part.until async for part in CounterReader(store, longest=6 * HOUR).read(0.0, hours * HOUR)]
     assert found == [end * HOUR for end in ends]
     assert list(store.ends) == found
 
@@ -72,8 +72,8 @@ class OneCard(Questions):
 
 async def test_the_only_card_is_looked_at_closely_when_it_was_scraped_too_seldom() -> None:
     store = OneCard(74, 74, 58, 74)
-    history = CounterHistory(store, longest=6 * HOUR)
-    async for _ in history.read(0.0, 24 * HOUR):
+    reader = CounterReader(store, longest=6 * HOUR)
+    async for _ in reader.read(0.0, 24 * HOUR):
         pass
     assert store.fetched == {6 * HOUR, 18 * HOUR}  # in the first window it is new
 
@@ -105,10 +105,10 @@ class SeveralDays(Questions):
 
 async def test_many_days_are_one_question_and_a_part_for_each() -> None:
     store = SeveralDays()
-    history = CounterHistory(store)
-    await history.before(DAY)
+    reader = CounterReader(store)
+    await reader.before(DAY)
     store.ends.clear()
-    parts = [part async for part in history.read(DAY, 4 * DAY, DAY)]
+    parts = [part async for part in reader.read(DAY, 4 * DAY, DAY)]
     assert list(store.ends) == [4 * DAY]
     assert [part.until for part in parts] == [2 * DAY, 3 * DAY, 4 * DAY]
     found = [
@@ -138,6 +138,6 @@ async def test_many_days_are_one_question_and_a_part_for_each() -> None:
 )
 async def test_a_part_of_a_day_is_asked_about_by_itself(start: float, end: float, edges: list[float]) -> None:
     store = Questions()
-    async for _ in CounterHistory(store, longest=90 * DAY).read(start * DAY, end * DAY, DAY):
+    async for _ in CounterReader(store, longest=90 * DAY).read(start * DAY, end * DAY, DAY):
         pass
     assert list(store.ends) == [edge * DAY for edge in edges[1:]]

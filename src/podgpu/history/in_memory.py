@@ -1,4 +1,4 @@
-"""The last hour, moment by moment. Each part of it, a card or a node, is a ring of its own."""
+"""The last hour, moment by moment. Each part of it, a card or a node, is a log of its own."""
 
 import asyncio
 from bisect import bisect_right
@@ -7,8 +7,8 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from podgpu.history.divisions import written
-from podgpu.history.text_ring import TextRing
+from podgpu.history.delta_log import DeltaLog
+from podgpu.history.partitions import written
 from podgpu.history.timeline import Object, Series, chart, timeline
 from podgpu.model import Card, Cluster, Moment, Snapshot
 
@@ -24,7 +24,7 @@ State = TypeVar("State", bound=Snapshot | Cluster)
 Part = TypeVar("Part")
 
 
-class Division(Protocol[State, Part]):
+class Partitioning(Protocol[State, Part]):
     """How a state is divided into parts that change by themselves, and made of them again."""
 
     @property
@@ -47,7 +47,7 @@ class Division(Protocol[State, Part]):
         """Return the cards of a part, as far as they were read."""
 
 
-class Kept(Generic[State, Part]):
+class InMemoryHistory(Generic[State, Part]):
     """Keeps an hour, or less if that would take more than `most_bytes`: then the oldest goes first.
 
     A state is kept if it is `step` seconds younger than the one before it. The step is doubled each time that there is
@@ -59,7 +59,7 @@ class Kept(Generic[State, Part]):
 
     def __init__(
         self,
-        division: Division[State, Part],
+        partitioning: Partitioning[State, Part],
         *,
         step: float,
         whole_every: int,
@@ -68,13 +68,13 @@ class Kept(Generic[State, Part]):
     ) -> None:
         self.step = step
         self._longest_step = longest_step
-        self._division = division
+        self._partitioning = partitioning
         self._whole_every = whole_every
         self._most_bytes = most_bytes
         self._clear()
 
     def _clear(self) -> None:
-        self._rings: dict[str, TextRing] = {}
+        self._logs: dict[str, DeltaLog] = {}
         self._times: list[float] = []
         self._moments: list[bytes] = []
         self._moment_bytes = 0
@@ -95,7 +95,7 @@ class Kept(Generic[State, Part]):
     @property
     def size(self) -> int:
         """Bytes that are kept."""
-        return sum(ring.size for ring in self._rings.values()) + self._moment_bytes
+        return sum(log.size for log in self._logs.values()) + self._moment_bytes
 
     async def keep(self, state: State) -> None:
         at = state.taken_at
@@ -103,20 +103,20 @@ class Kept(Generic[State, Part]):
             self._clear()  # the clock was set back, and nothing is in order any more
         if self._times and at - self._times[-1] < EARLY * self.step:
             return
-        head, parts = self._division.divide(state)
+        head, parts = self._partitioning.divide(state)
         for number, (name, part) in enumerate(parts.items(), 1):
-            self._ring(name).put(at, written(part))
+            self._log(name).put(at, written(part))
             if number % PARTS_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        for name in self._rings.keys() - parts.keys() - {_HEAD}:
-            self._rings[name].put(at, None)
-        self._ring(_HEAD).put(at, written((tuple(parts), head)))
+        for name in self._logs.keys() - parts.keys() - {_HEAD}:
+            self._logs[name].put(at, None)
+        self._log(_HEAD).put(at, written((tuple(parts), head)))
         # Only now it can be asked for.
         self._times.append(at)
-        moment = msgspec.msgpack.encode(self._division.moment(state))
+        moment = msgspec.msgpack.encode(self._partitioning.moment(state))
         self._moments.append(moment)
         self._moment_bytes += len(moment)
-        if len(self._times) == 1 and self._division.has_many:
+        if len(self._times) == 1 and self._partitioning.has_many:
             self._lengthen_step()
         self._forget(at - HOUR)
 
@@ -125,15 +125,15 @@ class Kept(Generic[State, Part]):
         while self.step < self._longest_step and self.size + hour / self.step > self._most_bytes:
             self.step *= 2
 
-    def _ring(self, name: str) -> TextRing:
-        if name not in self._rings:
-            self._rings[name] = TextRing(self._whole_every, is_one_of_many=self._division.has_many)
-        return self._rings[name]
+    def _log(self, name: str) -> DeltaLog:
+        if name not in self._logs:
+            self._logs[name] = DeltaLog(self._whole_every, is_one_of_many=self._partitioning.has_many)
+        return self._logs[name]
 
     def _forget(self, before: float) -> None:
         number = bisect_right(self._times, before)
         # Of many parts, moments may be minutes apart: the hour begins in the newest one of before then.
-        self._drop(max(0, number - 1) if self._division.has_many else number)
+        self._drop(max(0, number - 1) if self._partitioning.has_many else number)
         if self.size <= self._most_bytes:
             return
         if self.step < self._longest_step:
@@ -147,9 +147,9 @@ class Kept(Generic[State, Part]):
             return
         self._moment_bytes -= sum(map(len, self._moments[:number]))
         del self._times[:number], self._moments[:number]
-        for ring in self._rings.values():
-            ring.forget(self._times[0])
-        self._rings = {name: ring for name, ring in self._rings.items() if not ring.is_empty}
+        for log in self._logs.values():
+            log.forget(self._times[0])
+        self._logs = {name: log for name, log in self._logs.items() if not log.is_empty}
 
     async def at(self, moment: float) -> State | None:
         """Return what was the newest then; None if nothing is kept of it."""
@@ -157,17 +157,17 @@ class Kept(Generic[State, Part]):
         if number < 0 or moment > self._times[-1] + PRESENT_STEPS * self.step:
             return None
         found = self._times[number]
-        rings = {name: ring.copy() for name, ring in self._rings.items()}
+        logs = {name: log.copy() for name, log in self._logs.items()}
         # Of a thousand nodes this takes a while, and no request waits for it.
-        return await asyncio.to_thread(self._read, rings, found)
+        return await asyncio.to_thread(self._read, logs, found)
 
-    def _read(self, rings: Mapping[str, TextRing], at: float) -> State | None:
-        text = rings[_HEAD].at(at)
+    def _read(self, logs: Mapping[str, DeltaLog], at: float) -> State | None:
+        text = logs[_HEAD].at(at)
         if text is None:
             return None
-        names, head = self._division.read_head(text)
-        texts = (rings[name].at(at) for name in names)
-        return self._division.join(head, [self._division.read_part(text) for text in texts if text is not None])
+        names, head = self._partitioning.read_head(text)
+        texts = (logs[name].at(at) for name in names)
+        return self._partitioning.join(head, [self._partitioning.read_part(text) for text in texts if text is not None])
 
     async def timeline(self, start: float, end: float, step: float) -> Object:
         moments = (msgspec.msgpack.decode(moment, type=Moment) for moment in self._moments)
@@ -176,10 +176,10 @@ class Kept(Generic[State, Part]):
     async def series(self, uuid: str) -> Series | None:
         """Return the main numbers of a card or a MIG instance, each with its times; None if there is no such."""
         word = msgspec.json.encode(uuid)
-        parts = (ring for name, ring in self._rings.items() if name != _HEAD)
-        ring = next((ring for ring in parts if ring.mentions(word)), None)
-        return await asyncio.to_thread(self._series, ring.copy(), uuid) if ring else None
+        parts = (log for name, log in self._logs.items() if name != _HEAD)
+        log = next((log for log in parts if log.mentions(word)), None)
+        return await asyncio.to_thread(self._series, log.copy(), uuid) if log else None
 
-    def _series(self, ring: TextRing, uuid: str) -> Series:
-        parts = ((at, self._division.read_part(text)) for at, text in ring.texts() if text is not None)
-        return chart(((at, self._division.cards(part)) for at, part in parts), uuid)
+    def _series(self, log: DeltaLog, uuid: str) -> Series:
+        parts = ((at, self._partitioning.read_part(text)) for at, text in log.texts() if text is not None)
+        return chart(((at, self._partitioning.cards(part)) for at, part in parts), uuid)

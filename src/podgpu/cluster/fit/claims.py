@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from podgpu import sharing
-from podgpu.cluster.fit.gathering import FitHolder, HolderFacts
+from podgpu.cluster.fit.workload_use import FitHolder, HolderFacts
 from podgpu.cluster.report.counters import CardKey, PodKey, card_of
 from podgpu.cluster.report.grouping import Grouping, as_label
 from podgpu.cluster.report.queries import CounterQueries, TimeWindow
@@ -43,7 +43,7 @@ def held_part(
     return HeldPart(kind=kind, ratio=ratio, profile=profile, memory_limit_bytes=memory_limit_bytes, system=system)
 
 
-class HeldFacts:
+class HolderQueries:
     """What the store says of all containers that were on a card within a period."""
 
     def __init__(self, store: Store, window: TimeWindow) -> None:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from podgpu.errors import UserError
-from podgpu.history.recorded import MOST_READ, RecordedHistory
+from podgpu.history.recording import MOST_READ, RecordingHistory
 from podgpu.model import Snapshot
 from tests.serve.rig import make_snapshot
 from tests.tree import judged
@@ -18,8 +18,8 @@ def recorded(number: int) -> Snapshot:
     return replace(FIRST, taken_at=START + 10 * number)
 
 
-def history(frames: int) -> RecordedHistory:
-    return RecordedHistory([START + 10 * number for number in range(frames)], recorded)
+def history(frames: int) -> RecordingHistory:
+    return RecordingHistory([START + 10 * number for number in range(frames)], recorded)
 
 
 async def test_a_moment_is_the_frame_of_its_time() -> None:

@@ -23,7 +23,7 @@ _LEAST_REBASED, _REBASED_PART = 4, 8  # changes, and the part of all of them, th
 Pieces = list[bytes]
 
 
-class TextRing:
+class DeltaLog:
     """Keeps what a text was. What is kept is never changed, so a copy can be read while more is added.
 
     Every so many changes, one is the whole text: from there on, they must be read in order. `is_one_of_many`: the
@@ -84,9 +84,9 @@ class TextRing:
     def _whole_before(self, number: int) -> int:
         return max(0, self._wholes.rfind(_WHOLE, 0, number + 1))
 
-    def copy(self) -> "TextRing":
+    def copy(self) -> "DeltaLog":
         """Return one to read from, in another thread too."""
-        other = TextRing(self._whole_every)
+        other = DeltaLog(self._whole_every)
         other._times, other._packed, other._wholes = self._times[:], self._packed[:], self._wholes[:]
         return other
 

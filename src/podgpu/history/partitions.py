@@ -55,7 +55,7 @@ def _is_unsound(item: Any) -> bool:
 CardOrPods = Card | tuple[Pod, ...]
 
 
-class CardsOfNode:
+class ByCard:
     """A snapshot, its cards, and its pods, which seldom change."""
 
     has_many = False
@@ -76,7 +76,7 @@ class CardsOfNode:
         return (part,) if isinstance(part, Card) else ()
 
 
-class NodesOfCluster:
+class ByNode:
     """A cluster, and its nodes."""
 
     has_many = True

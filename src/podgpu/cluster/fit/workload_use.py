@@ -72,7 +72,7 @@ class _WorkloadState(Struct):
     holders: dict[FitHolder, _HolderState] = field(default_factory=dict)
 
 
-class UseGatherer:
+class WorkloadUseBuilder:
     """Takes parts of the period in order of time. `steps` is the number of minutes, each of `step` seconds."""
 
     def __init__(self, facts: Mapping[FitHolder, HolderFacts], steps: int, step: int) -> None:

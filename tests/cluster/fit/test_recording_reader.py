@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.cli.main import main
-from podgpu.cluster.fit.recorded import recorded_use
+from podgpu.cluster.fit.recording_reader import recorded_use
 from podgpu.model import (
     Band,
     Booking,

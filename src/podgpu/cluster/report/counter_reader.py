@@ -25,7 +25,7 @@ from podgpu.cluster.report.counters import (
     Measure,
     card_of,
 )
-from podgpu.cluster.report.growth import RECENT_SECONDS, longest_pause
+from podgpu.cluster.report.increases import RECENT_SECONDS, longest_pause
 from podgpu.cluster.report.queries import EDGE_SECONDS, LATE, CounterQueries, PodFacts, Scrapes, TimeWindow, range_of
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault, any_of
@@ -47,7 +47,7 @@ _INFO = "podgpu_gpu_info"
 _RECENT = range_of(RECENT_SECONDS)
 
 
-class HistoryPart(Struct, frozen=True):
+class CounterBatch(Struct, frozen=True):
     """Some nodes' counters until some time. `pods` are the pods' infos of that time.
 
     `intervals` has the seconds between two scrapes of the cards of which only the last samples are here. `ended` are
@@ -83,7 +83,7 @@ class _WindowSummary(NamedTuple):
     mixed: set[str]  # those of them where two pods had one name
 
 
-class CounterHistory:
+class CounterReader:
     """One reading of a period. Parts of the same node come in order of time.
 
     `facts` names the labels of pods that the report needs.
@@ -140,14 +140,14 @@ class CounterHistory:
                     self._take_interval(card, [at for at, _ in series.samples])
             self._usual_interval = min(self._intervals.values(), default=USUAL_INTERVAL)
 
-    async def read(self, start: float, end: float, step: float | None = None) -> AsyncIterator[HistoryPart]:
+    async def read(self, start: float, end: float, step: float | None = None) -> AsyncIterator[CounterBatch]:
         """With a step, no part goes beyond a multiple of it."""
         longest = self._longest or max(DAY_SECONDS, SCRAPES_OF_A_WINDOW * self._usual_interval)
         for window in _windows(start, end, step, longest):
             async for part in self._window(window, ()):
                 yield part
 
-    async def _window(self, window: TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
+    async def _window(self, window: TimeWindow, nodes: Sequence[str]) -> AsyncIterator[CounterBatch]:
         """Read a window of these nodes, or of all: in one piece if that is exact and the store can, else in smaller."""
         try:
             summary = await self._summary(window, nodes)
@@ -163,12 +163,12 @@ class CounterHistory:
                 if card.node not in summary.unsteady
             }
             ended = [counter for counter in slot.ended if counter.card in scrapes]
-            yield HistoryPart(slot.end, scrapes, summary.models, summary.pods, summary.intervals, ended)
+            yield CounterBatch(slot.end, scrapes, summary.models, summary.pods, summary.intervals, ended)
         self._update_alive(summary, {card.node for card in summary.device_counters} - summary.unsteady)
         async for part in self._unsteady(window, summary):
             yield part
 
-    async def _unsteady(self, window: TimeWindow, summary: _WindowSummary) -> AsyncIterator[HistoryPart]:
+    async def _unsteady(self, window: TimeWindow, summary: _WindowSummary) -> AsyncIterator[CounterBatch]:
         """A few nodes' samples are fetched at once. Of many nodes most may be plain in most parts of the window.
 
         Where two pods had one name, the parts show which was when.
@@ -198,13 +198,13 @@ class CounterHistory:
         if fault.reason not in ANSWERABLE_IN_PARTS or window.is_at_most(FINE_SECONDS):
             raise fault
 
-    async def _parts(self, window: TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
+    async def _parts(self, window: TimeWindow, nodes: Sequence[str]) -> AsyncIterator[CounterBatch]:
         length = next((each for each in SMALLER_SECONDS if not window.is_at_most(each)), FINE_SECONDS)
         for smaller in window.parts(length):
             async for part in self._window(smaller, nodes):
                 yield part
 
-    def _sampled(self, scrapes: Scrapes, nodes: Sequence[str], summary: _WindowSummary) -> Iterator[HistoryPart]:
+    def _sampled(self, scrapes: Scrapes, nodes: Sequence[str], summary: _WindowSummary) -> Iterator[CounterBatch]:
         for card, times in scrapes.items():
             self._take_interval(card, sorted(times))
         self._update_alive(summary, nodes)
@@ -219,7 +219,7 @@ class CounterHistory:
                 for card, times in scrapes.items()
             }
             ended = [counter for counter in slot.ended if counter.card.node in nodes]
-            yield HistoryPart(slot.end, within, summary.models, summary.pods, {}, ended)
+            yield CounterBatch(slot.end, within, summary.models, summary.pods, {}, ended)
             begin = slot.end
 
     async def _summary(self, window: TimeWindow, nodes: Sequence[str]) -> _WindowSummary:

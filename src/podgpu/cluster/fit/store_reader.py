@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from podgpu.cluster.fit.gathering import FitHolder, HolderMinutes, UseGatherer, counter_ratios
-from podgpu.cluster.fit.held import HeldFacts, holder_of
+from podgpu.cluster.fit.claims import HolderQueries, holder_of
+from podgpu.cluster.fit.workload_use import FitHolder, HolderMinutes, WorkloadUseBuilder, counter_ratios
 from podgpu.cluster.report.counters import NodeKey
 from podgpu.cluster.report.queries import TimeWindow, range_of
 from podgpu.cluster.store.client import Store
@@ -40,24 +40,24 @@ class FitPeriod(NamedTuple):
         return round((at - self.start) / self.step) - 1
 
 
-class StoredUse(NamedTuple):
+class PeriodUse(NamedTuple):
     period: FitPeriod
     uses: list[WorkloadUse]
     is_demo: bool = False
 
 
-async def stored_use(store: Store, window: TimeWindow, progress: Callable[[float], None] = lambda _: None) -> StoredUse:
+async def stored_use(store: Store, window: TimeWindow, progress: Callable[[float], None] = lambda _: None) -> PeriodUse:
     """Read a period. `progress` is called with the part of it that has been read, from 0 to 1."""
-    facts = await HeldFacts(store, window).read()
+    facts = await HolderQueries(store, window).read()
     interval = await _interval(store, window)
     period = _period(window, len(facts), interval)
-    gatherer = UseGatherer(facts, period.steps, period.step)
-    reader = _MinuteReader(store, period, interval, gatherer)
+    builder = WorkloadUseBuilder(facts, period.steps, period.step)
+    reader = _MinuteReader(store, period, interval, builder)
     length = min(max(POINTS_OF_AN_ANSWER // max(len(facts), 1), SHORTEST_PART), LONGEST_PART)
     for first in range(0, period.steps, length):
         await reader.read(first, min(first + length, period.steps))
         progress(min(first + length, period.steps) / period.steps)
-    return StoredUse(period, list(gatherer.uses()))
+    return PeriodUse(period, list(builder.uses()))
 
 
 def _period(window: TimeWindow, holders: int, interval: float) -> FitPeriod:
@@ -76,10 +76,10 @@ async def _interval(store: Store, window: TimeWindow) -> float:
 
 
 class _MinuteReader:
-    def __init__(self, store: Store, period: FitPeriod, interval: float, gatherer: UseGatherer) -> None:
+    def __init__(self, store: Store, period: FitPeriod, interval: float, builder: WorkloadUseBuilder) -> None:
         self._store = store
         self._period = period
-        self._gatherer = gatherer
+        self._builder = builder
         # Where a step has but one scrape, it may come a little late. Some stores count the first moment of a range too.
         self._within = range_of(max(period.step, 1.5 * interval) - SHORTEST)
 
@@ -97,12 +97,12 @@ class _MinuteReader:
         numbers = range(first, end)
         for series in scraped:
             if (node := _node(series)) is not None:
-                self._gatherer.add_node(node, (self._period.number(at) for at, _ in series.samples))
+                self._builder.add_node(node, (self._period.number(at) for at, _ in series.samples))
         used = _by_holder(memory, lambda samples: self._peaks(samples, numbers))
         busy = [_by_holder(answer, lambda samples: self._ratios(samples, numbers)) for answer in (most, least)]
         for holder in sorted({*used, *busy[0]}):
             minutes = HolderMinutes(used.get(holder, {}), busy[0].get(holder, {}), busy[1].get(holder, {}))
-            self._gatherer.add(holder, minutes)
+            self._builder.add(holder, minutes)
 
     async def _answers(self, first: int, end: int) -> list[list[Series]]:
         period, store = self._period, self._store

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from podgpu.cluster.fit.gathering import FitHolder, HolderFacts, HolderMinutes, UseGatherer, counter_ratios
-from podgpu.cluster.fit.held import held_part
-from podgpu.cluster.fit.stored import STEPS, FitPeriod, StoredUse
+from podgpu.cluster.fit.claims import held_part
+from podgpu.cluster.fit.store_reader import STEPS, FitPeriod, PeriodUse
+from podgpu.cluster.fit.workload_use import FitHolder, HolderFacts, HolderMinutes, WorkloadUseBuilder, counter_ratios
 from podgpu.cluster.report.counters import CardKey, NodeKey
 from podgpu.model import Card, Cluster, Snapshot, Tenant, value_of
 from podgpu.model.fit import CardType, WorkloadName
@@ -24,7 +24,7 @@ class _HolderRecord(Struct):
     least: dict[int, float] = field(default_factory=dict)
 
 
-def recorded_use(moments: Iterable[Cluster]) -> StoredUse:
+def recorded_use(moments: Iterable[Cluster]) -> PeriodUse:
     """`moments` are in order of time."""
     step = STEPS[0]
     holders: dict[FitHolder, _HolderRecord] = {}
@@ -41,13 +41,13 @@ def recorded_use(moments: Iterable[Cluster]) -> StoredUse:
                 _note(holders, key, node.snapshot, last - first)
     period = FitPeriod(first * step, (last + 1) * step, step)
     facts = {holder: record.facts for holder, record in holders.items()}
-    gatherer = UseGatherer(facts, period.steps, step)
+    builder = WorkloadUseBuilder(facts, period.steps, step)
     for key, minutes in nodes.items():
-        gatherer.add_node(key, minutes)
+        builder.add_node(key, minutes)
     for holder, record in sorted(holders.items(), key=lambda each: each[0]):
         bounds = [dict(counter_ratios(sorted(own.items()), step)) for own in (record.most, record.least)]
-        gatherer.add(holder, HolderMinutes(record.memory, *bounds))
-    return StoredUse(period, list(gatherer.uses()), is_demo)
+        builder.add(holder, HolderMinutes(record.memory, *bounds))
+    return PeriodUse(period, list(builder.uses()), is_demo)
 
 
 def _note(holders: dict[FitHolder, _HolderRecord], node: NodeKey, snapshot: Snapshot, minute: int) -> None:
