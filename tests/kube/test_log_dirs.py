@@ -146,6 +146,10 @@ async def test_a_flood_of_entries_is_cut_and_counted(tmp_path: Path, monkeypatch
     await logs.scan()
     assert len(logs.pods() or ()) == 10
     assert logs.errors["too_many"] > 0
+    status = logs.status()
+    assert status.fault is not None
+    assert (status.up, status.fault.reason) == (False, "too_many")
+    assert "more than 10 entries; the others are left out" in status.fault.detail
 
 
 async def test_a_missing_folder_is_told_and_the_last_list_is_kept(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 MOST_ENTRIES = 20_000
 RESCAN_SECONDS = 10.0
-AGAIN_SECONDS = 1.0  # after a scan, before the next that is asked for
+AGAIN_SECONDS = 1.0  # between two scans at least
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _SUBDOMAIN = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
@@ -36,10 +35,14 @@ Ids = dict[tuple[str, str], tuple[int, str]]  # (pod folder, container) -> (rest
 
 @dataclass
 class Scan:
-    """A single scan of the folders. `skipped` has reason and path of each entry that cannot be the kubelet's."""
+    """A single scan of the folders. `skipped` are the paths of entries that cannot be the kubelet's."""
 
-    skipped: set[tuple[str, str]] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
     seen: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        return self.seen > MOST_ENTRIES
 
     def pods(self, root: Path) -> tuple[Pod, ...]:
         folders = self._folders(root / "pods")
@@ -50,7 +53,7 @@ class Scan:
     def _pod(self, folder: Path, ids: Ids) -> Pod | None:
         match = _POD.fullmatch(folder.name)
         if match is None:
-            self.skipped.add(("name", str(folder)))
+            self.skipped.add(str(folder))
             return None
         namespace, name, uid = match.groups()
         return Pod(
@@ -71,7 +74,7 @@ class Scan:
                 _, container_id = ids.get((folder.name, name), (0, ""))
                 yield PodContainer(name=name, container_id=container_id)
             else:
-                self.skipped.add(("name", str(folder / name)))
+                self.skipped.add(str(folder / name))
 
     def _ids(self, folder: Path) -> Ids:
         """Find the ids of the newest containers. The pod's UID is in the link's target, not in its name."""
@@ -83,7 +86,7 @@ class Scan:
                     ids[link[0]] = link[1:]
         except OSError:
             return {}
-        return {} if self.seen > MOST_ENTRIES else ids  # the newest may be among the unseen
+        return {} if self.is_cut else ids  # the newest may be among the unseen
 
     def _folders(self, folder: Path) -> list[Path]:
         return [Path(entry.path) for entry in self._entries(folder) if entry.is_dir(follow_symlinks=False)]
@@ -92,8 +95,7 @@ class Scan:
         with os.scandir(folder) as entries:
             for entry in entries:
                 self.seen += 1
-                if self.seen > MOST_ENTRIES:
-                    self.skipped.add(("too_many", ""))
+                if self.is_cut:
                     return
                 yield entry
 
@@ -123,7 +125,7 @@ class LogDirs:
         self._root = root
         self._rescan_seconds = rescan_seconds
         self._pods: tuple[Pod, ...] | None = None
-        self._skipped: set[tuple[str, str]] = set()
+        self._skipped: set[str] = set()
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:
@@ -148,11 +150,12 @@ class LogDirs:
             self._failed(error)
             return
         self._pods = self._pods if found == self._pods else found
-        # An entry that stays from scan to scan is one error.
-        self.errors.update(Counter(reason for reason, _ in scan.skipped - self._skipped))
+        if new := scan.skipped - self._skipped:  # an entry that stays from scan to scan is one error
+            self.errors["name"] += len(new)
         self._skipped = scan.skipped
         self._condition.seconds = time.monotonic() - began
-        self._condition.worked()
+        detail = f"{self._root}: more than {MOST_ENTRIES} entries; the others are left out"
+        self._condition.worked(Fault(reason="too_many", detail=detail) if scan.is_cut else None)
 
     def pods(self) -> tuple[Pod, ...] | None:
         return self._pods
