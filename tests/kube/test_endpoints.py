@@ -8,7 +8,7 @@ from podgpu.kube import endpoints
 from podgpu.kube.api import ApiServer
 from podgpu.kube.endpoints import MOST_PODS, Endpoints
 from podgpu.model import Fault
-from tests.fakeapi.server import FakeApi
+from tests.fakeapi.server import PODS, FakeApi
 
 NODE = "gpu-node"
 Json = dict[str, Any]
@@ -168,6 +168,16 @@ async def test_an_api_server_that_refuses_is_the_reason(status: int, reason: str
     assert fault is not None
     assert fault.reason == reason
     assert fault.detail.startswith("API server: HTTP")
+
+
+async def test_where_only_one_namespace_may_be_read_the_missing_pod_is_still_the_reason() -> None:
+    async with FakeApi(objects={"/api/v1/namespaces/podgpu/pods": {"metadata": {}, "items": []}}) as fake:
+        fake.refuse(403, times=9, wanted=lambda seen: seen.path == PODS)
+        finding = finder(fake, node=None, namespace="podgpu", daemon_set="podgpu")
+        urls, fault = await asked(finding)
+        await finding.close()
+    wanted = "no running pod with app=dcgm of DaemonSet podgpu on any node in namespace podgpu"
+    assert (urls, fault) == ((), Fault(reason="no_exporter", detail=wanted))
 
 
 async def test_nonsense_from_the_api_server_is_a_reason_too() -> None:

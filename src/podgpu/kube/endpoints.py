@@ -1,4 +1,4 @@
-"""The addresses of pods with certain labels, on a node or on all nodes, by the API server."""
+"""The addresses of pods with certain labels, on one node or on all nodes, from the API server."""
 
 import ipaddress
 import time
@@ -13,7 +13,7 @@ from podgpu.kube.pod_object import Label, OwnerEntry, Subdomain
 from podgpu.model import Fault
 
 LIST_SECONDS = 30.0  # between two lists
-SOON = 10.0  # the same while no pod is found
+RETRY_SECONDS = 10.0  # the same while no pod is found
 PAGE = 500
 MOST_PAGES = 100
 MOST_PODS = 4  # per node: usually there is a single pod, and a second while it is replaced
@@ -64,11 +64,11 @@ class EndpointPod(msgspec.Struct):
 class Endpoints:
     """Lists the pods from time to time. While the API server does not answer, the last list holds.
 
-    With a `daemon_set`, only its own pods in the `namespace` are used. Without, every pod with these labels is
-    believed, so it is better to name the `namespace` they are in. If a node has too many, the oldest are used: the
-    real exporter usually starts before a pod that pretends to be one. Without a `node`, the pods of all nodes are
-    used. `port` counts for pods without a port of that name, or with `fixed` for all. With `proxied` the addresses
-    are paths of the API server, which passes requests on to the pods.
+    With a `daemon_set`, only its own pods in the `namespace` are used. Without one, every pod with these labels is
+    believed, so it is better to name their `namespace`. If a node has too many, the oldest are used: the real exporter
+    usually starts before a pod that pretends to be one. Without a `node`, the pods of all nodes are used. `port` is for
+    pods that have no port called `port_name`, or with `fixed` for all. With `proxied`, the addresses are paths of the
+    API server, which passes requests on to the pods.
     """
 
     api: ApiServer
@@ -90,14 +90,14 @@ class Endpoints:
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
         """Return the addresses, each with its node, or a fault if there are none."""
         if time.monotonic() >= self._list_due:
-            await self._look()
-            self._list_due = time.monotonic() + (LIST_SECONDS if self._nodes else SOON)
+            await self._relist()
+            self._list_due = time.monotonic() + (LIST_SECONDS if self._nodes else RETRY_SECONDS)
         return self._nodes, None if self._nodes else self._fault
 
     async def close(self) -> None:
         await self.api.close()
 
-    async def _look(self) -> None:
+    async def _relist(self) -> None:
         try:
             self._nodes = self._chosen(await self._listed(self.namespace))
             detail = "" if self._nodes else f"{self._none_found()}{await self._elsewhere()}"
@@ -109,7 +109,7 @@ class Endpoints:
         within = f"/namespaces/{namespace}" if namespace else ""
         on_node = "" if self.node is None else f"spec.nodeName={self.node},"
         query = {"labelSelector": self.selector, "fieldSelector": f"{on_node}status.phase=Running"}
-        found = list_pages(
+        pages = list_pages(
             self.api,
             f"/api/v1{within}/pods",
             ListPage[EndpointPod],
@@ -119,16 +119,16 @@ class Endpoints:
             # From its cache the server sends a list in one piece, which for all nodes may be too large.
             freshness=None if self.node is None else {"resourceVersion": "0"},
         )
-        return [item async for page in found for item in page.items or ()]
+        return [item async for page in pages for item in page.items or ()]
 
     def _chosen(self, items: list[EndpointPod]) -> dict[str, str]:
         """Return addresses with their nodes, at most MOST_PODS per node."""
         nodes: dict[str, str] = {}
-        asked: Counter[str] = Counter()
+        chosen: Counter[str] = Counter()
         for item in sorted(filter(self._is_wanted, items), key=lambda item: _age(item.metadata)):
             url, node = self._url(item), item.spec.node_name
-            if url and url not in nodes and asked[node] < MOST_PODS:
-                asked[node] += 1
+            if url and url not in nodes and chosen[node] < MOST_PODS:
+                chosen[node] += 1
                 nodes[url] = node
         return nodes
 
@@ -169,10 +169,11 @@ class Endpoints:
 
     async def _elsewhere(self) -> str:
         """Name the pods that have the labels and are not used: they may be the user's, or pretend to be."""
-        if not self.daemon_set:
+        try:
+            others = [item.metadata for item in await self._listed("")] if self.daemon_set else []
+        except ApiFault:  # the account may have rights in this namespace alone
             return ""
-        found = [item.metadata for item in await self._listed("")]
-        names = sorted({f"{metadata.namespace}/{metadata.daemon_set or metadata.name}" for metadata in found})
+        names = sorted({f"{metadata.namespace}/{metadata.daemon_set or metadata.name}" for metadata in others})
         if not names:
             return ""
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
@@ -184,7 +185,7 @@ def _age(metadata: EndpointMetadata) -> tuple[str, str, str]:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return None for no address, and for an address with a zone, which no pod has. IPv6 may wrap IPv4."""
+    """Return None for text that is no address, and for an address with a zone, which no pod has. IPv6 may wrap IPv4."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
