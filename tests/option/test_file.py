@@ -6,7 +6,7 @@ import pytest
 from podgpu.config.values import RATIO_FORM, ratios
 from podgpu.errors import UserError
 from podgpu.kube.api.kubeconfig import _document
-from podgpu.option.file import start_of, text_file, yaml_document
+from podgpu.option.file import existing_file, start_of, text_file, yaml_document
 from podgpu.serve.guard import web_config
 
 READERS = {
@@ -37,3 +37,10 @@ def test_a_file_is_read_up_to_its_bound_and_through_links(tmp_path: Path) -> Non
     (tmp_path / "token").write_bytes(b"x" * 100)
     (tmp_path / "link").symlink_to("token")
     assert start_of(tmp_path / "link", 10) == b"x" * 10
+
+
+def test_a_token_in_place_of_the_path_of_its_file_is_refused() -> None:
+    """The kernel has no name that long: asking for it is an error of its own."""
+    with pytest.raises(UserError, match=r"cannot read 'eyJ.*': File name too long; give the path of a file") as caught:
+        existing_file("eyJhbGci" * 100)
+    assert len(str(caught.value)) < 200

@@ -16,7 +16,11 @@ _KIB = 1 << 10
 
 def _existing_file(text: str) -> Path:
     path = Path(text)
-    if not path.is_file():
+    try:
+        is_there = path.is_file()
+    except OSError as error:  # a folder that may not be entered, or the content of a file in place of its path
+        raise UserError(f"cannot read {text[:80]!r}: {error.strerror}; give the path of a file") from None
+    if not is_there:
         raise UserError(f"there is no file {text!r}; give the path of one that exists")
     return path.absolute()  # the system's loader looks for a bare name elsewhere
 
@@ -65,7 +69,7 @@ def _size(kibibytes: int) -> str:
 
 
 class Malformed(Exception):
-    """Why the text is not read. `what` may quote it; `is_alias` marks a mistake that quotes nothing."""
+    """What is wrong with a text. `what` may quote it, unless `is_alias`."""
 
     def __init__(self, line: int, what: str, *, is_alias: bool = False) -> None:
         super().__init__(line, what)
@@ -83,7 +87,7 @@ def yaml_document(path: Path, advice: str, *, kibibytes: int = 1024) -> object:
 
 
 def parsed(text: str) -> object:
-    """Read YAML without aliases: a few lines of them stand for more than fits into memory. Raises Malformed."""
+    """Read YAML without aliases, a few lines of which can stand for more than fits into memory. Raises Malformed."""
     import yaml
 
     class Loader(yaml.BaseLoader):  # loads only text, lists and maps

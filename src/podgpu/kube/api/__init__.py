@@ -1,4 +1,4 @@
-"""The API server over HTTP: accounts, objects, lists, streams of lines, and a closed set of reasons for failures."""
+"""Requests to the API server: objects, lists and watches, with a fixed list of reasons for failures."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -42,7 +42,7 @@ JSON = "application/json"
 # The API server leaves out everything else. A server that cannot do so answers with the whole object.
 METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1, {JSON}"
 _PLAIN = {"Accept": JSON, "Accept-Encoding": "identity"}
-# Reasons of HTTP, in words of the API server's. The others are the same.
+# Reasons of HttpFault that have another name here.
 _REASONS = {
     "timeout": "unreachable",
     "broken_off": "unreachable",
@@ -139,31 +139,31 @@ class ApiServer:
         limit: int = OBJECT_BYTES,
         metadata_only: bool = False,
     ) -> T:
-        """GET one object, or as much of it as its metadata. Raises ApiFault."""
+        """GET one object, or only its metadata. Raises ApiFault."""
         headers = {**_PLAIN, "Accept": METADATA} if metadata_only else _PLAIN
-        return _decoded(await self._accepted("GET", path, query, headers, limit=limit), kind, path)
+        return _decoded(await self._accepted("GET", _with_query(path, query), headers, limit=limit), kind, path)
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
         """POST an object, and return what the server made of it. Raises ApiFault."""
         headers, body = {**_PLAIN, "Content-Type": JSON}, msgspec.json.encode(sent)
-        return _decoded(await self._accepted("POST", path, None, headers, body), kind, path)
+        return _decoded(await self._accepted("POST", path, headers, body), kind, path)
 
     async def fetch(self, path: str, headers: Mapping[str, str], *, limit: int) -> HttpAnswer:
         """GET through the API server's proxy. Raises ApiFault if that fails; whatever the pod answers is returned."""
-        answer = await self._request("GET", path, None, {**_PLAIN, **headers}, limit=limit)
-        if (own := _own_refusal(answer)) is not None:
-            raise own
+        answer = await self._request("GET", path, {**_PLAIN, **headers}, limit=limit)
+        if (fault := _own_refusal(answer)) is not None:
+            raise fault
         return answer
 
     @asynccontextmanager
     async def stream(
         self, path: str, query: Mapping[str, str], *, silence: float
     ) -> AsyncIterator[AsyncIterator[bytes | None]]:
-        """Stream an answer line by line; a line that is too long is None. `silence` seconds make a stall."""
-        client = await self._opened()
+        """Stream an answer by its lines. One that is too long is None. `silence` is how long no data may come."""
+        client, url = await self._opened(), f"{self._url}{_with_query(path, query)}"
         with _faults():
             for attempt in (1, 2):
-                async with client.stream(self._address(path, query), _PLAIN, silence=silence) as stream:
+                async with client.stream(url, _PLAIN, silence=silence) as stream:
                     if stream.status == 200:
                         yield _lines(stream)
                         return
@@ -174,18 +174,11 @@ class ApiServer:
         await self._client.close()
 
     async def _accepted(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        body: bytes = b"",
-        *,
-        limit: int = OBJECT_BYTES,
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, limit: int = OBJECT_BYTES
     ) -> bytes:
         """Return the body of a success."""
-        for _ in range(2):  # a refused token may be a rotated one
-            answer = await self._request(method, path, query, headers, body, limit=limit)
+        for _ in range(2):  # a refused token may just have been rotated
+            answer = await self._request(method, path, headers, body, limit=limit)
             if answer.status != 401:
                 break
         if answer.status != (201 if method == "POST" else 200):
@@ -193,24 +186,18 @@ class ApiServer:
         return answer.body
 
     async def _request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        body: bytes = b"",
-        *,
-        limit: int,
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, limit: int
     ) -> HttpAnswer:
-        client, address = await self._opened(), self._address(path, query)
+        client, url = await self._opened(), f"{self._url}{path}"
         with _faults():
-            return await client.request(method, address, headers, body, seconds=self._answer_seconds, limit=limit)
+            return await client.request(method, url, headers, body, seconds=self._answer_seconds, limit=limit)
 
     async def _opened(self) -> HttpClient:
         return self._client
 
-    def _address(self, path: str, query: Mapping[str, str] | None) -> str:
-        return f"{self._url}{path}?{urlencode(query)}" if query else f"{self._url}{path}"
+
+def _with_query(path: str, query: Mapping[str, str] | None) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def open_server(account: ApiAccount, connections: int = CONNECTIONS) -> ApiServer:
@@ -242,11 +229,11 @@ async def list_pages(
 
 
 class Lines:
-    """Cuts chunks of any size into lines. A line beyond the limit is dropped and becomes None."""
+    """Cuts chunks of any size into lines. A line beyond the limit becomes None."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._begun: bytearray | None = bytearray()  # None once it is too long
+        self._begun: bytearray | None = bytearray()  # the line so far; None once it is too long
 
     def feed(self, chunk: bytes) -> Iterator[bytes | None]:
         *ends, begin = chunk.split(b"\n")
@@ -271,7 +258,7 @@ async def _lines(stream: HttpStream) -> AsyncIterator[bytes | None]:
 
 
 def _decoded(body: bytes, kind: type[T], path: str) -> T:
-    # In a list of nothing but brackets and commas each three bytes become an object.
+    # In a list of empty objects, every three bytes become an object in memory.
     if body.count(b",") > MOST_COMMAS:
         raise ApiFault("too_large", f"{path}: more than {MOST_COMMAS} commas")
     try:
@@ -297,7 +284,7 @@ def _message(kind: str, body: bytes) -> str:
 
 
 def _own_refusal(answer: HttpAnswer) -> ApiFault | None:
-    """Distinguish a refusal by the API server itself from what the pod behind it answers."""
+    """Return a fault if the API server itself refused; None for whatever the pod behind it answered."""
     if answer.status < 400 or answer.encoding:
         return None
     try:

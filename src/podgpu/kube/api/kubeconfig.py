@@ -1,4 +1,7 @@
-"""A kubeconfig as an account. What podgpu cannot do is refused: a half-understood login is none."""
+"""The account of a kubeconfig, and the API server through the user's own kubectl, which knows every kind of login.
+
+What podgpu cannot do with a kubeconfig is refused, so that no login is used by half.
+"""
 
 import asyncio
 import base64
@@ -20,10 +23,11 @@ from podgpu.errors import UserError
 from podgpu.kube.api import CONNECTIONS, ApiAccount, ApiFault, ApiServer
 from podgpu.net.client import HttpClient
 from podgpu.net.login import ClientCertificate, Login
-from podgpu.option.file import Malformed, parsed, start_of
+from podgpu.option.file import Malformed, existing_file, parsed, text_of
 from podgpu.supervise import Supervisor, end
 
-MOST_BYTES = 1 << 20
+MOST_KIB = 1024
+_ADVICE = "check --kube.kubeconfig"
 
 _FOR_CLUSTER = {
     "insecure-skip-tls-verify": "podgpu always checks the server's certificate; give its certificate-authority",
@@ -39,42 +43,39 @@ _FOR_USER = {
     "as": f"podgpu does not impersonate other users; {_TOKEN}",
 }
 
-Entry = Mapping[str, Any]
 
-
-class ConfigPart(Struct, frozen=True):
-    """The part of a file that is being read. Its name begins every message; values never show."""
+class ConfigEntry(Struct, frozen=True):
+    """A part of the file. Its name begins every message; values never show."""
 
     path: Path
     name: str
+    values: Mapping[str, Any]
 
     def error(self, problem: str) -> UserError:
         return UserError(f"{self.path}: {self.name}: {problem}")
 
-    def refuse(self, entry: Entry, unsupported: Mapping[str, str]) -> None:
+    def refuse(self, unsupported: Mapping[str, str]) -> None:
         for key, advice in unsupported.items():
-            if entry.get(key) not in (None, "", "false", {}, []):
+            if self.values.get(key) not in (None, "", "false", {}, []):
                 raise self.error(f"{key} is not supported: {advice}")
 
-    def text(self, entry: Entry, key: str) -> str:
-        value = entry.get(key, "")
+    def text(self, key: str) -> str:
+        value = self.values.get(key, "")
         if not isinstance(value, str):
             raise self.error(f"{key} must be text")
         return value.strip()
 
-    def file(self, entry: Entry, key: str) -> Path | None:
+    def file(self, key: str) -> Path | None:
         """A relative path starts at the kubeconfig's folder."""
-        named = self.text(entry, key)
-        if not named:
-            return None
-        found = self.path.parent / named
-        if not found.is_file():
-            raise self.error(f"{key}: there is no file {str(found)!r}; give the path of one that exists")
-        return found.absolute()
-
-    def pem(self, entry: Entry, key: str) -> str:
+        name = self.text(key)
         try:
-            return base64.b64decode(self.text(entry, key), validate=True).decode("ascii")
+            return existing_file(str(self.path.parent / name)) if name else None
+        except UserError as error:
+            raise self.error(f"{key}: {error}") from None
+
+    def pem(self, key: str) -> str:
+        try:
+            return base64.b64decode(self.text(key), validate=True).decode("ascii")
         except (binascii.Error, ValueError):
             raise self.error(f"{key} is not base64 of a PEM text; write it again") from None
 
@@ -82,84 +83,73 @@ class ConfigPart(Struct, frozen=True):
 def account(path: Path, context: str = "") -> ApiAccount:
     """Return the account of a context, or of the current one. Raises UserError."""
     document = _document(path)
-    name = context or ConfigPart(path, "kubeconfig").text(document, "current-context")
+    name = context or document.text("current-context")
     if not name:
-        raise UserError(f"{path} has no current-context; choose one with --kube.context: {_names(document)}")
-    chosen = _named(path, document, "context", name)
-    place = ConfigPart(path, f"context {name!r}")
-    cluster, user = place.text(chosen, "cluster"), place.text(chosen, "user")
-    server, at = _named(path, document, "cluster", cluster), ConfigPart(path, f"cluster {cluster!r}")
-    login, who = _named(path, document, "user", user) if user else {}, ConfigPart(path, f"user {user!r}")
-    at.refuse(server, _FOR_CLUSTER)
-    who.refuse(login, _FOR_USER)
-    url = at.text(server, "server")
+        raise UserError(f"{path} has no current-context; choose one with --kube.context: {_names(document, 'context')}")
+    chosen = _named(document, "context", name)
+    cluster = _named(document, "cluster", chosen.text("cluster"))
+    user_name = chosen.text("user")
+    user = _named(document, "user", user_name) if user_name else ConfigEntry(path, "no user", {})
+    cluster.refuse(_FOR_CLUSTER)
+    user.refuse(_FOR_USER)
+    url = cluster.text("server")
     if not url.startswith(("https://", "http://")):
-        raise at.error("server is not a URL; write it like https://10.0.0.1:6443")
-    ca = at.pem(server, "certificate-authority-data")
-    token_file = who.file(login, "tokenFile")
+        raise cluster.error("server is not a URL; write it like https://10.0.0.1:6443")
+    ca = cluster.pem("certificate-authority-data")
+    token_file = user.file("tokenFile")
     return ApiAccount(
         url,
         Login(
             token_file=token_file,
-            token="" if token_file else _token(login, who),
-            ca_file=None if ca else at.file(server, "certificate-authority"),
+            token="" if token_file else _token(user),
+            ca_file=None if ca else cluster.file("certificate-authority"),
             ca=ca,
-            client=_client(login, who),
+            client=_client(user),
         ),
     )
 
 
-def _token(login: Entry, who: ConfigPart) -> str:
-    token = who.text(login, "token")
+def _token(user: ConfigEntry) -> str:
+    token = user.text("token")
     if not (token.isascii() and token.isprintable()):
-        raise who.error("token holds characters that no token has; write it again")
+        raise user.error("token holds characters that no token has; write it again")
     return token
 
 
-def _client(login: Entry, who: ConfigPart) -> ClientCertificate | None:
-    cert, key = (
-        who.pem(login, f"{name}-data") or who.file(login, name) for name in ("client-certificate", "client-key")
-    )
+def _client(user: ConfigEntry) -> ClientCertificate | None:
+    cert, key = (user.pem(f"{name}-data") or user.file(name) for name in ("client-certificate", "client-key"))
     if not cert and not key:
         return None
     if not cert or not key:
-        raise who.error("client-certificate and client-key go together; give both or none")
+        raise user.error("client-certificate and client-key go together; give both or none")
     return ClientCertificate(cert=cert, key=key)
 
 
-def _named(path: Path, document: Entry, kind: str, name: str) -> Entry:
+def _named(document: ConfigEntry, kind: str, name: str) -> ConfigEntry:
     for entry in _entries(document, kind):
         if entry.get("name") == name and isinstance(entry.get(kind), dict):
-            found: Entry = entry[kind]
-            return found
-    raise UserError(f"{path} has no {kind} {name!r}; it has {_names(document, kind)}")
+            return ConfigEntry(document.path, f"{kind} {name!r}", entry[kind])
+    raise UserError(f"{document.path} has no {kind} {name!r}; it has {_names(document, kind)}")
 
 
-def _names(document: Entry, kind: str = "context") -> str:
+def _names(document: ConfigEntry, kind: str) -> str:
     return ", ".join(str(entry.get("name")) for entry in _entries(document, kind)) or "none"
 
 
-def _entries(document: Entry, kind: str) -> list[Entry]:
-    listed = document.get(f"{kind}s")
+def _entries(document: ConfigEntry, kind: str) -> list[Mapping[str, Any]]:
+    listed = document.values.get(f"{kind}s")
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
-def _document(path: Path) -> Entry:
+def _document(path: Path) -> ConfigEntry:
     try:
-        data = start_of(path, MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise UserError(f"{path} is larger than 1 MiB: no kubeconfig; check --kube.kubeconfig")
-        document = parsed(data.decode())
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; check --kube.kubeconfig") from None
-    except (Malformed, UnicodeDecodeError) as error:
-        if isinstance(error, Malformed) and error.is_alias:
-            raise UserError(f"{path}: {error.what}") from None
+        document = parsed(text_of(str(path), kibibytes=MOST_KIB, advice=_ADVICE))
+    except Malformed as error:
         # The parser's own message may quote a secret.
-        raise UserError(f"{path} is not valid YAML; check --kube.kubeconfig") from None
+        raise UserError(f"{path}: {error.what}" if error.is_alias else f"{path} is not valid YAML; {_ADVICE}") from None
     if not isinstance(document, dict):
-        raise UserError(f"{path} is not a kubeconfig; check --kube.kubeconfig")
-    return document
+        raise UserError(f"{path} is not a kubeconfig; {_ADVICE}")
+    return ConfigEntry(path, "kubeconfig", document)
 
 
 START_SECONDS = 15.0
@@ -171,7 +161,7 @@ _TRY = "try `kubectl get nodes`"
 
 
 class KubectlApi(ApiServer):
-    """Starts the child with the first request, and again with the next one after it has ended."""
+    """Requests through a `kubectl proxy`, which is started by the first request, and again if it has ended."""
 
     def __init__(
         self,
@@ -222,7 +212,6 @@ class KubectlApi(ApiServer):
         return f"kubectl gives no access to the cluster ({fault.detail}); {_TRY}"
 
     async def _contexts(self) -> str:
-        """Name the contexts there are."""
         process = await asyncio.create_subprocess_exec(
             *(self._program, "config", "get-contexts", "--output=name", *self._config),
             stdin=asyncio.subprocess.DEVNULL,
@@ -234,22 +223,22 @@ class KubectlApi(ApiServer):
 
 
 class _Child:
-    """A `kubectl proxy`, its folder, and the last lines it wrote about errors."""
+    """A `kubectl proxy`, the folder of its socket, and the last lines it wrote to stderr."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
         self.socket = folder / "api"
         self._process = process
         self._folder = folder
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)
-        self._listening = Supervisor().supervise("kubectl", self._listen)
+        self._reading = Supervisor().supervise("kubectl", self._read_errors)
 
     @property
     def is_alive(self) -> bool:
         return self._process.returncode is None
 
     @property
-    def said(self) -> str:
-        """The last error, without the time and place that kubectl logs before it."""
+    def last_error(self) -> str:
+        """Without the time and place that kubectl logs before it."""
         last = self._lines[-1] if self._lines else ""
         return last.partition("] ")[2] or last
 
@@ -272,11 +261,11 @@ class _Child:
             with suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
-        await asyncio.wait({self._listening}, timeout=STOP_SECONDS)
-        await end(self._listening)
+        await asyncio.wait({self._reading}, timeout=STOP_SECONDS)
+        await end(self._reading)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def _listen(self) -> None:
+    async def _read_errors(self) -> None:
         stream = self._process.stderr
         while stream and (chunk := await stream.read(LONGEST_LINE)):
             lines = chunk.decode(errors="replace").splitlines()
@@ -308,7 +297,7 @@ async def _started(command: Sequence[str]) -> _Child:
         raise
     if not child.is_alive:
         await child.stop()
-        raise ApiFault("unreachable", child.said or "kubectl proxy ended at once")
+        raise ApiFault("unreachable", child.last_error or "kubectl proxy ended at once")
     return child
 
 
