@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.host.procfs import BELIEVED_SECONDS, EVIDENCE, Procfs
+from podgpu.host.procfs import BELIEVED_SECONDS, EVIDENCE_CHARACTERS, Procfs
 from podgpu.model import Holder, Owner
 
 POD = "121157b5-c67d-4c3e-9052-cb27bbb711fb"
@@ -123,7 +123,7 @@ def test_the_evidence_is_short_and_printable(tree: Tree, procfs: Procfs) -> None
     holder = procfs.holders([7])[7]
     assert holder.kind == "pod"
     assert holder.cgroup.isprintable() and holder.cgroup.isascii() is False
-    assert len(holder.cgroup) <= EVIDENCE
+    assert len(holder.cgroup) <= EVIDENCE_CHARACTERS
     assert holder.cgroup.startswith(IN_POD.strip())
 
 

@@ -63,13 +63,13 @@ def counted_events(monkeypatch: pytest.MonkeyPatch) -> Turns:
 def read_in_threads(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Say of each list of devices whether it was read beside the event loop."""
     found: list[bool] = []
-    listed = podresources.listed
+    read_list = podresources.read_list
 
     def noted(answer: bytes) -> podresources.Listed:
         found.append(threading.current_thread() is not threading.main_thread())
-        return listed(answer)
+        return read_list(answer)
 
-    monkeypatch.setattr(podresources, "listed", noted)
+    monkeypatch.setattr(podresources, "read_list", noted)
     return found
 
 

@@ -65,10 +65,10 @@ class TokenReviewer:
         self._audiences = audiences
 
     async def authenticate(self, token: str) -> User | None:
-        return await self._answered(reviews.holder(self._api, token, self._audiences), token)
+        return await self._answered(reviews.token_user(self._api, token, self._audiences), token)
 
     async def authorize(self, user: object, token: str, verb: str, path: str) -> bool:
-        return isinstance(user, User) and await self._answered(reviews.may(self._api, user, verb, path), token)
+        return isinstance(user, User) and await self._answered(reviews.may_use(self._api, user, verb, path), token)
 
     async def close(self) -> None:
         await self._api.close()

@@ -1,4 +1,4 @@
-"""What a user can set: the core options, and those that sources and dialects declare beside their code."""
+"""Everything that a user can set: the core's options, and those that sources and dialects declare."""
 
 from podgpu.config.fields import Config
 from podgpu.config.sections import OPTIONS, ClusterOptions, PriceOptions, TerminalOptions

@@ -13,14 +13,14 @@ from podgpu.option.file import yaml_document
 from podgpu.option.value import did_you_mean
 
 T = TypeVar("T")
-OptionName = Callable[[Option[Any]], str]
-Given = dict[str, "OptionTexts"]  # by the options' Python names
+NameOf = Callable[[Option[Any]], str]
+TextsByName = dict[str, "OptionTexts"]  # by the options' Python names
 PREFIX = "PODGPU_"
 _OF_SERVICES = re.compile(r"PODGPU_(?:.+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9].*)?)")
 
 
 class OptionTexts(NamedTuple):
-    """The texts that were given for an option, and where. `now` is the present name, if the option is outdated."""
+    """The texts of an option, and where they were set. `now` is its present name, if they use a former one."""
 
     texts: Sequence[str]
     place: str
@@ -30,19 +30,22 @@ class OptionTexts(NamedTuple):
 def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
     """Find the value of every option. `flags` holds the texts of the command line, by the options' Python names."""
     variables = {name: [text] for name, text in environ.items() if text}
-    given = _given(variables, lambda option: option.environment, lambda option: option.environment)
-    given |= _given(flags, lambda option: option.name, lambda option: option.flag)
-    if "config_file" in given:
-        given = _from_file(Path(str(_value("config_file", given["config_file"])))) | given
-    values = {name: _value(name, texts) for name, texts in (_from_others(environ) | given).items()}
+    chosen = _named(variables, lambda option: option.environment, lambda option: option.environment)
+    chosen |= _named(flags, lambda option: option.name, lambda option: option.flag)
+    if "config_file" in chosen:
+        chosen = _from_file(Path(str(_value("config_file", chosen["config_file"])))) | chosen
+    values = {name: _value(name, texts) for name, texts in (_from_others(environ) | chosen).items()}
     sections: Iterator[object] = (_filled(section, values) for section in SECTIONS)
-    outdated = tuple((texts.place, texts.now) for texts in given.values() if texts.now)
+    outdated = tuple((texts.place, texts.now) for texts in chosen.values() if texts.now)
     changed = tuple(section for section in sections if section != type(section)())
     return _filled(Config, values, sections=changed, outdated=outdated, unknown=tuple(_unknown(environ)))
 
 
-def _given(texts: Mapping[str, Sequence[str]], key: OptionName, shown: OptionName, path: str = "") -> Given:
-    """Find the options among the texts, which `key` names. A present name wins over a former one."""
+def _named(texts: Mapping[str, Sequence[str]], key: NameOf, shown: NameOf, path: str = "") -> TextsByName:
+    """Find the options that `texts` sets. `key` names an option there, and `shown` in messages.
+
+    A present name wins over a former one.
+    """
     return {
         option.name: OptionTexts(
             texts[key(spelling)], f"{path}{shown(spelling)}", now="" if spelling is option else shown(option)
@@ -61,21 +64,21 @@ def spellings() -> Iterator[tuple[Option[Any], Option[Any]]]:
 
 
 def _filled(section: type[T], values: Mapping[str, object], **more: object) -> T:
-    own = {field: option.name for field, option in options_of(section).items()}
-    return section(**{field: values[name] for field, name in own.items() if name in values}, **more)
+    names = {field: option.name for field, option in options_of(section).items()}
+    return section(**{field: values[name] for field, name in names.items() if name in values}, **more)
 
 
-def _value(name: str, given: OptionTexts) -> object:
+def _value(name: str, texts: OptionTexts) -> object:
     try:
-        return OPTIONS[name].value(given.texts)
+        return OPTIONS[name].value(texts.texts)
     except UserError as error:
-        raise UserError(f"{given.place}: {error}") from None
+        raise UserError(f"{texts.place}: {error}") from None
 
 
-def _from_others(environ: Environ) -> Given:
+def _from_others(environ: Environ) -> TextsByName:
     """Read variables that Kubernetes or another program sets, for options that the user did not set."""
-    found = ((name, variable) for name, option in OPTIONS.items() for variable in reversed(option.also_from))
-    return {name: OptionTexts([environ[variable]], variable) for name, variable in found if environ.get(variable)}
+    variables = ((name, variable) for name, option in OPTIONS.items() for variable in reversed(option.also_from))
+    return {name: OptionTexts([environ[variable]], variable) for name, variable in variables if environ.get(variable)}
 
 
 def _unknown(environ: Environ) -> Iterator[tuple[str, str]]:
@@ -88,7 +91,7 @@ def _unknown(environ: Environ) -> Iterator[tuple[str, str]]:
             yield name, advice.replace("did you mean ", f"did you mean {PREFIX}")
 
 
-def _from_file(path: Path) -> Given:
+def _from_file(path: Path) -> TextsByName:
     document = yaml_document(path, "check --config.file")
     if document in ("", None):
         return {}
@@ -96,7 +99,7 @@ def _from_file(path: Path) -> Given:
         raise UserError(f"{path}: the file must hold keys and values, such as 'interval: 5s'")
     by_key = {spelling.key: spelling for spelling, _ in spellings() if spelling.in_file}
     texts = dict(_leaves(document, "", path, by_key))
-    return _given(texts, lambda option: option.key, lambda option: option.key, f"{path}: ")
+    return _named(texts, lambda option: option.key, lambda option: option.key, f"{path}: ")
 
 
 def _leaves(

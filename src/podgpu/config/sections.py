@@ -1,4 +1,4 @@
-"""Collects all options: the core's, those of sources and dialects, the cluster's, the store's and the terminal's.
+"""The options of clusters, prices and the terminal, and the collection of all options.
 
 The file with the prices of GPUs and of energy is parsed here too.
 """

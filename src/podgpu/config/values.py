@@ -1,4 +1,4 @@
-"""Parses values of options: listeners, levels and names of series, and the file of ratios."""
+"""Parses the values of core options: listeners, levels and names of series, and the file of ratios."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ RATIO_FILE = "gpu_allocation.txt"  # as k8s-vgpu-monitor calls it
 _RATIO = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,9})?")
 _OWN = "podgpu_"
 _NAME = re.compile(r"[a-zA-Z_:*][a-zA-Z0-9_:*]{0,255}")
-# What the option was before it had levels.
+# The values of the option before it had levels.
 _BEFORE = {"on": "process", "off": "container"}
 
 

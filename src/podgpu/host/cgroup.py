@@ -1,11 +1,11 @@
-"""The owner of a process, by the text of its /proc/PID/cgroup; and where the kubelet puts the cgroup of a container.
+"""The owner of a process, by the text of its /proc/PID/cgroup, and the path of a container's cgroup.
 
 A path is read from the root down, and the first pod counts. The owner of a cgroup may name the cgroups below it after
 any pod, but cannot rename the cgroups above. So a pod is believed only below the root of this node's kubelet. A reader
 that runs in a pod knows that root by its own path, wherever the node itself may be nested (kind, LXC). Other readers
 believe the places where only the system makes cgroups.
 
-One process of a pod shows how this node names the cgroups of all.
+The cgroup of one pod shows how this node names them all.
 """
 
 import re
@@ -18,9 +18,9 @@ PRIVATE = "private_cgroup_namespace"
 UNRECOGNISED = "unrecognised"
 
 # The most that the kernel can write: a path has up to 4 KiB, and each of a dozen hierarchies has a line.
-_TEXT = 65536
-_LINES = 64
-_DEPTH = 64
+_MOST_CHARACTERS = 65536
+_MOST_LINES = 64
+_MOST_LEVELS = 64
 
 _UID = r"([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})"
 _QOS = r"(besteffort|burstable)"
@@ -99,11 +99,11 @@ def _unknown(line: str, reason: str = UNRECOGNISED) -> CgroupMatch:
 
 
 def roots_above(text: str) -> frozenset[str] | None:
-    """Return what is above the pod in each line of the reader's own file; None if it is in no pod, or cannot see it."""
+    """Return the paths above the pod in the reader's own file; None if the reader is in no pod, or cannot see it."""
     found = set()
     for path in _lines(text):
         names, relative = _names(path)
-        entry = None if relative else _like_kubelets(names)
+        entry = None if relative else _kubelet_level(names)
         if entry is not None and _pod(names[entry:]):
             found.add("/".join(names[:entry]))
     return frozenset(found) or None
@@ -114,9 +114,9 @@ def _lines(text: str) -> dict[str, str]:
 
     Only a newline ends a line: a cgroup's name may hold any other line separator of Unicode, but never a newline.
     """
-    whole = text if len(text) <= _TEXT else text[: text.rfind("\n", 0, _TEXT) + 1]
+    whole = text if len(text) <= _MOST_CHARACTERS else text[: text.rfind("\n", 0, _MOST_CHARACTERS) + 1]
     found: dict[str, str] = {}
-    for line in whole.split("\n", _LINES)[:_LINES]:
+    for line in whole.split("\n", _MOST_LINES)[:_MOST_LINES]:
         # A path may contain colons; the fields before it may not.
         fields = line.split(":", 2)
         if len(fields) == 3 and (fields[2] not in found or line.startswith("0::")):
@@ -146,30 +146,30 @@ def _classify_path(path: str, line: str, roots: frozenset[str] | None) -> Cgroup
     if entry is not None and (relative or _is_the_kubelets(names, entry, roots)):
         owner = _pod(names[entry:])
         return CgroupMatch(kind="pod", line=line, owner=owner) if owner else _unknown(line)
-    above = names[: _like_kubelets(names)]
+    above = names[: _kubelet_level(names)]
     return _outside(above, line, relative=relative) if above else _unknown(line)
 
 
 def _names(path: str) -> tuple[list[str], bool]:
-    """Return the levels, and whether they are counted from the reader's own: then those above it show as `..`."""
-    parts = [part for part in path.removesuffix(" (deleted)").split("/", _DEPTH)[:_DEPTH] if part]
+    """Return the levels, and whether the path is relative to the reader's own cgroup: then it begins with `..`."""
+    parts = [part for part in path.removesuffix(" (deleted)").split("/", _MOST_LEVELS)[:_MOST_LEVELS] if part]
     return [part for part in parts if part != ".."], parts[:1] == [".."]
 
 
 def _entry(names: list[str], *, relative: bool) -> int | None:
-    """Return where the kubelet's cgroups may begin.
+    """Return the level where the kubelet's cgroups may begin.
 
-    To a pod in a private namespace, all other pods begin where the path leaves its own.
+    A reader in a private namespace sees other pods by paths relative to its own, which begin at the first level.
     """
     if not relative:
-        return _like_kubelets(names)
+        return _kubelet_level(names)
     first = names[0]
-    is_kubelets = _POD_DIRECTORY.fullmatch(first) or _like_kubelets([first]) == 0 or _PARENT.fullmatch(first)
+    is_kubelets = _POD_DIRECTORY.fullmatch(first) or _kubelet_level([first]) == 0 or _PARENT.fullmatch(first)
     return 0 if is_kubelets else None
 
 
-def _like_kubelets(names: list[str]) -> int | None:
-    """Return where cgroups begin that are named like the kubelet's."""
+def _kubelet_level(names: list[str]) -> int | None:
+    """Return the first level that is named like the kubelet's."""
     for at, name in enumerate(names):
         if "kubepods" in name and (_POD_SLICE.fullmatch(name) or _PARENT.fullmatch(name)):
             return at
@@ -186,7 +186,7 @@ def _is_the_kubelets(names: list[str], entry: int, roots: frozenset[str] | None)
 
 
 def _pod(names: list[str]) -> Owner | None:
-    """Return the pod at the top of the kubelet's cgroups. Only levels for quality of service may come before it."""
+    """Return the pod at the top of the kubelet's cgroups. Only levels of the QoS class may come before it."""
     qos = None
     for at, name in enumerate(names):
         if match := _POD_SLICE.fullmatch(name):
@@ -252,7 +252,7 @@ class CgroupStyle(Struct, frozen=True, kw_only=True):
     container: str
 
     def path(self, pod_uid: str, qos: str, container_id: str) -> str:
-        """Return the path as cAdvisor prints it. Raises ValueError for an unknown quality of service."""
+        """Return the path as cAdvisor prints it. Raises ValueError for an unknown QoS class."""
         if qos not in QOS:
             raise ValueError(qos)
         level = "" if qos == "guaranteed" else qos
@@ -265,9 +265,9 @@ class CgroupStyle(Struct, frozen=True, kw_only=True):
 
 
 def style_of(line: str, owner: Owner | None) -> CgroupStyle | None:
-    """Learn from a line of a pod's process. None if it is named as neither driver would.
+    """Return the style that a line of a pod's process shows; None if neither driver names cgroups like that.
 
-    Seen from another cgroup namespace, a path begins where it leaves the reader's own: then the root is the usual one.
+    A relative path, as seen from a private cgroup namespace, does not show the root: then the usual one is assumed.
     """
     if owner is None or not (owner.pod_uid and owner.container_id):
         return None

@@ -1,7 +1,7 @@
 """What shows that a process belongs to MPS: the program that it runs, or the pipe directory that it has mounted.
 
-A process has any name it likes: the kernel takes it from the link that it was started by. A user who starts `su` or
-`sudo` by a link named after another program has a process of root with that name.
+The name of a process shows nothing: the kernel takes it from the link that it was started by. A user who starts `su`
+or `sudo` by a link named after another program has a process of root with that name.
 
 Clients and server meet in a directory of the host. The device plugin mounts it into the pods that it gives a share to;
 no other pod can mount a directory of the host without being trusted with the host itself.
@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from podgpu.host.proc_stat import read_bytes
 
-DAEMON = "nvidia-cuda-mps"  # as much of the name of its control daemon as the kernel keeps
+DAEMON = "nvidia-cuda-mps"  # the name of its control daemon, as the kernel cuts it
 PROGRAMS = frozenset({"nvidia-cuda-mps-control", "nvidia-cuda-mps-server"})
-_STATUS = 4096
+_STATUS_BYTES = 4096
 _OTHERS_MAY = stat.S_ISUID | stat.S_ISGID | stat.S_IWGRP | stat.S_IWOTH
 
 # Where device plugins and DRA drivers keep it: folders of the host that only root can make.
@@ -27,14 +27,14 @@ _PIPE_DIRECTORIES = re.compile(
     r"(?:/run/nvidia/mps|/tmp/nvidia-mps|/var/lib/kubelet/plugins/[^/]+/mps)(?:/.*)?", re.DOTALL
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")
-_LINES = 4096
+_MOST_LINES = 4096
 
 
 def runs_mps(folder: str) -> bool:
     """Whether a process of root runs a program of MPS that only root can have started.
 
-    Its file belongs to root, no other user can write it, and it does not make others root. Without the right to trace
-    the process the file cannot be seen. Then all its users must be root: `su` keeps the number of its user.
+    Its file belongs to root, no other user can write it, and it does not make others root. The file cannot be seen
+    without the right to trace the process. Then all its user ids must be root's: under `su`, one is the caller's.
     """
     path = f"{folder}/exe"
     try:
@@ -48,9 +48,9 @@ def runs_mps(folder: str) -> bool:
 
 
 def _is_roots_alone(folder: str) -> bool:
-    """Whether its real, effective, saved and file system users are all root."""
+    """Whether its real, effective, saved and file system user ids are all root's."""
     try:
-        lines = read_bytes(f"{folder}/status", _STATUS).split(b"\n")
+        lines = read_bytes(f"{folder}/status", _STATUS_BYTES).split(b"\n")
     except OSError:
         return False
     return any(line.split() == [b"Uid:", b"0", b"0", b"0", b"0"] for line in lines)
@@ -83,7 +83,7 @@ def _below(path: str, root: str) -> str | None:
 
 
 def _mounts(text: str) -> Iterator[_Mount]:
-    for line in text.split("\n", _LINES)[:_LINES]:
+    for line in text.split("\n", _MOST_LINES)[:_MOST_LINES]:
         fields = line.split(" ", 5)
         if len(fields) == 6:
             yield _Mount(fields[2], _unescaped(fields[3]), _unescaped(fields[4]))

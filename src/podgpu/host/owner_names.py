@@ -1,6 +1,6 @@
-"""The owner of a process outside Kubernetes, as a title: `docker/web`, `slurm/1234`, `user/alice`.
+"""Names of owners outside Kubernetes: `docker/web`, `slurm/1234`, `user/alice`.
 
-Names and cgroups of Docker's and Podman's containers are in files that these runtimes keep.
+The names and cgroups of containers are read from the files of Docker and Podman.
 """
 
 import re
@@ -140,7 +140,7 @@ class _CachedText(Struct, frozen=True):
 
 
 class ContainerCache:
-    """Caches the text that `read` returns for a container's id, or that it returns none.
+    """Caches what `read` returns for a container's id, even None.
 
     A container that is being removed keeps its text for as long as it is asked for.
     """
@@ -170,9 +170,9 @@ _NUMBER = re.compile(r"[0-9]{1,10}")
 _USER_NAME = re.compile(r"(?![0-9]+$)[a-zA-Z0-9_.][a-zA-Z0-9_.@+$-]{0,63}")
 
 _ID_LENGTH, _SHORT_LENGTH = 64, 12
-# Only below this the cgroup is the user's own: a user of Docker can put a container into any user's slice.
+# Only the cgroups below are the user's own: a user of Docker can put a container into any user's slice.
 _SESSION = re.compile(r"/user\.slice/user-([0-9]{1,10})\.slice/(?:user@\1\.service|session-[^/]*\.scope)/.*", re.DOTALL)
-# Where runtimes put containers, and no user can name a cgroup: the top, slices, and folders at the top.
+# Where runtimes put containers, and users cannot make cgroups: the top, slices, and folders at the top.
 _RUNTIMES = re.compile(
     r"/(?:[^/]+\.slice/)*|/(?:docker|libpod_parent|default|moby|nerdctl|actions_job|ecs(?:/[^/.]+){0,2})/"
 )
@@ -199,9 +199,10 @@ class OwnerNames:
         return "" if holder.user is None else f"user/{self._users.name(holder.user)}"
 
     def _container(self, container_id: str, runtime: str, cgroup: str) -> str | None:
-        """Within a session, a user can name a cgroup after any container, so it counts as the user's own container.
+        """Return None for a cgroup that the container's runtime did not make.
 
-        So can a service with `Delegate=yes`, whose processes count as its user's. Return None for them.
+        Within a session, a user can name a cgroup after any container, so it counts as the user's own container. A
+        service with `Delegate=yes` can do so too, and its processes count as its user's.
         """
         # Only ids of full length differ in their beginnings.
         short = container_id[:_SHORT_LENGTH] if len(container_id) == _ID_LENGTH else container_id
@@ -226,14 +227,14 @@ class OwnerNames:
 
 
 def _path(line: str) -> str:
-    """Return the path of a line of /proc/PID/cgroup. Seen from another cgroup, it begins with the levels to go up."""
+    """Return the path of a line of /proc/PID/cgroup, without the `..` that a relative one begins with."""
     path = line.split(":", 2)[-1]
     while path.startswith("/../"):
         path = path.removeprefix("/..")
     return path
 
 
-_Range = tuple[int, int, str]  # the first number, the one after the last, and the owner as it is written
+_Range = tuple[int, int, str]  # the first id, the one after the last, and the owner by name or number
 
 
 class Users:
@@ -246,7 +247,7 @@ class Users:
     def name(self, number: int) -> str:
         """Return the user's name, or the number if there is no name.
 
-        A number that was set aside for the containers of a user is that user, unless it is a user of its own.
+        A subordinate id is named after the user whose containers it is for, unless it has a name of its own.
         """
         names = self._file.get()
         if number in names:

@@ -1,4 +1,4 @@
-"""A process or thread by its `stat` in /proc, and the threads that live on after the first has ended."""
+"""Processes and threads by their `stat` in /proc, and the threads that live on after the first has ended."""
 
 import os
 from itertools import chain, islice
@@ -7,9 +7,9 @@ from pathlib import Path
 from msgspec import Struct
 
 GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)
-STAT = 1024  # bytes, more than the file has
+STAT = 1024  # bytes; more than the file has
 _PF_EXITING = 0x4
-# Places of fields behind the name: the third field comes first.
+# Indexes of fields behind the name: the third field comes first.
 _EXIT_SIGNAL = 38 - 3
 _USER, _SYSTEM = 14 - 3, 15 - 3
 TICKS = os.sysconf("SC_CLK_TCK")  # per second
@@ -35,9 +35,9 @@ class Stat(Struct, frozen=True):
 
 
 class LiveThread(Struct, frozen=True):
-    """A living thread's path below the folder of its process, or nothing.
+    """The path of a living thread below the folder of its process, or nothing.
 
-    It `is_sure` if all threads were read, or one was found.
+    `is_sure` is False if none was found, and not all were read.
     """
 
     thread: str = ""
@@ -89,7 +89,7 @@ class LiveThreads:
 
 
 def read_stat(line: bytes) -> Stat:
-    """Count fields from the last parenthesis: the name in field 2 may hold spaces and parentheses."""
+    """Parse a line. Fields count from the last parenthesis: the name in field 2 may hold spaces and parentheses."""
     end = line.rindex(b")")
     command = line[line.index(b"(") + 1 : end].decode("utf-8", "replace")
     fields = line[end + 1 :].split(None, 20)
@@ -99,7 +99,7 @@ def read_stat(line: bytes) -> Stat:
 
 
 def is_thread(line: bytes) -> bool:
-    """Whether a number is a thread's: /proc has a folder for it too. No signal is sent when it ends, field 38 says."""
+    """Whether a PID is that of a thread, for which /proc has a folder too. Its end sends no signal: field 38 is -1."""
     fields = line[line.rfind(b")") + 1 :].split(None, _EXIT_SIGNAL + 1)
     return fields[_EXIT_SIGNAL : _EXIT_SIGNAL + 1] == [b"-1"]
 

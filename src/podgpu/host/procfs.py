@@ -1,4 +1,4 @@
-"""The owners of the processes on a GPU, by /proc."""
+"""The owners of processes, by /proc."""
 
 import os
 import time
@@ -17,9 +17,9 @@ from podgpu.model import Fault, Holder
 
 # How long a process's cgroup is believed: a process can be moved, but hardly ever is.
 BELIEVED_SECONDS = 60.0
-EVIDENCE = 512
+EVIDENCE_CHARACTERS = 512
 
-# No time is known: the process that has the PID now is meant.
+# Without a time, the process that has the PID now is meant.
 ALWAYS: Mapping[int, float] = MappingProxyType({})
 
 NO_HOST_PID = Fault(reason="no_host_pid", detail="process attribution off: run the pod with hostPID: true")
@@ -28,10 +28,10 @@ NO_HOST_PID = Fault(reason="no_host_pid", detail="process attribution off: run t
 _INITIAL_PID = 4026531836
 _INITIAL_CGROUP = 4026531835
 
-_CGROUP = 65536
-_MOUNTS = 1 << 20
-_SMALL = 256
-_TEXTS = 4096
+_CGROUP_BYTES = 65536
+_WHOLE_BYTES = 1 << 20
+_SMALL_BYTES = 256
+_CLASSIFIED = 4096  # texts
 LARGEST_PID = 1 << 22
 
 _Classify = Callable[[str], cgroup.CgroupMatch]
@@ -116,14 +116,14 @@ class Procfs:
     def _number(self, file: str) -> int | None:
         """Return the last number in a small file."""
         try:
-            return int(read_bytes(f"{self._prefix}{file}", _SMALL).split()[-1])
+            return int(read_bytes(f"{self._prefix}{file}", _SMALL_BYTES).split()[-1])
         except (OSError, ValueError, IndexError):
             return None
 
     def pod_uid(self, pid: int) -> str | None:
         """Return the pod of a process, by its present cgroup."""
         try:
-            text = read_text(f"{self._prefix}{pid}/cgroup", _CGROUP)
+            text = read_text(f"{self._prefix}{pid}/cgroup", _CGROUP_BYTES)
         except OSError:
             return None
         owner = None if self.fault() else cgroup.classify(text, roots=self._kubelet_roots()).owner
@@ -185,14 +185,14 @@ class Procfs:
                 file, stat = os.fstat(descriptor), read_stat(os.read(descriptor, STAT))
             finally:
                 os.close(descriptor)
-            text = read_text("cgroup", _CGROUP, folder)
+            text = read_text("cgroup", _CGROUP_BYTES, folder)
             is_sure = True
             if stat.is_over and not _outlasts(text, classify(text)):
                 found = self._threads.living(folder, pid, stat)
                 if found.thread:
                     # The kernel shows the first thread, which has ended; the process lives on in its others.
                     stat = replace(stat, zombie=False, exiting=False)
-                    text = read_text(f"{found.thread}cgroup", _CGROUP, folder)
+                    text = read_text(f"{found.thread}cgroup", _CGROUP_BYTES, folder)
                 elif known and known.start_time == stat.start_time:
                     return known
                 is_sure = found.is_sure
@@ -214,7 +214,7 @@ class Procfs:
             return None
 
     def _hides(self) -> bool:
-        """With hidepid=2 the processes of others seem not to exist, not even PID 1."""
+        """With hidepid=2, other users' processes seem not to exist, not even PID 1."""
         return _exists(self._root / "self") and not _exists(self._root / "1")
 
     def _namespace(self, kind: str) -> int | None:
@@ -227,18 +227,18 @@ class Procfs:
         return self._namespaces[kind]
 
     def _classifier(self) -> _Classify:
-        """Each text is classified once: the processes of a container share it."""
+        """Classifies each text once: the processes of a container share it."""
         if self._classify is None or not self._knows_roots:
             private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
             classify = partial(cgroup.classify, private=private, roots=self._kubelet_roots())
-            self._classify = lru_cache(_TEXTS)(classify)
+            self._classify = lru_cache(_CLASSIFIED)(classify)
         return self._classify
 
     def _kubelet_roots(self) -> frozenset[str] | None:
-        """Return where the kubelet's cgroups begin, by those of the reader, which stay the same while it runs."""
+        """Return where the kubelet's cgroups begin, by the reader's own cgroup, which never changes."""
         if not self._knows_roots:
             try:
-                own = read_text(f"{self._prefix}self/cgroup", _CGROUP)
+                own = read_text(f"{self._prefix}self/cgroup", _CGROUP_BYTES)
             except OSError:
                 return None
             self._roots, self._knows_roots = cgroup.roots_above(own), True
@@ -247,7 +247,7 @@ class Procfs:
     def _in_two_namespaces(self) -> bool:
         if not self._pid_levels:
             try:
-                status = read_bytes(f"{self._prefix}self/status", _CGROUP)
+                status = read_bytes(f"{self._prefix}self/status", _CGROUP_BYTES)
             except OSError:
                 return False
             numbers = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
@@ -256,8 +256,8 @@ class Procfs:
 
     def _first_process_is_ours(self) -> bool:
         try:
-            first = read_text(f"{self._prefix}1/cgroup", _CGROUP)
-            ours = read_text(f"{self._prefix}self/cgroup", _CGROUP)
+            first = read_text(f"{self._prefix}1/cgroup", _CGROUP_BYTES)
+            ours = read_text(f"{self._prefix}self/cgroup", _CGROUP_BYTES)
         except OSError:
             return False
         match = cgroup.classify(first, roots=cgroup.roots_above(ours))
@@ -291,12 +291,12 @@ def _to_holder(pid: int, stat: Stat, text: str, match: cgroup.CgroupMatch, user:
 
 
 def seconds_asleep() -> float:
-    """How long the machine has slept: a time since its start counts that, a monotonic one does not."""
+    """How long the machine was suspended: the time since boot counts that, the monotonic clock does not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
 
 
 def has_begun(holder: Holder, when: float) -> bool:
-    """Whether it began before then, in seconds since the machine's start. Its own start is rounded down."""
+    """Whether a process began before `when`, in seconds since boot. Its start time is rounded down."""
     return (holder.start_time or 0) / TICKS <= when
 
 
@@ -306,7 +306,7 @@ def _unknown(pid: int, reason: str) -> Holder:
 
 def _evidence(line: str) -> str:
     """A container chooses the names of its cgroups and commands. They must not control a terminal or a log."""
-    shown = line[:EVIDENCE]
+    shown = line[:EVIDENCE_CHARACTERS]
     return shown if shown.isprintable() else "".join(filter(str.isprintable, shown))
 
 
@@ -327,6 +327,6 @@ def _exists(path: Path) -> bool:
 
 
 def _whole(path: str) -> str:
-    """Read a file of many lines, and cut it where no real file is that long."""
+    """Read a file of many lines, up to more than any real one has."""
     with open(path, "rb") as file:  # noqa: PTH123 - as all paths here
-        return file.read(_MOUNTS).decode("utf-8", "replace")
+        return file.read(_WHOLE_BYTES).decode("utf-8", "replace")

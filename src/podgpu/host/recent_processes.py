@@ -2,7 +2,7 @@
 
 The driver's samples still name such a process, but /proc no longer shows it. So while the samples name unknown
 processes, new processes are read as they start. The kernel numbers them in order and shows the newest number, so a
-check costs one small file as long as no process is new. It needs no rights. Nothing is done on a node where every
+check reads one small file as long as no process is new. It needs no rights. Nothing is done on a node where every
 process outlives a reading.
 """
 
@@ -25,14 +25,14 @@ KEPT_SECONDS, KEPT_INTERVALS = 120.0, 3
 SETTLED_SECONDS = 1.0  # a runtime or `su` may move a process that it has just started
 SWEEP_SECONDS = 30.0
 MOST_KNOWN = 20_000
-_CROWD = 1000  # new numbers; with more of them it is cheaper to list the living processes
+_CROWD = 1000  # new PIDs; if there are more, it is cheaper to list the living processes
 _WORK_SECONDS = 0.005  # for each poll
 
 
 class _Seen(Struct):
     """`is_disputed`: two processes of different owners had the PID, so it proves nothing.
 
-    `is_reused`: the kernel may have assigned this PID again, and it was not read since.
+    `is_reused`: the kernel may have assigned this PID again, and it has not been read since.
     """
 
     holder: Holder
@@ -165,7 +165,7 @@ class RecentProcesses:
 
 
 def _between(last: int, newest: int, largest: int) -> tuple[range, range]:
-    """Return the PIDs that were assigned since. They increase, and start over after the largest."""
+    """Return the PIDs that were assigned since `last`. They increase, and start over after the largest."""
     if newest < last:
         return range(last + 1, largest + 1), range(1, newest + 1)
     return range(last + 1, newest + 1), range(0)

@@ -1,7 +1,6 @@
-"""Files of the system, read up to a limit, and what they say of the machine. A file that cannot be read is None.
+"""Files of the system, read up to a limit, and what they say about the machine: its address and its guests.
 
-The address by the network interfaces is for when Kubernetes does not name it. Cards that the kernel gave to virtual
-machines have one of VFIO's drivers, and NVML does not list them.
+A guest is a card that is given to virtual machines: it has a VFIO driver, and NVML does not list it.
 """
 
 import fcntl
@@ -21,7 +20,7 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def read_limited(path: Path, most: int) -> bytes | None:
-    """Return a regular file's bytes, unless it has more than `most`."""
+    """Return a regular file's bytes; None if it cannot be read or has more than `most`."""
     try:
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -39,19 +38,19 @@ class ParsedFile(Generic[T]):
         self._path = path
         self._most = most
         self._parse = parse
-        self._seal: tuple[int, int, int] | None = None
+        self._version: tuple[int, int, int] | None = None
         self._value = parse(b"")
 
     def get(self) -> T:
         """Return the value. A missing file counts as an empty file."""
-        seal = _seal(self._path)
-        if seal != self._seal:
+        version = _version(self._path)
+        if version != self._version:
             self._value = self._parse(read_limited(self._path, self._most) or b"")
-            self._seal = seal
+            self._version = version
         return self._value
 
 
-def _seal(path: Path) -> tuple[int, int, int] | None:
+def _version(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.lstat()
     except OSError:
@@ -82,7 +81,7 @@ def address_of(interface: str) -> str:
 def own_address(folder: Path = FOLDER, address: Callable[[str], str] = address_of) -> str:
     """Return the address of the first Ethernet interface that is up, by nvidia-gpu-mem-monitor's rule.
 
-    Bridges of containers do not count. Empty if there is none.
+    Bridges of containers do not count. Empty if there is none. This is for when Kubernetes does not tell the address.
     """
     interfaces = sorted(_names(folder), key=lambda name: int(_fact(folder / name, "ifindex") or 0))
     found = (address(name) for name in interfaces if _is_ethernet(folder / name))
@@ -105,9 +104,9 @@ def _is_ethernet(interface: Path) -> bool:
 # The second is for Grace Hopper and Grace Blackwell.
 DRIVERS = ("vfio-pci", "nvgrace-gpu-vfio-pci")
 _NVIDIA = "0x10de"
-# Classes of GPUs, with a screen and without. A card's sound and bridges are not.
+# Classes of GPUs, with a screen and without. The audio function and bridges of a card have others.
 _DISPLAYS = ("0x0300", "0x0302")
-# By the PCI id. A model that is not listed has no name: a wrong one would be worse.
+# By the PCI device id. A model that is not listed has no name: a wrong one would be worse.
 _MODELS: Mapping[str, str] = {
     "0x1eb8": "NVIDIA T4",
     **dict.fromkeys(("0x20b0", "0x20b2", "0x20b5", "0x20f1"), "NVIDIA A100"),

@@ -1,1 +1,1 @@
-"""Who is on this node, according to Kubernetes. Every part is optional and reports its own state."""
+"""What runs on this node, or in the cluster, according to Kubernetes. Every part is optional and reports its state."""

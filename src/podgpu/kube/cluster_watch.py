@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.kube.api import ApiServer
 from podgpu.kube.object_cache import CachedObject, ObjectCache, ObjectMetadata, cached
@@ -61,9 +62,9 @@ _decode_node = msgspec.json.Decoder(NodeObject).decode
 
 
 class ObjectFilter(Struct, frozen=True, kw_only=True):
-    """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that is not needed at all.
+    """What to keep of the objects. `pod` cuts off the rest, or returns None for a pod that is not needed at all.
 
-    `pod_annotations` are prefixes of those to keep.
+    `pod_annotations` are prefixes of names.
     """
 
     pod: Callable[[Pod], Pod | None]
@@ -78,7 +79,7 @@ def _node(wanted: ObjectFilter, data: bytes | msgspec.Raw) -> CachedObject[KubeN
     labels, annotations = metadata.labels or {}, metadata.annotations or {}
     node = KubeNode(
         name=metadata.name,
-        address=next((each.address for each in status.addresses or () if each.type == INTERNAL), ""),
+        address=next((entry.address for entry in status.addresses or () if entry.type == INTERNAL), ""),
         ready=_ready(status),
         labels={name: value for name, value in labels.items() if wanted.node_label(name)},
         annotations={name: value for name, value in annotations.items() if name in wanted.node_annotations},
@@ -89,8 +90,8 @@ def _node(wanted: ObjectFilter, data: bytes | msgspec.Raw) -> CachedObject[KubeN
 
 
 def _ready(status: NodeStatus) -> bool | None:
-    said = next((each.status for each in status.conditions or () if each.type == "Ready"), "")
-    return {"True": True, "False": False}.get(said)
+    ready = next((condition.status for condition in status.conditions or () if condition.type == "Ready"), "")
+    return {"True": True, "False": False}.get(ready)
 
 
 def _extended(resources: dict[str, str | int] | None) -> dict[str, str]:
@@ -106,7 +107,7 @@ def _slice(data: bytes | msgspec.Raw) -> CachedObject[SliceSpec] | None:
     item = decode_slice(data)
     # A Raw is a view into the whole page; a copy frees the page.
     devices = [device.copy() for device in item.spec.devices or ()]
-    return cached(item.metadata, msgspec.structs.replace(item.spec, devices=devices))
+    return cached(item.metadata, replace(item.spec, devices=devices))
 
 
 class SliceCache(ObjectCache[SliceSpec]):
@@ -151,9 +152,9 @@ class ClusterWatch:
             self._watch(cache, [f"{root}/{plural}" for root in ROOTS], plural, RESOURCE, timing)
             for plural, cache in (("resourceclaims", self._claims), ("resourceslices", self._slices))
         )
-        self._workloads = Workloads(api, name_labels=tuple(workload_labels), nearest=nearest_owner)
-        self._owners: dict[str, Workload] = {}
-        self._made: KubeObjects | None = None
+        self._resolver = Workloads(api, name_labels=tuple(workload_labels), nearest=nearest_owner)
+        self._workloads: dict[str, Workload] = {}
+        self._objects = KubeObjects(at=0.0)
 
     def _watch(
         self, cache: ObjectCache[T], paths: Sequence[str], plural: str, group: str, timing: WatchTiming
@@ -176,22 +177,23 @@ class ClusterWatch:
 
     def objects(self) -> KubeObjects:
         """Return the same objects for as long as nothing changes."""
-        pods, nodes = self.pods.pods() or (), self._nodes.items()
-        claims, devices = self._claims.items(), self._slices.devices()
-        found = (nodes, pods, claims, devices, self._owners)
-        made = self._made
-        if made is None or found != (made.nodes, made.pods, made.claims, made.devices, made.workloads):
-            workloads = dict(self._owners)
-            self._made = made = KubeObjects(
-                at=time.time(), nodes=nodes, pods=pods, claims=claims, devices=devices, workloads=workloads
-            )
-        return made
+        newest = KubeObjects(
+            at=self._objects.at,
+            nodes=self._nodes.items(),
+            pods=self.pods.pods() or (),
+            claims=self._claims.items(),
+            devices=self._slices.devices(),
+            workloads=self._workloads,
+        )
+        if not newest.at or newest != self._objects:
+            self._objects = replace(newest, at=time.time())
+        return self._objects
 
     async def changed(self, seen: KubeObjects) -> KubeObjects:
         """Return the newest objects once they differ from `seen`."""
-        while (found := self.objects()) is seen:  # noqa: ASYNC110 - as below
+        while (objects := self.objects()) is seen:  # noqa: ASYNC110 - as below
             await asyncio.sleep(LOOK_SECONDS)
-        return found
+        return objects
 
     async def complete(self) -> KubeObjects:
         """Return the objects once every list was read, or cannot be."""
@@ -202,21 +204,21 @@ class ClusterWatch:
     async def run(self, supervisor: Supervisor) -> None:
         """Work until cancelled."""
         watches: list[tuple[str, Work]] = [(watch.name, watch.run) for watch in self._watches]
-        await supervisor.run([*watches, (self._workloads.name, self._keep_owners)])
+        await supervisor.run([*watches, (self._resolver.name, self._keep_workloads)])
 
     async def close(self) -> None:
-        await self._workloads.close()
+        await self._resolver.close()
 
-    async def _keep_owners(self) -> None:
+    async def _keep_workloads(self) -> None:
         """Ask for owners a few at a time: a thousand pods of a rollout have one owner, and a thousand jobs can wait."""
         seen: tuple[Pod, ...] = ()
         due = 0.0
         while True:
             pods = self.pods.pods() or ()
             if pods is not seen or time.monotonic() >= due:
-                seen, self._owners = pods, await self._workloads.resolve(pods)
-                is_over = self._workloads.knows_all(pods)
-                due = time.monotonic() + (UNKNOWN_SECONDS if is_over else LOOK_SECONDS)
+                seen, workloads = pods, await self._resolver.resolve(pods)
+                self._workloads = self._workloads if workloads == self._workloads else workloads
+                due = time.monotonic() + (UNKNOWN_SECONDS if self._resolver.knows_all(pods) else LOOK_SECONDS)
             await asyncio.sleep(LOOK_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Whether a part works: why not and for how long, how old its knowledge is, and what went wrong so far."""
+"""The state of a part: whether it works, why not and since when, how old its data is, and its errors so far."""
 
 import time
 from collections import Counter
@@ -35,7 +35,7 @@ class Condition:
         return self._good_at is not None
 
     def worked(self, missing: Fault | None = None) -> None:
-        """What is known is fresh. If some of it is missing, that fault is counted when it begins."""
+        """The data is fresh. `missing` says why some of it is missing, and is counted once, when it begins."""
         if missing and (self.fault is None or self.fault.reason != missing.reason):
             self.failed(missing)
         self.fault = missing
@@ -49,13 +49,13 @@ class Condition:
         self.fault = fault
 
     def api_failed(self, fault: ApiFault, grant: str = "") -> None:
-        """Count a failure of the API server. `grant` is what to do if the right is missing."""
+        """Count a failure of the API server. `grant` is what to do if a right is missing."""
         detail = f"{grant}: {fault.detail}" if fault.reason == "forbidden" and grant else fault.detail
         self.failed(Fault(reason=fault.reason, detail=detail))
 
     @contextmanager
     def kept_current(self) -> Iterator[None]:
-        """Let nothing age while a watch is open: silence means that nothing happened."""
+        """Keep the age at 0 while a watch is open: silence means that nothing has changed."""
         self._is_current = True
         try:
             yield

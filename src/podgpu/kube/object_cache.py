@@ -1,4 +1,4 @@
-"""Objects of one kind by UID, from lists and events. No I/O; bad input is counted, never raised."""
+"""Objects of one kind by UID, from lists and watch events. No I/O; bad input is counted, never raised."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -100,7 +100,7 @@ class ObjectCache(ObjectStore[T]):
         super().__init__(order, most)
         self._decode = decode
         self._largest = largest
-        self.version = ""  # where a watch goes on
+        self.version = ""  # from which a watch resumes
         self.errors: Counter[str] = Counter()
         self._versions: dict[str, int] = {}
         # A UID never comes back: an event about a deleted UID is late.
@@ -121,9 +121,9 @@ class ObjectCache(ObjectStore[T]):
 
     def replace(self, listed: list[CachedObject[T]], version: str, excess: int = 0) -> None:
         """Take a list as the truth: what is not in it is gone. `excess` is how many objects it leaves out."""
-        kept = [known for known in listed if known.item is not None]
-        self.replace_all({known.uid: known.item for known in kept if known.item is not None}, excess)
-        self._versions = {known.uid: known.version for known in kept}
+        items = {known.uid: known.item for known in listed if known.item is not None}
+        self.replace_all(items, excess)
+        self._versions = {known.uid: known.version for known in listed if known.uid in items}
         self._deleted.clear()
         self.version = version
 
@@ -186,5 +186,5 @@ class ObjectCache(ObjectStore[T]):
 
 
 def number(version: str) -> int:
-    """Return the version as a number, or 0 if it is none. Versions are compared in no other way."""
+    """Return a resource version as a number, or 0 if it is not one. Versions are compared in no other way."""
     return int(version) if version.isascii() and version.isdigit() and len(version) < 20 else 0

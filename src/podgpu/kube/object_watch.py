@@ -1,7 +1,7 @@
 """Objects of one kind, such as the pods of a node or of all nodes, by a list and a watch of the API server.
 
-Three things keep the list true when the watch is not: a read deadline, a new list after every doubt, and a new
-list from time to time without any doubt.
+A watch may miss changes. So it has a read deadline, the objects are listed again after every doubt, and from time to
+time without any.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from podgpu.model import Fault, PartStatus, Pod
 
 PAGE = 500
 MOST_PAGES = 1000
-# After a lost connection or an overload the watch goes on where it was. Any other status means a new list.
-GO_ON = (0, 429, 503)
+# After a lost connection or an overload the watch resumes where it was. Any other status means a new list.
+RESUMABLE = (0, 429, 503)
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 class WatchTiming:
     """Seconds. Pauses double from `first_pause` to `longest_pause`, and start over after `steady` good seconds.
 
-    Where a right is missing, they go on to `forbidden_pause`.
+    While a right is missing, they double up to `forbidden_pause`.
     """
 
     first_pause: float = 0.8
@@ -48,10 +48,10 @@ class WatchTiming:
 
 
 class ObjectWatch(Generic[T]):
-    """`paths` are the versions of the kind, the best first: a server that has none of several has no such objects.
+    """`paths` are those of the kind's versions, the best first. If a server has none of several, `is_absent` is set.
 
-    `grant` is what to do if the right is missing. A list may come `from_cache`, which spares the server most work.
-    It comes in one piece then, too large for the objects of a whole cluster.
+    `grant` is what to do if the right is missing. A list `from_cache` spares the server most work. But it comes in one
+    piece, too large for the objects of a whole cluster.
     """
 
     def __init__(
@@ -116,14 +116,14 @@ class ObjectWatch(Generic[T]):
 
     async def _list(self) -> None:
         began = time.monotonic()
-        self.is_absent = not await self._found()
+        self.is_absent = not await self._list_any_version()
         self._may_list_from_cache = self._from_cache
         self._list_due = 0.0 if self.is_absent else time.monotonic() + self._timing.relist
         self._condition.seconds = time.monotonic() - began
         self._recovered()
 
-    async def _found(self) -> bool:
-        """List by the version that worked last, else by the best that the server knows."""
+    async def _list_any_version(self) -> bool:
+        """List by the path that worked last, else by the best that the server knows. Return False if it knows none."""
         for path in dict.fromkeys((self._path, *self._paths)):
             self._path = path
             try:
@@ -137,7 +137,7 @@ class ObjectWatch(Generic[T]):
         return False
 
     async def _listed(self, freshness: dict[str, str]) -> bool:
-        """Take a list as the truth. Return False for an outdated list from the server's cache, which is not taken."""
+        """Replace the objects by a list. Return False, and keep them, if the server's cache is outdated."""
         try:
             found, version, excess = await self._pages(freshness)
         except ApiFault as fault:
@@ -206,8 +206,8 @@ class ObjectWatch(Generic[T]):
     def _take(self, line: bytes | None) -> None:
         if line is None:
             self.errors["too_large"] += 1
-        elif (wrong := self._cache.apply(line)) is not None:
-            raise wrong.fault()
+        elif (error := self._cache.apply(line)) is not None:
+            raise error.fault()
 
     def _recovered(self) -> None:
         self._good_since = self._good_since or time.monotonic()
@@ -220,7 +220,7 @@ class ObjectWatch(Generic[T]):
 
     def _failed(self, fault: ApiFault) -> float:
         self._condition.api_failed(fault, self._grant)
-        if fault.reason == "stalled" or fault.status not in GO_ON:
+        if fault.reason == "stalled" or fault.status not in RESUMABLE:
             self._list_due = 0.0
         if fault.reason == "gone":
             self._may_list_from_cache = False
@@ -230,7 +230,7 @@ class ObjectWatch(Generic[T]):
         return self._backoff.pause_after(fault, self._timing.forbidden_pause)
 
     def _is_first_gone(self) -> bool:
-        """Distinguish a server that restarted, where only a list is missing, from one that says so time and again."""
+        """Distinguish a server that restarted, where a new list is enough, from one that says so time and again."""
         last, self._gone_at = self._gone_at, time.monotonic()
         return self._gone_at - last > self._timing.steady
 

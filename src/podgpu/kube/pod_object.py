@@ -1,4 +1,4 @@
-"""A core/v1 Pod as the API server writes it, and the rules by which it is read. Other fields are never decoded."""
+"""A core/v1 Pod as the API server writes it, and how it becomes a `Pod`. Fields that are not used are not decoded."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ LONGEST_HASH = 64
 SCHEDULED = "PodScheduled"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
-# With these, users name the submitter and the cluster. No other variable of a container is read.
+# A variable and an annotation in which users name the submitter and the cluster. No other variable is read.
 SUBMITTER = "SUBMITTER"
 CLUSTER_NAME = "clusterName"
 LONGEST_NAME = 253
@@ -186,8 +186,8 @@ def pod_order(pod: Pod) -> tuple[str, str, str]:
 def waiting(item: PodObject) -> Waiting:
     """Return what the scheduler says about a pod that it has found no node for."""
     conditions = item.status.conditions or ()
-    said = (each.message for each in conditions if each.type == SCHEDULED and each.status == "False")
-    return Waiting(since=moment(item.metadata.creation_timestamp or ""), reason=next(said, "")[:LONGEST_MESSAGE])
+    messages = (entry.message for entry in conditions if entry.type == SCHEDULED and entry.status == "False")
+    return Waiting(since=moment(item.metadata.creation_timestamp or ""), reason=next(messages, "")[:LONGEST_MESSAGE])
 
 
 def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class WantedClaim(msgspec.Struct, frozen=True, order=True):
-    """A claim of a pod. Another pod with the same claim makes a difference: its devices may have changed by then."""
+    """A claim of a pod. When another pod uses the same claim, it is read again: its devices may have changed."""
 
     namespace: str
     name: str
@@ -97,7 +97,7 @@ class ResourceClaims:
                 await asyncio.sleep(await self._round())
 
     async def _round(self) -> float:
-        """Ask for everything once, and return how long to wait in any case."""
+        """Ask for everything once, and return how long to wait at least."""
         began = time.monotonic()
         try:
             slices = [self._decoded(decode_slice, item) for item in await self._slices()]
@@ -169,7 +169,6 @@ class ResourceClaims:
             raise
         found = self._decoded(decode_claim, item)
         claim = to_claim(found) if found and found.is_allocated else None
-        # An answer about another claim does not count.
         return claim if claim and (claim.namespace, claim.name) == (namespace, name) else None
 
     def _decoded(self, decode: Callable[[msgspec.Raw], T], item: msgspec.Raw) -> T | None:
@@ -187,7 +186,7 @@ def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[WantedClaim]:
 
 
 def _wanted(pod: Pod) -> Iterator[WantedClaim]:
-    """Claims made from a template may be missing here: then the kubelet's own list has them."""
+    """Claims made from a template may be missing here; the kubelet lists them."""
     names = dict.fromkeys((pod.extended_claim, *pod.resource_claims.values()))
     sound = (name for name in names if _NAME.fullmatch(name) and _NAME.fullmatch(pod.namespace))
     for name in islice(sound, MOST_CLAIMS):

@@ -61,7 +61,7 @@ class ExactRequest(Struct, rename="camel"):
 
 
 class RequestEntry(ExactRequest, rename="camel"):
-    """A request says its class in one of three places, by the version: here, in `exactly`, or in each alternative."""
+    """Names its device class, depending on the API version, here, in `exactly`, or in each alternative."""
 
     exactly: ExactRequest | None = None
     first_available: list[ExactRequest] | None = None

@@ -1,4 +1,4 @@
-"""Asks the API server for the user of a token, and whether a user may read a path."""
+"""Asks the API server whose token it is, and whether a user may read a path."""
 
 from collections.abc import Mapping, Sequence
 
@@ -36,7 +36,7 @@ class _AccessReview(Struct):
     status: _AccessStatus
 
 
-async def holder(api: ApiServer, token: str, audiences: Sequence[str] = ()) -> User | None:
+async def token_user(api: ApiServer, token: str, audiences: Sequence[str] = ()) -> User | None:
     """Return the token's user; None if it is not valid, or not for one of the `audiences`. Raises ApiFault.
 
     Without audiences the token must be for the API server itself.
@@ -49,7 +49,7 @@ async def holder(api: ApiServer, token: str, audiences: Sequence[str] = ()) -> U
     return status.user if status.authenticated and status.user.username and is_for_us else None
 
 
-async def may(api: ApiServer, user: User, verb: str, path: str) -> bool:
+async def may_use(api: ApiServer, user: User, verb: str, path: str) -> bool:
     """Return whether the user may use a path that is no Kubernetes resource. Raises ApiFault."""
     spec = {
         "user": user.username,

@@ -1,7 +1,7 @@
 """The workload of a pod: its topmost known owner, or the nearest that Kubernetes itself knows as a workload.
 
-The search never waits for long. Until the API server has answered, a pod's workload is not known, unless the label that
-a Deployment gives to its pods names it: an owner in between is not the workload.
+No call waits for long. Until the API server has answered, a pod's workload is unknown, unless the label that a
+Deployment puts on its pods names it: an owner in between is not the workload.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from podgpu.supervise import brief
 DEEPEST = 6
 MOST_REQUESTS = 16  # started per call
 AT_ONCE = 4
-KNOWN_SECONDS = 86400.0  # who owns an object with a UID never changes: once a day is enough
+KNOWN_SECONDS = 86400.0  # the owner of an object with a UID never changes
 UNKNOWN_SECONDS = 60.0
 DEADLINE_SECONDS = 2.0
-SPREAD_SECONDS = 10.0  # for agents: a thousand may start at the same moment
+SPREAD_SECONDS = 10.0  # for agents: a thousand of them may start at the same moment
 
 # The controllers of Kubernetes itself need no discovery.
 PLURALS = {
@@ -36,9 +36,9 @@ PLURALS = {
     ("batch/v1", "Job"): "jobs",
     ("batch/v1", "CronJob"): "cronjobs",
 }
-# The nearest owner is the pod's own. Only these are made by another that users think of as the workload.
+# The nearest owner is the pod's own, except for these, whose makers users think of as the workload.
 MAKERS = {"ReplicaSet": ("Deployment", "Rollout"), "Job": ("CronJob",)}
-# A ReplicaSet is named after its owner and this label's value.
+# A ReplicaSet is named after its owner and the value of this label.
 HASH_LABELS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
 # The pod's author may have written these, so they become part of a path only if they cannot lead elsewhere.
 _VERSION = re.compile(r"(?:[a-z0-9][-.a-z0-9]*/)?v[0-9][a-z0-9]*")
@@ -66,10 +66,7 @@ class ApiResources(Struct):
 
 
 class OwnerAbove(Struct, frozen=True):
-    """The owner of an owner. None for the topmost owner, and for one that may not be read or does not exist.
-
-    `is_known` is False then. While the server cannot be reached, there is no entry.
-    """
+    """The owner of an owner; None for the topmost. `is_known` is False if it may not be read or does not exist."""
 
     is_known: bool
     until: float
@@ -200,7 +197,7 @@ class Workloads:
             owner = controller(found.metadata.owner_references or ())
             self._above[uid] = OwnerAbove(is_known=True, until=now + KNOWN_SECONDS, owner=owner)
             if owner:
-                self._due.setdefault(owner.uid, 0.0)  # its owner's has waited already
+                self._due.setdefault(owner.uid, 0.0)  # the owner below has waited already
         elif old:
             # The owner of a UID never changes, so a failure to read it again does no harm.
             self._above[uid] = replace(old, until=now + UNKNOWN_SECONDS)

@@ -16,7 +16,7 @@ Environ = Mapping[str, str]
 
 
 class OptionsOf(Protocol):
-    """Returns the instance of a class of options with the values that the user chose."""
+    """Returns the instance of a class of options, with the values that the user chose."""
 
     def __call__(self, section: type[T], /) -> T: ...
 
@@ -27,8 +27,7 @@ class Option(Generic[T]):
 
     `also_from` names environment variables that other programs set. They count only if the option itself is not set.
     `in_file` is False if the configuration file cannot set the option. `alias` is another spelling of the flag, which
-    users know from kubectl. `was` is the flag that it had in the last minor version. Its old names still work, with a
-    warning.
+    users know from kubectl. `was` is the flag in the last minor version: the old names still work, with a warning.
     """
 
     group: str
@@ -69,15 +68,15 @@ class Option(Generic[T]):
 
     @property
     def placeholder(self) -> str:
-        """What stands for the value in help texts. A text without a form of its own is a name."""
-        own = self.parse.value_name if isinstance(self.parse, ValueParser) else "|".join(self.choices)
-        return self.value_name or own or "NAME"
+        """What stands for the value in help texts."""
+        by_parser = self.parse.value_name if isinstance(self.parse, ValueParser) else "|".join(self.choices)
+        return self.value_name or by_parser or "NAME"
 
     @property
     def default_text(self) -> str:
-        own = self.default_note or self.default or "none"
-        others = " or ".join(f"${name}" for name in self.also_from)
-        return f"{others}, else {own}" if others else own
+        default = self.default_note or self.default or "none"
+        variables = " or ".join(f"${name}" for name in self.also_from)
+        return f"{variables}, else {default}" if variables else default
 
     def value(self, texts: Sequence[str]) -> T | tuple[T, ...]:
         """Parse the texts. The last counts, unless the option may be repeated."""
@@ -114,7 +113,7 @@ def _repeatable(declare: Callable[P, Option[T]]) -> Callable[P, Option[tuple[T, 
 
 
 class OptionGroup(str):
-    """Its functions declare an option of the group: always with a value, with a value or None, or with any number."""
+    """Its functions declare an option of the group: one with a value, with a value or None, or with any number."""
 
     __slots__ = ()
 
@@ -129,7 +128,7 @@ CLUSTER = OptionGroup("Cluster")  # for commands that read a whole cluster
 STORE = OptionGroup("Store and prices")  # for commands that read a Prometheus-compatible store
 TERMINAL = OptionGroup("Terminal")  # for commands that read an agent or a cluster, and serve nothing
 GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE, TERMINAL)
-NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that mean nothing to the agent of one node
+NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that an agent does not use
 
 
 def options_of(section: type) -> dict[str, Option[Any]]:

@@ -1,4 +1,4 @@
-"""Times as people write them."""
+"""Times and periods as people write them."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _AGO = re.compile(r"([0-9]{1,9})(s|m|h|d|w)")
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
-# The first day of the period that a day is in.
+# The first day of the period that contains a day.
 CALENDAR: dict[str, Callable[[datetime], datetime]] = {
     "last-month": lambda today: today.replace(day=1),
     "last-week": lambda today: today - timedelta(days=today.weekday()),
@@ -53,7 +53,7 @@ def seconds(text: str) -> float:
 
 
 def period(start: str, end: str, now: float) -> tuple[float, float]:
-    """Return the two times. What is to come cannot be reported on."""
+    """Return the two times, of which none is in the future."""
     begins, ends = moment(start, now), min(moment(end, now), now)
     if begins >= ends:
         raise UserError(f"--from={start} is not before --to={end}, or is in the future; give an earlier --from")
@@ -61,7 +61,7 @@ def period(start: str, end: str, now: float) -> tuple[float, float]:
 
 
 def calendar_period(name: str, now: float) -> tuple[float, float]:
-    """Return the times of the last month, week or day that is over, in UTC."""
+    """Return the times of the last complete month, week or day, in UTC."""
     first_of = CALENDAR[name]
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     end = first_of(today)
@@ -69,7 +69,7 @@ def calendar_period(name: str, now: float) -> tuple[float, float]:
 
 
 def period_name(start: float, end: float) -> str:
-    """Name a period as a file can be named: `2026-10`, `2026-W45`, `2026-11-05`, or by both of its times."""
+    """Name a period, for the name of a file: `2026-10`, `2026-W45`, `2026-11-05`, or both of its times."""
     begins = datetime.fromtimestamp(start, UTC)
     for name, pattern in (("last-month", "%Y-%m"), ("last-week", "%G-W%V"), ("last-day", "%Y-%m-%d")):
         if calendar_period(name, end) == (start, end):

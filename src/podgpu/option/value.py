@@ -25,7 +25,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class ValueParser(Generic[T]):
-    """Parses a kind of value, which help texts call `value_name`. The bounds are text as a user would write it."""
+    """Parses a kind of value, which help texts call `value_name`. The bounds are text as a user would write them."""
 
     value_name: str
     parse: Callable[[str], T]
@@ -90,7 +90,7 @@ class OneOf:
 
 
 class OnOff(OneOf):
-    """A switch. Variables of other programs write it in the words of Go."""
+    """A switch. Variables of other programs spell it as Go does."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ def _base_address(text: str) -> str:
 
 
 def bare_address(text: str, wanted: str, login: str) -> str:
-    """Parse a URL that paths are added to. It holds no secret: others see the command line."""
+    """Parse a URL that paths are added to. It may hold no secret: others see the command line."""
     address = web_address(text, wanted)
     if address.query or address.fragment:
         raise UserError(f"{text!r} is not {wanted}")

@@ -1,7 +1,7 @@
 """Which container has which device, by the kubelet's pod-resources socket. It knows names, not UIDs.
 
-Its lists are read as sets of rows: the kubelet repeats a device per NUMA node and lists in random order. The numbers of
-fields are those of proto/podresources.proto.
+Its lists become sets of rows, because the kubelet repeats a device for each NUMA node and lists in random order. The
+field numbers are those of proto/podresources.proto.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ ALLOCATABLE_SECONDS = 60.0
 AWAITED_SECONDS = 2.0  # while a plugin with allocated devices has not registered
 LONGEST_PAUSE = 30.0
 SMALL = 64 << 10  # bytes; a larger answer is read in a thread of its own
-PIECE = 10_000
-SETTLING_SECONDS = 30.0
+PIECE = 10_000  # rows that are sorted at once
+SETTLING_SECONDS = 30.0  # until a kubelet that restarted lists all its pods
 
 Row = tuple[bytes, ...]  # names, and a device's id at the end
 Rows = frozenset[Row]
@@ -48,10 +48,9 @@ _CLAIM_FIELDS = (
 
 
 class Listed(NamedTuple):
-    """`pods` are namespace and name. `excess` is how much exceeds the limits.
+    """Rows. `pods` have namespace and name, `devices` have namespace, pod, container, resource and device id.
 
-    `devices` have namespace, pod, container, resource and device id. `claims` have the columns of _CLAIM_FIELDS; the
-    last may be missing.
+    `claims` have the columns of _CLAIM_FIELDS; the last may be missing. `excess` is how much exceeds the limits.
     """
 
     pods: Rows
@@ -60,7 +59,7 @@ class Listed(NamedTuple):
     excess: int
 
 
-def listed(answer: bytes) -> Listed:
+def read_list(answer: bytes) -> Listed:
     """Raise AnswerRejected or DecodeError for an answer that cannot be read."""
     reader = AnswerReader()
     containers = list(reader.containers(memoryview(answer)))
@@ -70,10 +69,10 @@ def listed(answer: bytes) -> Listed:
     return Listed(frozenset(reader.pods), device_rows, claim_rows, reader.excess)
 
 
-def offered(answer: bytes) -> tuple[Rows, int, tuple[tuple[str, str], ...]]:
-    """Return resource and device id of each device, how many exceed the limit, and the sound ones in order.
+def read_allocatable(answer: bytes) -> tuple[Rows, int, tuple[tuple[str, str], ...]]:
+    """Return resource and device id of each device, how many exceed the limit, and the well-formed ones in order.
 
-    Raise as `listed` does.
+    Raise as `read_list` does.
     """
     reader = AnswerReader()
     pairs = reader.pairs(reader.fields.named(memoryview(answer), 1))
@@ -126,19 +125,19 @@ def _text(fields: Fields, number: int) -> bytes:
 
 
 def malformed(rows: Rows) -> int:
-    """Count the rows that no kubelet can mean."""
-    return sum(not _is_sound(row) for row in rows)
+    """Count the rows that no kubelet would send on purpose."""
+    return sum(not _is_well_formed(row) for row in rows)
 
 
-def _is_sound(row: Row) -> bool:
+def _is_well_formed(row: Row) -> bool:
     *names, device_id = row
     return _ID.fullmatch(device_id) is not None and all(_NAME.fullmatch(name) for name in names)
 
 
 def texts(rows: Rows) -> Iterator[tuple[str, ...]]:
-    """Return the sound rows in order. They are sorted in pieces: a thread that sorts lets no other thread work."""
-    sound = list(filter(_is_sound, rows))
-    pieces = [sorted(sound[start : start + PIECE]) for start in range(0, len(sound), PIECE)]
+    """Return the well-formed rows in order. They are sorted in pieces: while a thread sorts, no other thread runs."""
+    well_formed = list(filter(_is_well_formed, rows))
+    pieces = [sorted(well_formed[start : start + PIECE]) for start in range(0, len(well_formed), PIECE)]
     return (tuple(column.decode("ascii") for column in row) for row in merge(*pieces))
 
 
@@ -157,8 +156,8 @@ class Unlisted:
     """Rows of pods that were listed before the kubelet restarted, and not yet since.
 
     A kubelet that has just started lists the pods it knows of: none at first, then those in files, then those of the
-    API server. Its devices belong to their pods all the while. A pod that ended meanwhile is never listed again, so
-    the wait has an end.
+    API server. Their devices are theirs all the while. A pod that ended meanwhile is never listed again, so the wait
+    has an end.
     """
 
     def __init__(self) -> None:
@@ -208,7 +207,7 @@ class PodResources:
         self._answer = b""
         self._devices: Rows = frozenset()
         self._claims: Rows = frozenset()
-        self._offered: Rows = frozenset()
+        self._allocatable: Rows = frozenset()
         self._socket_id = self._connection.socket_id
         self._unlisted_devices, self._unlisted_claims = Unlisted(), Unlisted()
         self._excess = 0
@@ -291,8 +290,8 @@ class PodResources:
         return self._publish(lists)
 
     def _changes(self, answer: bytes) -> tuple[Listed, PodResourceLists, int] | None:
-        """Read an answer. Return what it lists and how many new ids are malformed; None if all is known already."""
-        found, now = listed(answer), self._clock()
+        """Read an answer. Return what it lists and how many new ids are malformed; None if nothing has changed."""
+        found, now = read_list(answer), self._clock()
         devices = found.devices | self._unlisted_devices.rows(found.pods, found.devices, now)
         # Several pods may share a claim, so a device of one pod is not taken away by another.
         claims = found.claims | self._unlisted_claims.rows(found.pods, frozenset(), now)
@@ -303,7 +302,7 @@ class PodResources:
         return found._replace(devices=devices, claims=claims), lists, malformed(new)
 
     def _judge(self) -> None:
-        """A list that is too long is used as far as it goes."""
+        """Report how much exceeds the limits, if anything does. The rest of the list is used."""
         detail = f"{self._excess} pods, containers or ids more than any node has are left out"
         fault = Fault(reason="too_many", call=LIST.rpartition("/")[2], detail=detail)
         self._condition.worked(fault if self._excess else None)
@@ -327,7 +326,7 @@ class PodResources:
         """The lists are complete without this answer, so a failure is only counted."""
         self._allocatable_at = self._clock()
         try:
-            rows, excess, pairs = await _in_thread_if_large(offered, await self._ask(ALLOCATABLE))
+            rows, excess, pairs = await _in_thread_if_large(read_allocatable, await self._ask(ALLOCATABLE))
         except Exception as error:
             reason = rpc.fault(error, ALLOCATABLE).reason
             self.errors[reason] += 1
@@ -335,8 +334,8 @@ class PodResources:
             return
         if excess:
             self.errors["too_many"] += 1
-        self._count_malformed(malformed(rows - self._offered))
-        self._offered = rows
+        self._count_malformed(malformed(rows - self._allocatable))
+        self._allocatable = rows
         silent = {device.resource for device in self._lists.devices} - {resource for resource, _ in pairs}
         self._is_awaiting = bool(silent)
         # What a plugin offered before the kubelet restarted is still there, though it has not registered again.

@@ -27,7 +27,7 @@ from podgpu.supervise import brief
 
 LIST = "/v1alpha1.Pods/ListPods"
 WATCH = "/v1alpha1.Pods/WatchPods"
-RELIST_SECONDS = 300.0  # by then, a watch that fell silent unnoticed is replaced
+RELIST_SECONDS = 300.0  # a watch may have fallen silent unnoticed
 SYNC_SECONDS = 10.0
 LOOK_SECONDS = 2.0  # between two checks for a missing socket
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 30.0
@@ -94,7 +94,7 @@ class PodsApi:
                 await asyncio.gather(watch, return_exceptions=True)
 
     async def _listed(self, channel: Channel) -> None:
-        """If the list is too large, the watch sends the pods one at a time.
+        """A list that is too large is no fault, since the watch sends the pods one at a time.
 
         Pods can make it too large. But only a kubelet that is in trouble sends too many fields.
         """
@@ -135,7 +135,7 @@ class PodsApi:
         raise AnswerRejected("unavailable", "the kubelet ended the watch")
 
     async def _sync(self, events: KubeletCall) -> None:
-        """Take the pods that a watch begins with, and drop those that ended between the list and the watch."""
+        """Keep the pods that a watch begins with, and drop those that ended between the list and the watch."""
         seen: set[str | None] = set()
         async with asyncio.timeout(SYNC_SECONDS):
             async for data in events:
@@ -222,7 +222,7 @@ def _value(value: Any) -> Any:
 
 
 def _time(time: Time) -> str:
-    """A time before 1970 was left empty."""
+    """A time up to 1970 means that there is none."""
     if not 0 < time.seconds < _YEAR_10000:
         return ""
     return datetime.fromtimestamp(time.seconds + time.nanos / 1e9, UTC).isoformat()

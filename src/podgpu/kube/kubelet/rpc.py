@@ -1,7 +1,7 @@
 """gRPC calls over the kubelet's sockets, and a short reason when one fails.
 
-The protobuf library decodes a message as a whole: 16 MiB of empty pods become hundreds of MiB of objects in that way.
-So a large answer is read by its outermost fields, one at a time.
+The protobuf library decodes a whole message at once, and 16 MiB of empty pods become hundreds of MiB of objects. So a
+large answer is read by its outermost fields, one at a time.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from podgpu.model import Fault
 from podgpu.supervise import brief
 
 LARGEST_ANSWER = 16 * 1024 * 1024  # what the kubelet's own clients accept
-READ_BYTES = 32 << 10  # at once: all frames that fit are answered before any other task has a turn
-PINGS = 200  # that come for free, and as many more each second
+READ_BYTES = 32 << 10  # at once: all frames in them are answered before any other task runs
+PINGS = 200  # allowed at once, and as many more each second
 _DETAIL_CHARACTERS = 200
 SocketId = tuple[int, int, int]
 
@@ -44,7 +44,7 @@ _REASONS = {
 
 
 class AnswerRejected(Exception):
-    """An answer that is not accepted."""
+    """Why an answer is not accepted. `reason` is that of the fault."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -64,9 +64,9 @@ class _Plain(CodecBase):
 
 
 class GuardedProtocol(H2Protocol):
-    """Lets no peer keep the connection busy: grpclib answers every ping, and waits to send the answers.
+    """Hangs up on a peer that floods the connection with pings, each of which grpclib answers, or does not read.
 
-    What is sent here is a few bytes for each call. If they pile up, the other side does not read.
+    Only a few bytes are sent for each call. If they pile up, the peer does not read.
     """
 
     _pings = 0
@@ -84,7 +84,7 @@ class GuardedProtocol(H2Protocol):
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Close at once. Unsent bytes to a peer that reads nothing would keep the connection open otherwise."""
+        """Close at once, without waiting for a peer that does not read."""
         self._transport.abort()
 
     def _count(self, _: PingReceived) -> None:
@@ -248,7 +248,7 @@ class KubeletConnection:
         try:
             return await answer(channel, method)
         except GRPCError:
-            raise  # the kubelet itself says so: the connection works
+            raise  # it comes from the kubelet itself, so the connection works
         except BaseException:
             self.close()
             raise
@@ -261,7 +261,7 @@ def _socket_id(socket: Path) -> SocketId:
 
 
 def _is_cancelled() -> bool:
-    """Say whether the caller's time is over: grpclib may raise its own error in place of the cancellation."""
+    """Whether the caller was cancelled: grpclib may raise its own error in place of the cancellation."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -274,13 +274,13 @@ Fields: TypeAlias = dict[int, list[memoryview]]  # by their numbers
 
 
 class FieldReader:
-    """Raises AnswerRejected for more fields than `most`, and DecodeError for bytes that are no message."""
+    """Reads protobuf fields. Raises AnswerRejected for more than `most`, DecodeError for bytes that are no message."""
 
     def __init__(self, most: int = MOST_FIELDS) -> None:
         self._left = most
 
     def fields(self, data: memoryview) -> Iterator[tuple[int, memoryview]]:
-        """Yield number and content of each field that has a length."""
+        """Yield number and content of each length-delimited field."""
         at, end = 0, len(data)
         while at < end:
             self._left -= 1
@@ -319,7 +319,7 @@ def _after(data: memoryview, at: int, kind: int) -> int:
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """Return a number and where it ends. Nearly all are of one byte."""
+    """Return a number and where it ends. Nearly all have one byte."""
     if at < len(data) and data[at] < 0x80:
         return data[at], at + 1
     value = 0
