@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from podgpu import doctor
 from podgpu.agent.join import unattributed
 from podgpu.doctor import CHECKS, Finding, Machine
-from podgpu.doctor.check import Check, Judge
+from podgpu.doctor.check import Check
 from podgpu.insight import InsightSettings, conclude
 from podgpu.model import (
     Booking,
@@ -124,7 +124,7 @@ def held_by(*holders: Holder) -> tuple[Card, ...]:
     return replace(WHOLE, tenants=(tenant,), rest=(replace(REST, processes=processes),)), SPLIT
 
 
-def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check[Judge]] = CHECKS) -> tuple[Finding, ...]:
+def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
     """What is wrong is concluded first, as an agent does."""
     return doctor.examine(conclude(snapshot, SETTINGS), machine, checks)
 

@@ -157,6 +157,12 @@ def test_a_sick_card_is_named(check: str, readings: dict[str, float], status: st
     assert bool(finding.advice) == (status != "SKIP")
 
 
+def test_a_narrow_link_is_named_although_another_card_has_the_same_number() -> None:
+    """Cards that come from several pages have such numbers."""
+    other = replace(WHOLE, gpu=replace(WHOLE.gpu, uuid="GPU-9"))
+    assert found("gpu.link", cards=(with_readings(WHOLE, pcie_link_width=8), other)).detail == "GPU 0: x8 of x16"
+
+
 def test_a_card_before_hopper_is_not_blamed_for_what_it_cannot_do() -> None:
     old = replace(WHOLE, gpu=replace(WHOLE.gpu, compute_capability="8.0"), readings=())
     finding = found("nvml.profiling", cards=(old,))

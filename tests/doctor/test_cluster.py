@@ -19,6 +19,14 @@ def test_a_sound_cluster_passes() -> None:
     assert {status for status, _ in judged(FRESH).values()} == {Status.PASS}
 
 
+def test_a_check_of_the_cluster_that_breaks_fails_by_itself_and_the_others_go_on() -> None:
+    nothing_concluded = Cluster(taken_at=NOW, version="1", nodes=(FRESH,))
+    found = {finding.id: (finding.status, finding.detail) for finding in examine_cluster(nothing_concluded)}
+    assert found["cluster.gpus"][0] is Status.FAIL
+    assert found["cluster.gpus"][1].startswith("this check broke, which is a bug in podgpu: ValueError")
+    assert found["cluster.agents"] == (Status.PASS, "every node's GPUs are read")
+
+
 def test_a_node_that_gives_no_numbers_fails() -> None:
     silent = ClusterNode(name="gpu-node-2", state="failed", reason="unreachable", detail="Check it.")
     status, words = judged(FRESH, silent)["cluster.nodes"]

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.doctor import CHECKS, Finding, Machine, Status, rendering
-from podgpu.doctor.check import Check, CheckResult, Judge, named, passed, warned
+from podgpu.doctor.check import Check, CheckResult, named, passed, warned
 from podgpu.doctor.rendering import markdown
 from podgpu.insight.tenants import reading
 from podgpu.model import Snapshot
@@ -18,7 +18,7 @@ def breaks(_: Snapshot, __: Machine) -> CheckResult:
 @pytest.mark.parametrize("name", ["gpu.broken", "gpu.*"])
 def test_a_check_that_breaks_fails_by_itself_and_the_others_go_on(name: str) -> None:
     before, after = CHECKS[:5], CHECKS[5:]
-    broken: Check[Judge] = Check(name, "It never works.", "Nothing helps.", breaks)
+    broken = Check(name, "It never works.", "Nothing helps.", breaks)
     findings = examine(SOUND, HERE, (*before, broken, *after))
     (finding,) = (finding for finding in findings if finding.id == name)
     assert finding.status is Status.FAIL
@@ -28,9 +28,7 @@ def test_a_check_that_breaks_fails_by_itself_and_the_others_go_on(name: str) -> 
 
 
 def test_one_that_breaks_halfway_through_its_names_is_one_failure() -> None:
-    nonsense: Check[Judge] = Check(
-        "part.*", "It never works.", "Nothing helps.", lambda *_: {"a": passed("fine"), "b": None}
-    )
+    nonsense = Check("part.*", "It never works.", "Nothing helps.", lambda *_: {"a": passed("fine"), "b": None})
     assert [(finding.id, finding.status) for finding in examine(SOUND, HERE, [nonsense])] == [("part.*", Status.FAIL)]
 
 
@@ -40,7 +38,7 @@ def heat(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 
 def test_a_new_check_is_one_function_and_one_row() -> None:
-    row: Check[Judge] = Check("gpu.heat", "No card is too hot.", "Look at the fans.", heat)
+    row = Check("gpu.heat", "No card is too hot.", "Look at the fans.", heat)
     checks = (*CHECKS, row)
     hot = replace(SOUND, cards=(with_readings(WHOLE, temperature_celsius=95.0),))
     assert examine(SOUND, HERE, checks)[-1] == Finding(id="gpu.heat", status=Status.PASS, detail="all are cool")

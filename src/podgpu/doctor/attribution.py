@@ -9,6 +9,7 @@ from podgpu.doctor.check import (
     REPORT,
     CheckResult,
     Machine,
+    by_problems,
     by_state,
     check,
     claims,
@@ -18,7 +19,6 @@ from podgpu.doctor.check import (
     skipped,
     warned,
     works,
-    wrong,
 )
 from podgpu.insight.advice import next_step
 from podgpu.insight.tenants import UNKNOWN
@@ -51,7 +51,7 @@ def rights(snapshot: Snapshot, _: Machine) -> CheckResult:
 def missing(snapshot: Snapshot, _: Machine) -> CheckResult:
     if not works(PODRESOURCES, snapshot):
         return skipped("needs kubelet.socket")
-    return wrong(snapshot, "not_given") or passed("every pod on a GPU has an allocation")
+    return by_problems(snapshot, "not_given") or passed("every pod on a GPU has an allocation")
 
 
 @check(
@@ -60,7 +60,6 @@ def missing(snapshot: Snapshot, _: Machine) -> CheckResult:
     "A pod that holds cards for others is recognized by its namespace: see --sharing.namespaces.",
 )
 def excused(snapshot: Snapshot, _: Machine) -> CheckResult:
-    """List the pods that are not charged, and why."""
     return passed(several(excused_texts(snapshot.cards), MOST_EXCUSED) or "no pod is excused")
 
 
@@ -80,7 +79,7 @@ def systems(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
     " one has ended: nothing is booked by it until the kubelet forgets that pod.",
 )
 def unknown_ids(snapshot: Snapshot, _: Machine) -> CheckResult:
-    return wrong(snapshot, "unclaimed") or (
+    return by_problems(snapshot, "unclaimed") or (
         passed("every device id is understood") if any(claims(snapshot)) else skipped("no device is allocated")
     )
 
@@ -91,7 +90,7 @@ def unknown_ids(snapshot: Snapshot, _: Machine) -> CheckResult:
     "Ask its owner, or scale it down. `podgpu idle` lists them all, with what that costs.",
 )
 def idle(snapshot: Snapshot, _: Machine) -> CheckResult:
-    if found := wrong(snapshot, "idle"):
+    if found := by_problems(snapshot, "idle"):
         return found
     held = [tenant.holding for card in snapshot.cards for tenant in card.tenants if tenant.holding]
     if not held:
@@ -118,7 +117,7 @@ def balance(snapshot: Snapshot, _: Machine) -> CheckResult:
         return NOT_YET if snapshot.cards else NO_GPU
     if snapshot.stored:
         return skipped("a store does not hold everything that was booked")
-    return wrong(snapshot, "books") or passed(f"exactly, on {count(len(booked), 'GPU')}")
+    return by_problems(snapshot, "books") or passed(f"exactly, on {count(len(booked), 'GPU')}")
 
 
 @check(
@@ -153,14 +152,13 @@ def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
     "--switches=check would settle it: it compares the samples with the driver's log of context switches.",
 )
 def sampling(snapshot: Snapshot, _: Machine) -> CheckResult:
-    """Whether samples name each tenant of a shared card as often as it runs, as far as that is known."""
     shared = [card for card in snapshot.cards if len([tenant for tenant in card.tenants if tenant.running]) > 1]
     tenants = [(full_name(tenant.container), tenant.booking) for card in shared for tenant in card.tenants]
     if not tenants:
         return passed("no GPU is shared by several containers")
-    if evading := wrong(snapshot, "evades_sampling"):
+    if evading := by_problems(snapshot, "evades_sampling"):
         return evading
-    if doubtful := [line(name) for name, booking in tenants if booking.band and booking.band.undersampled]:
+    if doubtful := [name for name, booking in tenants if booking.band and booking.band.undersampled]:
         return warned(f"named far less often than their CPU time suggests: {', '.join(doubtful)}")
     if any(booking.sampling for _, booking in tenants):
         return passed("the log of context switches agrees with the samples")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -10,7 +9,7 @@ from podgpu.catalog.agent_parts import AgentPart
 from podgpu.insight.advice import next_step
 from podgpu.insight.part_problems import severity_of_part
 from podgpu.insight.problem_kind import CRITICAL, fault_words
-from podgpu.model import Card, Claim, Cluster, Fault, Holder, PartStatus, Problem, Snapshot
+from podgpu.model import Card, Claim, Cluster, Fault, Holder, PartStatus, Snapshot
 from podgpu.numbers import integer
 from podgpu.views.format import problem_text
 from podgpu.views.text import line
@@ -60,30 +59,38 @@ class Finding(Struct, frozen=True, kw_only=True):
     advice: str = ""
 
 
-# A check with `*` in its id gives one verdict for each name that the star stands for.
-Judge = Callable[[Snapshot, Machine], CheckResult | Mapping[str, CheckResult]]
-J = TypeVar("J")
+# It gets a snapshot and the machine, or a cluster. For an id with a `*`, there is a result for each name in its place.
+Judge = Callable[..., CheckResult | Mapping[str, CheckResult]]
 
 
-class Check(Struct, Generic[J], frozen=True):
-    """It passes when `meaning` is true; `remedy` is what to do else."""
+class Check(Struct, frozen=True):
+    """It passes when `meaning` is true; `remedy` is what to do otherwise."""
 
     id: str
     meaning: str
     remedy: str
-    judge: J
+    judge: Judge
 
 
-def check(check_id: str, meaning: str, remedy: str) -> Callable[[J], Check[J]]:
+def check(check_id: str, meaning: str, remedy: str) -> Callable[[Judge], Check]:
     """Make a check of the function below."""
     return lambda judge: Check(check_id, meaning, remedy, judge)
 
 
-def finding(check_id: str, remedy: str, verdict: CheckResult) -> Finding:
-    advice = verdict.advice
-    if not advice and verdict.status in (Status.WARN, Status.FAIL):
-        advice = remedy
-    return Finding(id=check_id, status=verdict.status, detail=verdict.detail, advice=advice)
+def findings(check: Check, *examined: Snapshot | Machine | Cluster) -> list[Finding]:
+    """A check that breaks must not take the others with it."""
+    try:
+        judged = check.judge(*examined)
+        results = {"": judged} if isinstance(judged, CheckResult) else judged
+        return [_finding(check.id.replace("*", name), check.remedy, result) for name, result in results.items()]
+    except Exception as error:
+        detail = line(f"this check broke, which is a bug in podgpu: {type(error).__name__}: {error}")
+        return [Finding(id=check.id, status=Status.FAIL, detail=detail, advice=REPORT)]
+
+
+def _finding(check_id: str, remedy: str, result: CheckResult) -> Finding:
+    usual = remedy if result.status in (Status.WARN, Status.FAIL) else ""
+    return Finding(id=check_id, status=result.status, detail=result.detail, advice=result.advice or usual)
 
 
 def passed(detail: str) -> CheckResult:
@@ -105,8 +112,8 @@ def skipped(detail: str) -> CheckResult:
 def down(part: PartStatus) -> CheckResult:
     """Judge a part that does not work, or not fully, by its reason."""
     fault = part.fault or Fault(reason="no_reason", detail="it is down and gives no reason")
-    say = failed if severity_of_part(part) == CRITICAL else warned
-    return say(line(fault_words(fault)), next_step(fault, part.name))
+    result = failed if severity_of_part(part) == CRITICAL else warned
+    return result(line(fault_words(fault)), next_step(fault, part.name))
 
 
 def state_of(part: AgentPart, snapshot: Snapshot) -> PartStatus | None:
@@ -136,18 +143,17 @@ NO_GPU = skipped("no GPU answers")
 SECOND_HAND = skipped("the values come from a page of metrics")
 
 
-def wrong(seen: Snapshot | Cluster, *kinds: str) -> CheckResult | None:
+def by_problems(seen: Snapshot | Cluster, *kinds: str) -> CheckResult | None:
     """Judge by the problems of these kinds, in the words of every screen; None if there are none."""
     if seen.insight is None:
         raise ValueError("nothing was concluded from the snapshot")
-    found = [problem for problem in seen.insight.problems if problem.kind in kinds]
-    return _from_problems(found, with_node=isinstance(seen, Cluster)) if found else None
-
-
-def _from_problems(found: list[Problem], *, with_node: bool) -> CheckResult:
-    say = failed if any(problem.severity == CRITICAL for problem in found) else warned
-    steps = dict.fromkeys(line(problem.next_step) for problem in found if problem.next_step)
-    return say(" ".join(problem_text(problem, with_node=with_node) for problem in found), " ".join(steps))
+    problems = [problem for problem in seen.insight.problems if problem.kind in kinds]
+    if not problems:
+        return None
+    result = failed if any(problem.severity == CRITICAL for problem in problems) else warned
+    texts = [problem_text(problem, with_node=isinstance(seen, Cluster)) for problem in problems]
+    steps = dict.fromkeys(line(problem.next_step) for problem in problems if problem.next_step)
+    return result(" ".join(texts), " ".join(steps))
 
 
 def answering(snapshot: Snapshot) -> list[Card]:

@@ -2,7 +2,18 @@
 
 from collections import Counter
 
-from podgpu.doctor.check import CheckResult, Finding, check, failed, finding, passed, several, skipped, warned, wrong
+from podgpu.doctor.check import (
+    CheckResult,
+    Finding,
+    by_problems,
+    check,
+    failed,
+    findings,
+    passed,
+    several,
+    skipped,
+    warned,
+)
 from podgpu.insight import card_problems, holder_problems
 from podgpu.model import Cluster
 from podgpu.numbers import count
@@ -19,7 +30,7 @@ _OF_HOLDERS = tuple(kind.name for kind in holder_problems.KINDS)
     "Do what the reason says; the other parts work meanwhile.",
 )
 def _parts(cluster: Cluster) -> CheckResult:
-    found = wrong(cluster, "view_lost", "part_down", "part_degraded")
+    found = by_problems(cluster, "view_lost", "part_down", "part_degraded")
     return found or passed("every part of the reader and of the agents works")
 
 
@@ -29,7 +40,7 @@ def _parts(cluster: Cluster) -> CheckResult:
     "Ask the agent there: podgpu doctor --url.",
 )
 def _read(cluster: Cluster) -> CheckResult:
-    if found := wrong(cluster, "node_silent"):
+    if found := by_problems(cluster, "node_silent"):
         return found
     nodes = count(len(cluster.nodes), "node")
     return passed(f"{nodes} read in time") if cluster.nodes else NO_NODE
@@ -52,7 +63,7 @@ def _agents(cluster: Cluster) -> CheckResult:
     "See the checks of its node, below.",
 )
 def _gpus(cluster: Cluster) -> CheckResult:
-    return wrong(cluster, *_OF_CARDS) or (passed("no GPU has a problem") if cluster.nodes else NO_NODE)
+    return by_problems(cluster, *_OF_CARDS) or (passed("no GPU has a problem") if cluster.nodes else NO_NODE)
 
 
 @check(
@@ -61,7 +72,7 @@ def _gpus(cluster: Cluster) -> CheckResult:
     "`podgpu idle` lists the pods that hold GPUs and do not use them.",
 )
 def _holders(cluster: Cluster) -> CheckResult:
-    found = wrong(cluster, *_OF_HOLDERS)
+    found = by_problems(cluster, *_OF_HOLDERS)
     return found or (passed("every pod uses what is allocated to it, and nothing else") if cluster.nodes else NO_NODE)
 
 
@@ -90,4 +101,4 @@ CLUSTER_CHECKS = (_parts, _read, _agents, _gpus, _holders, _versions, _demo)
 
 
 def examine_cluster(cluster: Cluster) -> tuple[Finding, ...]:
-    return tuple(finding(check.id, check.remedy, check.judge(cluster)) for check in CLUSTER_CHECKS)
+    return tuple(finding for check in CLUSTER_CHECKS for finding in findings(check, cluster))

@@ -11,6 +11,7 @@ from podgpu.doctor.check import (
     CheckResult,
     Machine,
     answering,
+    by_problems,
     check,
     down,
     failed,
@@ -21,7 +22,6 @@ from podgpu.doctor.check import (
     skipped,
     state_of,
     warned,
-    wrong,
 )
 from podgpu.insight.advice import next_step
 from podgpu.insight.tenants import reading
@@ -72,7 +72,7 @@ def gpus(snapshot: Snapshot, _: Machine) -> CheckResult:
     guests = guests_text(snapshot.insight)
     if not snapshot.cards:
         return passed(f"no GPU is left for pods: {guests}") if guests else failed("no GPU was found")
-    if found := wrong(snapshot, "gpu_unreadable"):
+    if found := by_problems(snapshot, "gpu_unreadable"):
         return found
     models = Counter(line(card.gpu.model) or "unnamed" for card in snapshot.cards)
     return passed(", ".join([*(f"{number} {model}" for model, number in models.items()), *filter(None, [guests])]))

@@ -25,7 +25,7 @@ def clock(snapshot: Snapshot, machine: Machine) -> CheckResult:
         return _compared(snapshot, machine)
     if machine.clock_synchronised is None:
         return skipped("the kernel does not report it")
-    return passed("the kernel keeps it in step") if machine.clock_synchronised else warned("nothing keeps it right")
+    return passed("the kernel keeps it in step") if machine.clock_synchronised else warned("it is not synchronised")
 
 
 @check(
@@ -77,7 +77,7 @@ def judged(version: str, renames: tuple[Rename, ...]) -> CheckResult:
 
 @check("part.*", "Every other part of podgpu works.", BY_REASON)
 def parts(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
-    """Those that are down, and those that work and miss something, unless another check says so."""
+    """Report parts that are down, or work and lack something, unless another check does."""
     return {line(part.name): down(part) for part in snapshot.parts if _is_unreported(part)}
 
 

@@ -7,6 +7,7 @@ from podgpu.doctor.check import (
     CheckResult,
     Machine,
     answering,
+    by_problems,
     check,
     first_hand,
     named,
@@ -14,7 +15,6 @@ from podgpu.doctor.check import (
     several,
     skipped,
     warned,
-    wrong,
 )
 from podgpu.insight.tenants import reading
 from podgpu.model import Snapshot
@@ -29,7 +29,7 @@ NO_MIG = skipped("no GPU is in MIG mode")
     "Drain the node, then do what the driver asks for.",
 )
 def recovery(snapshot: Snapshot, _: Machine) -> CheckResult:
-    if found := wrong(snapshot, "recovery"):
+    if found := by_problems(snapshot, "recovery"):
         return found
     cards = answering(snapshot)
     if any(reading(card.readings, "recovery_action") is not None for card in cards):
@@ -79,7 +79,7 @@ def throttled(snapshot: Snapshot, _: Machine) -> CheckResult:
     "Let the tenants run side by side, with MPS or MIG, or give each of them more work at a time.",
 )
 def switching(snapshot: Snapshot, _: Machine) -> CheckResult:
-    if found := wrong(snapshot, "switching"):
+    if found := by_problems(snapshot, "switching"):
         return found
     if any(card.balance and card.balance.switching_ratio is not None for card in snapshot.cards):
         return passed("context switches take little of the GPUs' time")
@@ -92,18 +92,16 @@ def switching(snapshot: Snapshot, _: Machine) -> CheckResult:
     "Reseat the card, or check the riser and the slot.",
 )
 def link(snapshot: Snapshot, _: Machine) -> CheckResult:
-    widths = {
-        card.gpu.index: (now, most)
+    links = [
+        (card.gpu.index, now, most)
         for card in answering(snapshot)
         if (now := reading(card.readings, "pcie_link_width")) is not None
         and (most := reading(card.readings, "pcie_link_width_max")) is not None
-    }
-    narrow = [
-        f"GPU {index}: x{integer(now)} of x{integer(most)}" for index, (now, most) in widths.items() if now < most
     ]
+    narrow = [f"GPU {index}: x{integer(now)} of x{integer(most)}" for index, now, most in links if now < most]
     if narrow:
         return warned(several(narrow))
-    return passed("every link has its full width") if widths else skipped("no GPU reports its link")
+    return passed("every link has its full width") if links else skipped("no GPU reports its link")
 
 
 @check(
@@ -137,4 +135,4 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 
 def _none_of(snapshot: Snapshot, words: str, *problems: str) -> CheckResult:
-    return wrong(snapshot, *problems) or (passed(words) if answering(snapshot) else NO_GPU)
+    return by_problems(snapshot, *problems) or (passed(words) if answering(snapshot) else NO_GPU)

@@ -36,7 +36,7 @@ def cluster_text(
     name: str, whole: Sequence[Finding], nodes: Mapping[str, Sequence[Finding]], width: int, *, colour: bool
 ) -> str:
     """Write the checks of the cluster, and of each node only those that need attention."""
-    parts = [_written(name or "The cluster", whole, whole, width, colour=colour)]
+    parts = [_written(line(name) or "The cluster", whole, whole, width, colour=colour)]
     for node, findings in nodes.items():
         bad = [finding for finding in findings if finding.status in (Status.FAIL, Status.WARN)]
         parts.append(_written(line(node), bad, findings, width, colour=colour))
@@ -119,9 +119,8 @@ def _row(finding: Finding, column: int, width: int) -> Text:
 def _sum(findings: Sequence[Finding]) -> Text:
     from rich.text import Text
 
-    counts = Counter(finding.status for finding in findings)
-    words = [(f"{counts[status]} {word}", _STYLES[status]) for status, word in _WORDS.items()]
-    return Text(", ").join(Text(word, style) for word, style in words)
+    counts = _counts(findings)
+    return Text(", ").join(Text(f"{counts[status]} {word}", _STYLES[status]) for status, word in _WORDS.items())
 
 
 def _wrapped(words: str, width: int) -> list[str]:
@@ -176,13 +175,13 @@ _AREAS = {
 }
 
 
-def markdown(checks: Iterable[Check[Any]] = (*CHECKS, *CLUSTER_CHECKS)) -> str:
+def markdown(checks: Iterable[Check] = (*CHECKS, *CLUSTER_CHECKS)) -> str:
     """Write docs/doctor.md."""
     groups = groupby(checks, key=lambda check: check.id.partition(".")[0] + ".")
     return "\n".join([_PAGE, *(_table(_AREAS[area], group) for area, group in groups)])
 
 
-def _table(title: str, checks: Iterable[Check[Any]]) -> str:
+def _table(title: str, checks: Iterable[Check]) -> str:
     rows = [f"| `{check.id}` | {check.meaning} | {check.remedy} |" for check in checks]
     head = ["| check | it passes when | what to do |", "|---|---|---|"]
     return "\n".join([f"## {title}", "", *head, *rows, ""])
