@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.insight.tenants import pod_name
-from podgpu.model import Card, ContainerRef, Snapshot, XidRecord
+from podgpu.model import Card, ContainerRef, Rest, Snapshot, Use, XidRecord
 from podgpu.numbers import moment, use
 from podgpu.views.card_facts import facts_of
 from podgpu.views.page import html
@@ -76,6 +76,15 @@ async def test_the_table_links_to_every_card_and_an_unknown_one_shows_the_table(
     whole = html(snapshot, 0.0).decode()
     assert re.findall(r'href="\?gpu=([^"]+)"', whole) == [card.gpu.uuid for card in snapshot.cards]
     assert html(snapshot, 0.0, "GPU-that-is-not-there").decode() == whole
+
+
+async def test_what_is_booked_to_no_pod_has_its_bounds_too() -> None:
+    snapshot = await demo()
+    card = snapshot.cards[SHARED]
+    rest = Rest(reason="host", memory_bytes=1 << 30, use=Use(0.23, 0.12, 0.34))
+    snapshot = replace(snapshot, cards=(replace(card, rest=(rest,)),))
+    ((_, busy, *_),) = tables(snapshot, card.gpu.uuid)["Booked to no pod"]
+    assert busy == use(0.23, 0.12, 0.34)
 
 
 async def test_names_are_text() -> None:

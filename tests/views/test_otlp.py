@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 
-from podgpu.model import Booking, Card, ContainerRef, Fault, Gpu, Reading, Snapshot, Tenant, Workload
+from podgpu.model import Balance, Booking, Card, ContainerRef, Fault, Gpu, Reading, Snapshot, Tenant, Workload
 from podgpu.views import native
 from podgpu.views.otlp import encode, rejection
 from podgpu.views.series import count
@@ -30,6 +30,7 @@ CARD = Card(
         Reading("clock_hertz", 1.98e9, ("sm",)),
     ),
     tenants=(Tenant(container=LLAMA, workload=Workload(kind="Deployment", name="llama"), booking=BOOKING),),
+    balance=Balance(busy_us=1_500_000),
 )
 PLACE = {"k8s.node.name": "worker-1", "hw.id": "GPU-1", "hw.name": "GPU 3"}
 POD = {
@@ -80,6 +81,13 @@ def test_a_containers_values_name_its_pod_and_workload() -> None:
     assert found[key("podgpu.container.memory_used", facts)] == 5 << 30
     assert found[key("podgpu.container.sm_utilization", facts)] == 0.5
     assert found[key("podgpu.container.busy", facts)] == 1.5
+
+
+def test_before_anything_is_booked_there_are_no_counters() -> None:
+    """As on the page: a 0 would be taken for what was used so far."""
+    names = {name for name, _ in points(replace(CARD, balance=None))}
+    assert "podgpu.container.memory_used" in names
+    assert not {"podgpu.container.busy", "podgpu.container.allocated"} & names
 
 
 def test_a_workload_of_another_kind_is_named_with_its_kind() -> None:

@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from podgpu.model import Booking
+from podgpu.model import UNKNOWN, Booking, Instance, MigInstance
 from podgpu.views.text import NO_LIMIT
 from tests.conftest import Golden
 from tests.views.concluded import table
@@ -33,6 +33,14 @@ def test_everybody_on_a_card_stands_below_it() -> None:
 def test_without_a_limit_no_name_is_cut() -> None:
     text = table(SNAPSHOT, NO_LIMIT, colour=False)
     assert "team-b/notebook-7c9d8f6b5f-x2x7k/jupyter" in text and "x" * 200 in text
+
+
+def test_the_ids_of_an_instance_are_left_out_where_they_are_not_known() -> None:
+    """So it is with MIG devices that dcgm-exporter's page names by their UUID alone."""
+    mig = MigInstance(uuid="MIG-1", gpu_instance_id=UNKNOWN, compute_instance_id=UNKNOWN, profile="1g.18gb")
+    snapshot = replace(SNAPSHOT, cards=(replace(BUSY, instances=(Instance(mig=mig),)),))
+    (row,) = (text for text in table(snapshot, 120, colour=False).splitlines() if "1g.18gb" in text)
+    assert "-1" not in row
 
 
 def test_pids_are_for_wide_terminals() -> None:

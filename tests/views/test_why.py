@@ -5,7 +5,7 @@ from hypothesis import given
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from podgpu.model import Booking, Card, ContainerRef, Holder, Owner, Pod, Process, Rest, Snapshot, Tenant
+from podgpu.model import UNKNOWN, Booking, Card, ContainerRef, Holder, Owner, Pod, Process, Rest, Snapshot, Tenant
 from podgpu.views.why_evidence import pod_names
 from tests.conftest import Golden
 from tests.tree import held
@@ -159,6 +159,13 @@ def test_books_that_do_not_balance_are_not_passed_off_as_balanced() -> None:
     assert BUSY.balance is not None
     wrong = replace(BUSY, balance=replace(BUSY.balance, energy_mj=BUSY.balance.energy_mj + 1))
     assert "do NOT balance" in told("ml", "llama-0", node(wrong))
+
+
+def test_a_card_that_has_no_known_number_is_not_minus_one() -> None:
+    """Kubernetes knows that the pod holds a GPU, and not which one."""
+    text = told("ml", "llama-0", node(replace(BUSY, gpu=replace(BUSY.gpu, index=UNKNOWN))))
+    assert "GPU ? NVIDIA H200" in text
+    assert "GPU -1" not in text
 
 
 def test_a_card_that_is_down_is_told() -> None:

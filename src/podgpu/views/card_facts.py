@@ -10,7 +10,7 @@ from podgpu.model import Reading
 
 
 class FactRow(Struct, frozen=True):
-    """A reading that has a line. `of` is the reading of the most it can be; `about` says what it means."""
+    """A reading that has a line. `of` is the reading of its maximum; `about` says what it means."""
 
     name: str
     metric: str

@@ -9,7 +9,7 @@ from podgpu.insight.tenants import pod_name
 from podgpu.model import Card, Instance, Snapshot, Tenant
 from podgpu.numbers import memory, moment, percent, watts
 from podgpu.views.card_facts import facts_of
-from podgpu.views.format import MEANINGS, REASONS, use_text, visible_rest
+from podgpu.views.format import MEANINGS, REASONS, gpu_text, use_text, visible_rest
 from podgpu.views.text import line, printable
 from podgpu.views.why_sentences import METHODS
 
@@ -22,10 +22,10 @@ _FACTS = ("What", "Value", "What it means")
 
 
 def links(snapshot: Snapshot) -> str:
-    """The pages of all cards."""
+    """Link to the pages of all cards."""
     cards = [card.gpu for card in snapshot.cards if card.gpu.uuid]
-    to_cards = [f'<a href="?gpu={escape(line(gpu.uuid))}">GPU {gpu.index}</a>' for gpu in cards]
-    return f"<p>{' '.join(to_cards)}</p>" if to_cards else ""
+    anchors = [f'<a href="?gpu={escape(line(gpu.uuid))}">{gpu_text(gpu)}</a>' for gpu in cards]
+    return f"<p>{' '.join(anchors)}</p>" if anchors else ""
 
 
 def content(snapshot: Snapshot, uuid: str) -> str | None:
@@ -39,9 +39,9 @@ def content(snapshot: Snapshot, uuid: str) -> str | None:
 
 def _card(card: Card, instance: Instance | None) -> str:
     mig = instance.mig if instance else None
-    title = f"GPU {card.gpu.index}{f' · {mig.profile}' if mig else ''}"
-    fault = f"{card.fault.reason.replace('_', ' ')} {card.fault.detail}" if card.fault else ""
-    wrong = ", ".join(filter(None, (fault.strip(), *card.problems)))
+    title = f"{gpu_text(card.gpu)}{f' · {mig.profile}' if mig else ''}"
+    fault = (card.fault.reason.replace("_", " "), card.fault.detail) if card.fault else ()
+    wrong = ", ".join(filter(None, (": ".join(filter(None, fault)), *card.problems)))
     tenants = [tenant for tenant in card.tenants if not mig or tenant.mig == mig.uuid]
     readings = instance.readings if instance else card.readings
     parts = [
@@ -57,24 +57,23 @@ def _card(card: Card, instance: Instance | None) -> str:
 
 
 def _tenant(tenant: Tenant) -> Row:
-    booking, seen = tenant.booking, tenant.use
+    booking, use = tenant.booking, tenant.use
     state = f", {tenant.holding.state}" if tenant.holding else ""
     return (
         f"{pod_name(tenant.container)}{state}",
         percent(booking.allocated_ratio),
-        use_text(seen),
+        use_text(use),
         memory(booking.memory_bytes),
-        watts(seen.watts if seen else None),
+        watts(use.watts if use else None),
         METHODS.get(booking.method, ""),
     )
 
 
 def _rest(card: Card) -> Iterator[Row]:
     for rest in visible_rest(card):
-        seen = rest.use
-        busy, drawn = (seen.ratio, seen.watts) if seen else (None, None)
-        name = REASONS.get(rest.reason, rest.reason)
-        yield name, percent(busy), memory(rest.memory_bytes), watts(drawn), MEANINGS.get(rest.reason, "")
+        use, name = rest.use, REASONS.get(rest.reason, rest.reason)
+        power = watts(use.watts if use else None)
+        yield name, use_text(use), memory(rest.memory_bytes), power, MEANINGS.get(rest.reason, "")
 
 
 def _xids(card: Card) -> Iterator[Row]:

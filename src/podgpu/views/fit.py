@@ -48,7 +48,7 @@ def fit_table(statement: FitStatement) -> RowTable[FitAdvice]:
 
 
 def fit_heading(statement: FitStatement) -> list[str]:
-    """Say of when the advice is, how much was seen, and what all of it would save."""
+    """Write the period, how much of it was seen, and what all advice together would save."""
     seen = f"{utc_text(statement.start)} to {utc_text(statement.end)}, {coverage(statement.coverage)} seen"
     found = ", ".join(f"{number} {kind}" for kind, number in _counts(statement))
     saved = f"{gpu_number(statement.saved_gpus or 0.0)} of {gpus(statement.gpus)} to save"
@@ -129,7 +129,7 @@ def _head(statement: FitStatement) -> dict[str, Any]:
 
 
 def fit_terms(statement: FitStatement) -> str:
-    """Say by what rules, for a person who sees a statement for the first time."""
+    """State the rules of the advice."""
     terms = statement.terms
     return (
         f"Memory: the peak and {percent(terms.headroom)} headroom. Busy time: in {percent(terms.percentile)} of the "
@@ -150,10 +150,10 @@ def _families(statement: FitStatement) -> Iterator[Family]:
 
 
 def _labels(name: str, advice: FitAdvice) -> Iterator[Labels]:
-    """What is of several clusters says of which; else whoever scrapes it does."""
-    who = advice.workload
-    cluster = {"cluster": who.cluster} if who.cluster else {}
-    values = (who.namespace, who.kind, who.name, who.container, who.model)
+    """The cluster is a label only if there are several: else the scraper adds it."""
+    workload = advice.workload
+    cluster = {"cluster": workload.cluster} if workload.cluster else {}
+    values = (workload.namespace, workload.kind, workload.name, workload.container, workload.model)
     yield Labels.of({**cluster, **dict(zip(Scope.WORKLOAD.labels, values, strict=True))})
     if name.endswith("_info"):
         yield Labels.of({"advice": advice.kind, "to": advice.to, "certainty": advice.certainty})

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from podgpu import numbers
 from podgpu.insight.card_problems import LEAST_SWITCHING
-from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Insight, Problem, Rest, Use
+from podgpu.model import ENDED, UNATTRIBUTED, UNKNOWN, Card, CardUse, Gpu, Insight, Problem, Rest, Use
 from podgpu.views.text import line
 
 REASONS = {
@@ -39,6 +39,16 @@ _LEAST_WATTS = 0.5  # less is not worth a line
 _ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}
 
 
+def number_text(number: int) -> str:
+    """Write the driver's number of a GPU or an instance; empty if it is not known."""
+    return "" if number == UNKNOWN else str(number)
+
+
+def gpu_text(gpu: Gpu) -> str:
+    """Write `GPU 3`, or `GPU ?` if its number is not known."""
+    return f"GPU {number_text(gpu.index) or '?'}"
+
+
 def use_text(use: Use | CardUse | None) -> str:
     """Write `23% (12–34)`."""
     if isinstance(use, Use):
@@ -52,7 +62,7 @@ def is_visible(use: Use | None) -> bool:
 
 
 def switching_text(card: Card) -> str:
-    """How much of the card's time goes into context switches; empty where that is negligible."""
+    """How much of the card's time goes into context switches; empty if that is negligible."""
     lost = card.balance.switching_ratio if card.balance else None
     return numbers.percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""
 
@@ -68,17 +78,17 @@ def guests_text(insight: Insight | None) -> str:
 
 
 def visible_rest(card: Card) -> list[Rest]:
-    """List what is on the card now and booked to no container, as far as it shows; counters alone are history."""
-    found = [
+    """List what is on the card now and booked to no container. What was only used in the past is left out."""
+    present = [
         rest
         for rest in card.rest
         if rest.memory_bytes or rest.running or (rest.power_watts or 0) >= _LEAST_WATTS or is_visible(rest.use)
     ]
-    return sorted(found, key=lambda rest: _ORDER.get(rest.reason, len(_ORDER)))
+    return sorted(present, key=lambda rest: _ORDER.get(rest.reason, len(_ORDER)))
 
 
 def problem_text(problem: Problem, *, with_node: bool) -> str:
-    """Write a problem on one line. `with_node`: there are several nodes, so the line names its own."""
+    """Write a problem on one line. With `with_node`, it names its node."""
     is_named = with_node and problem.node and problem.node not in problem.text
     node = f"{line(problem.node)}: " if is_named else ""
     more = f" And {numbers.integer(problem.more)} more like it." if problem.more else ""

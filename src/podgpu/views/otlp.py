@@ -122,8 +122,9 @@ def _about(snapshot: Snapshot) -> dict[str, str]:
 def _containers(snapshot: Snapshot) -> list[Family]:
     found = {name: Family(name, row.kind, row.help, row.worth) for name, row in _CONTAINER.items()}
     for card in snapshot.cards:
-        for subject, live, all_of_them in _tenants(snapshot.node, card):
-            readings = [*bookings.counters(all_of_them, card.ability)]
+        for subject, live, tenants in _tenants(snapshot.node, card):
+            # Without a balance, nothing was ever booked.
+            readings = [*bookings.counters(tenants, card.ability)] if card.balance else []
             readings += bookings.gauges(live) if live and card.fault is None else ()
             for reading in readings:
                 name = Scope.CONTAINER.prefix + reading.metric
@@ -133,7 +134,7 @@ def _containers(snapshot: Snapshot) -> list[Family]:
 
 
 def _tenants(node: str, card: Card) -> Iterator[tuple[Labels, list[Tenant], list[Tenant]]]:
-    """Yield each container on the card: its attributes, its tenants there now, and those with the former ones."""
+    """Yield each container on the card: its attributes, its tenants there now, and the same with former ones."""
     containers = grouped((*card.tenants, *card.ended), lambda tenant: (tenant.mig, tenant.container))
     live = set(map(id, card.tenants))
     for (mig, ref), tenants in containers.items():
@@ -184,7 +185,7 @@ class _Metrics:
             facts = {**self._attributes(key[0]), **_pairs(dict(row.otel.attributes))}
         else:
             metric = self._metric(own_name(row), row, unit(row))
-            # A container's info has the pod's UID of its own; the subject has it already.
+            # A container's info repeats the pod's UID, which is among the subject's attributes.
             facts = {name: pair for labels in key for name, pair in self._attributes(labels).items()}
         if metric.HasField("sum"):
             point = metric.sum.data_points.add(start_time_unix_nano=self._started)

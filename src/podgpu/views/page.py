@@ -33,7 +33,7 @@ _LINKS = (
 
 
 def html(snapshot: Snapshot, now_age_seconds: float, gpu: str = "") -> bytes:
-    """`now_age_seconds` is the snapshot's age when the page is asked for, `gpu` the UUID of a card that is meant."""
+    """`now_age_seconds` is the snapshot's age when the page is asked for, `gpu` the UUID of the card to show alone."""
     node = escape(line(snapshot.node))
     marks = ("REPLAY " if snapshot.replayed else "") + ("DEMO " if snapshot.demo else "")
     links = "".join(f'<a href="{path}">{name}</a>' for path, name in _LINKS)

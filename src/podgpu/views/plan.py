@@ -23,7 +23,7 @@ def plan_table(plan: PlanStatement) -> RowTable[PlanPool]:
 
 
 def plan_heading(plan: PlanStatement) -> list[str]:
-    """Say of when the minutes are, and what the plan comes to."""
+    """Write the period, and how many cards the plan needs."""
     seen = f"{utc_text(plan.start)} to {utc_text(plan.end)}, {coverage(plan.coverage)} seen"
     now, cards, least = (
         sum(getattr(pool, name) for pool in plan.pools) for name in ("cards_now", "cards", "least_cards")
@@ -37,7 +37,7 @@ def plan_heading(plan: PlanStatement) -> list[str]:
 
 
 def plan_sentences(plan: PlanStatement) -> list[str]:
-    """Say below the table what went wrong, on the worst cards, and what would be saved."""
+    """Write what would have gone wrong, on the worst cards, and what would be saved."""
     worst = {
         (pool.cluster, pool.model, minute.card): minute for pool in plan.pools for minute in reversed(pool.minutes)
     }

@@ -25,7 +25,7 @@ Fields = Mapping[str, Callable[[R], Any]]
 
 @dataclass(frozen=True)
 class Column(Generic[R]):
-    """`number` columns are aligned right; `wide` columns show only with -o wide. `cut` makes the first one narrower."""
+    """`number` columns are aligned right; `wide` columns show only with -o wide. `cut` shortens the first column."""
 
     title: str
     text: Callable[[R], str]
@@ -51,7 +51,7 @@ def known(facts: Mapping[str, T]) -> dict[str, T]:
 
 
 def rounded(row: S, **places: int) -> S:
-    """Round these fields to so many decimals, as far as they are known."""
+    """Round fields that are known, each to its number of decimals."""
     values = {name: getattr(row, name) for name in places}
     return replace(row, **{name: round(value, places[name]) for name, value in known(values).items()})
 

@@ -55,6 +55,6 @@ go = _each(_go)
 cpp = _each("{:.16g}".format)
 
 
-def in_json(value: float) -> float:
-    """A number as Go writes it into JSON: without a fraction if it has none."""
-    return int(value) if isfinite(value) and value == int(value) else value
+def in_json(value: float | None) -> float | None:
+    """A number as Go writes it into JSON: without a fraction if it has none. None stays None."""
+    return int(value) if value is not None and isfinite(value) and value == int(value) else value

@@ -20,9 +20,9 @@ Row = dict[str, Any]
 def report_table(
     statement: Statement, request: Mapping[str, Any], *, has_total: bool = False, describes_rows: bool = False
 ) -> RowTable[Row]:
-    """`request` is by what a report can be made again. The rows add up; for people, the total stands below them.
+    """`request` is what it takes to make the report again. With `has_total`, the sum stands below the rows.
 
-    With `describes_rows`, each row says what the bill is of, as CSV needs it.
+    With `describes_rows`, each row repeats what is said about the whole bill, as CSV needs it.
     """
     shown = (*statement.lines, statement.total) if has_total and statement.lines else statement.lines
     about = _about(statement) if describes_rows else {}
@@ -46,7 +46,7 @@ def report_csv(statement: Statement, request: Mapping[str, Any]) -> str:
 
 
 def heading(statement: Statement) -> tuple[str, str]:
-    """Say of a bill what its rows do not: of when it is, by what, how much of it was seen; and what it is made of."""
+    """Write what the rows do not say: the period, the basis and how much was seen; then what the bill was made from."""
     parts = [f"{utc_text(statement.start, 'seconds')} to {utc_text(statement.end, 'seconds')}", f"by {statement.basis}"]
     if statement.share != "none":
         parts.append(
@@ -63,20 +63,20 @@ def _price_list(statement: Statement) -> list[str]:
 
 
 def report_notes(statement: Statement) -> list[str]:
-    """Say what the rows in brackets mean, for a person who sees them for the first time."""
+    """Explain the rows in brackets."""
     kinds = {each.kind for each in statement.lines}
     return [f"{name}: {text}." for kind, (name, text) in STATEMENT_ROWS.items() if kind in kinds]
 
 
-def problems(found: Statement) -> list[str]:
-    """Say what a bill lacks, a sentence each."""
-    listed = [*found.notices, *unpriced_texts(found.unpriced)]
-    if found.demo:
+def problems(statement: Statement) -> list[str]:
+    """Say what the bill lacks, in a sentence each."""
+    listed = [*statement.notices, *unpriced_texts(statement.unpriced)]
+    if statement.demo:
         listed.append("DEMO: some of these numbers are made up, by an agent that runs the demo or a recording")
-    unseen = [gpu for gpu in found.by_gpu if gpu.coverage.unseen_us]
+    unseen = [gpu for gpu in statement.by_gpu if gpu.coverage.unseen_us]
     if unseen:
         where = few(sorted({gpu.node for gpu in unseen}))
-        time = bare("gpu hours", found.coverage.unseen_us / MICROSECONDS_PER_HOUR)
+        time = bare("gpu hours", statement.coverage.unseen_us / MICROSECONDS_PER_HOUR)
         listed.append(
             f"the bill is incomplete: {time} GPU-hours of {count(len(unseen), 'GPU')} were not seen, on {where}; "
             "see why the agents were not scraped, or give --allow-gaps or --min-coverage"
@@ -85,7 +85,7 @@ def problems(found: Statement) -> list[str]:
 
 
 def _numbers(sums: StatementLine, digits: int) -> dict[str, float | None]:
-    """For people, and as the counters say it: the last three add up to the last digit, and so does the cost."""
+    """Hours and kWh for people, and exact numbers: costs and counters add up to the last digit."""
     hours = {
         "gpu_hours": sums.gpu_hours,
         "busy_hours": sums.busy_hours,
@@ -113,7 +113,7 @@ def _per_hour(microseconds: int | None) -> float | None:
 
 
 def _about(statement: Statement) -> dict[str, Any]:
-    """What each row of CSV says of the whole bill: a spreadsheet has no other place for it."""
+    """What each row of CSV repeats about the whole bill: a spreadsheet has no other place for it."""
     return {
         "from": utc_text(statement.start, "seconds"),
         "to": utc_text(statement.end, "seconds"),
@@ -171,7 +171,7 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
 def _report_columns(statement: Statement) -> Iterator[Column[Row]]:
     title = "/".join(name.removeprefix("label_").removeprefix("workload_") for name in statement.by)
     sums, digits = statement.total, statement.digits
-    # Of a workload, the name is last.
+    # The name of a workload is the last part.
     yield Column(
         title.upper(), lambda row: _group_name(row, statement.by), cut=cut if len(statement.by) > 2 else shortened
     )

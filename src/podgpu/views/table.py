@@ -7,7 +7,16 @@ from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, is_outsi
 from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
 from podgpu.model import Card, GuestCard, Instance, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
-from podgpu.views.format import REASONS, guests_text, is_visible, problem_text, switching_text, use_text, visible_rest
+from podgpu.views.format import (
+    REASONS,
+    guests_text,
+    is_visible,
+    number_text,
+    problem_text,
+    switching_text,
+    use_text,
+    visible_rest,
+)
 from podgpu.views.tenants import by_instance, excused_texts, full_name, owner_titles, pids
 from podgpu.views.text import GAP, line, plain_console, shortened, table_row, width_of
 
@@ -56,7 +65,7 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
 
 
 def _legend(snapshot: Snapshot, *, has_bounds: bool) -> list[str]:
-    """What the words and numbers above mean, as far as they are there."""
+    """Explain the words and numbers of the table that need it."""
     tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
     states = {tenant.holding.state for tenant in tenants if tenant.holding}
     notes = [text for state, text in _STATES.items() if state in states]
@@ -89,8 +98,8 @@ def _title(snapshot: Snapshot) -> str:
 class _CardTable:
     """Rows of a name, numbers, the method and, where there is room, PIDs.
 
-    A number has a fixed size, and a long name is cut: it must not push the numbers off the screen. So rows are written
-    one by one; rich's own table takes twenty times as long, which shows with a thousand cards.
+    Numbers have a fixed width and a long name is cut, so that it cannot push them off the screen. rich's own table
+    takes twenty times as long, which shows with a thousand cards.
     """
 
     def __init__(self, width: int, now: float, *, has_bounds: bool, colour: bool) -> None:
@@ -133,7 +142,8 @@ class _CardTable:
 
     def _add_instance(self, instance: Instance, tenants: Sequence[Tenant]) -> None:
         mig = instance.mig
-        name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
+        ids = "/".join(filter(None, map(number_text, (mig.gpu_instance_id, mig.compute_instance_id))))
+        name = f"   {line(mig.profile) or UNKNOWN}  {ids}".rstrip()
         self._add(name, "", percent(reading(instance.readings, "sm_active_ratio")), _memory(instance))
         self._add_tenants(tenants, indent=5)
 

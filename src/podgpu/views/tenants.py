@@ -35,7 +35,7 @@ def by_instance(card: Card) -> dict[str, list[Tenant]]:
 
 
 def full_name(container: ContainerRef | Allocation) -> str:
-    """`namespace/pod/container`; an owner outside Kubernetes has the last part alone, a nameless container none."""
+    """Write `namespace/pod/container`. Parts that are empty are left out, as outside Kubernetes."""
     return "/".join(line(part) for part in container.names if part)
 
 

@@ -26,7 +26,7 @@ Positions = range | tuple[int, ...]  # of cells in a row
 
 
 def clean(value: str | bytes) -> str:
-    """Make it MAX_BYTES of UTF-8 at most. U+FFFD replaces lone surrogates and control characters."""
+    """Return at most MAX_BYTES of UTF-8. U+FFFD replaces lone surrogates and control characters."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if value.isascii() and value.isprintable() and len(value) <= MAX_BYTES:
@@ -37,7 +37,7 @@ def clean(value: str | bytes) -> str:
 
 
 def printable(value: str) -> str:
-    """Make it one line that no terminal takes for a command. It keeps its length."""
+    """Return one line that no terminal takes for a command, of the same length."""
     if value.isascii() and value.isprintable():
         return value
     return re.sub("[\n\u2028\u2029]", " ", _UNPRINTABLE.sub(_REPLACEMENT, value))
@@ -49,7 +49,7 @@ def line(value: str | bytes) -> str:
 
 
 def plain_console(out: StringIO, width: int, *, colour: bool, soft_wrap: bool = False) -> "Console":
-    """Write text as it is, in the styles that are asked for."""
+    """Return a console that changes nothing but the style of what it prints."""
     from rich.console import Console
 
     return Console(
@@ -77,7 +77,7 @@ def shortened(name: str, width: int) -> str:
 
 
 def cut(name: str, width: int) -> str:
-    """Keep the last characters, which distinguish a name from its neighbours, and of the beginning what fits."""
+    """Leave out the middle: the last characters distinguish a name from its neighbours."""
     if len(name) <= width:
         return name
     tail = min(width - 2, TAIL)
@@ -85,7 +85,7 @@ def cut(name: str, width: int) -> str:
 
 
 def width_of(cell: str) -> int:
-    """Return how many columns of a terminal it takes: some characters take two."""
+    """Return how many columns of a terminal the cell takes: some characters take two."""
     if _is_narrow(cell):
         return len(cell)
     from rich.cells import cell_len
@@ -118,7 +118,7 @@ def table_row(cells: tuple[str, ...], sizes: Sequence[int], numbers: Positions =
 
 @lru_cache(maxsize=64)
 def _row_form(sizes: tuple[int, ...], numbers: Positions) -> tuple[str, int]:
-    """Return a row for the operator %, and how long it becomes if each cell fits."""
+    """Return a format for the operator %, and the length of a row in which each cell fits."""
     cells = [f"%{size}s" if at in numbers else f"%-{size}s" for at, size in enumerate(sizes)]
     return (" " * GAP).join(cells), sum(sizes) + GAP * (len(sizes) - 1)
 

@@ -11,7 +11,7 @@ from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Sna
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
-from podgpu.views.format import REASONS, switching_text, use_text
+from podgpu.views.format import REASONS, gpu_text, switching_text, use_text
 from podgpu.views.tenants import full_name, outsider_names
 from podgpu.views.text import GAP, line, shortened, table_row, width_of
 from podgpu.views.why_evidence import ContainerEvidence, PodEvidence
@@ -39,34 +39,34 @@ BalanceRow = tuple[str, int | None, int, int]
 
 def why(snapshot: Snapshot, namespace: str, pod: str, width: int) -> str | None:
     """Return None when the snapshot does not know the pod."""
-    found, name = PodEvidence(snapshot, namespace, pod), f"{namespace}/{pod}"
-    if not found:
+    evidence, name = PodEvidence(snapshot, namespace, pod), f"{namespace}/{pod}"
+    if not evidence:
         return None
-    head = [("Pod", f"{line(namespace)}/{line(pod)}"), *_pods(found), *_node(snapshot)]
+    head = [("Pod", f"{line(namespace)}/{line(pod)}"), *_pods(evidence), *_node(snapshot)]
     head += [("Note", sentences.NAMESAKE)] * (name in outsider_names(snapshot))
-    return _report(found, [*head, *_stored(snapshot, name)], width)
+    return _report(evidence, [*head, *_stored(snapshot, name)], width)
 
 
 def why_outsider(snapshot: Snapshot, title: str, width: int) -> str | None:
     """Return None when the snapshot knows no owner of that title."""
-    found = PodEvidence(snapshot, "", "", title)
-    if not title or not found:
+    evidence = PodEvidence(snapshot, "", "", title)
+    if not title or not evidence:
         return None
     system = title.partition("/")[0] if title.count("/") == 1 else "session"
     known_by = sentences.OUTSIDERS.get(system)
     head = [("Owner", f"{line(title)}, outside Kubernetes")]
     head += [("Known by", known_by)] if known_by else []
-    return _report(found, [*head, *_node(snapshot), *_stored(snapshot, title)], width)
+    return _report(evidence, [*head, *_node(snapshot), *_stored(snapshot, title)], width)
 
 
-def _report(found: PodEvidence, head: Iterable[Fact], width: int) -> str:
+def _report(evidence: PodEvidence, head: Iterable[Fact], width: int) -> str:
     width = max(width, LEAST_WIDTH)
     lines = [*_wrapped(head, width)]
-    for card, containers in found.cards:
-        lines += ["", *_card(found, card, containers, width)]
-    if not found.cards and not found.unclaimed:
-        lines += ["", sentences.STORED_NOTHING if found.is_stored else sentences.NOTHING]
-    for allocation in found.unclaimed:
+    for card, containers in evidence.cards:
+        lines += ["", *_card(evidence, card, containers, width)]
+    if not evidence.cards and not evidence.unclaimed:
+        lines += ["", sentences.STORED_NOTHING if evidence.is_stored else sentences.NOTHING]
+    for allocation in evidence.unclaimed:
         given = f"container {line(allocation.container)} was given {line(allocation.device_id)}"
         reason = sentences.DISPUTED if allocation.disputed else sentences.NOT_UNDERSTOOD
         lines += ["", *_wrapped([("Not known", given), ("", f"of {line(allocation.resource)}: {reason}")], width)]
@@ -97,10 +97,10 @@ def _folded(path: str, room: int) -> Iterator[str]:
     yield path
 
 
-def _pods(found: PodEvidence) -> Iterator[Fact]:
-    for uid in found.uids:
+def _pods(evidence: PodEvidence) -> Iterator[Fact]:
+    for uid in evidence.uids:
         yield "UID", line(uid)
-        pod = found.pods.get(uid)
+        pod = evidence.pods.get(uid)
         if pod and pod.workload:
             yield "Workload", f"{line(pod.workload.kind)} {line(pod.workload.name)}"
         yield "Phase", line(pod.phase) if pod and pod.phase else "not known: no list of pods has it"
@@ -117,26 +117,26 @@ def _stored(snapshot: Snapshot, name: str) -> list[Fact]:
     return [("Note", note)] if snapshot.stored else []
 
 
-def _card(found: PodEvidence, card: Card, containers: Sequence[ContainerEvidence], width: int) -> Iterator[str]:
+def _card(evidence: PodEvidence, card: Card, containers: Sequence[ContainerEvidence], width: int) -> Iterator[str]:
     gpu = card.gpu
-    yield from _folded_words("  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid)))), width)
-    yield from _wrapped(_on_card(found, card), width, 2)
+    yield from _folded_words("  ".join(filter(None, (gpu_text(gpu), line(gpu.model), line(gpu.uuid)))), width)
+    yield from _wrapped(_on_card(evidence, card), width, 2)
     for container in containers:
         yield from ("", *_folded_words(f"  {_subject(container, card)}", width))
-        yield from _wrapped(_container(found, container, card), width, _INDENT)
-    books = _balance(card, width - 2, is_checked=not found.is_stored)
+        yield from _wrapped(_container(evidence, container, card), width, _INDENT)
+    books = _balance(card, width - 2, is_checked=not evidence.is_stored)
     if books:
         yield from ("", "  All bookings of this GPU, since the agent started", *(f"  {row}" for row in books))
 
 
-def _on_card(found: PodEvidence, card: Card) -> Iterator[Fact]:
+def _on_card(evidence: PodEvidence, card: Card) -> Iterator[Fact]:
     if card.fault is not None:
         yield "Down", line(fault_words(card.fault))
     if lost := switching_text(card):
         yield "Switching", f"{lost} {sentences.SWITCHING}"
-    # The XIDs that were raised while it was on the card: it may have caused them, or suffered from them.
+    # XIDs that were raised while it was on the card: it may have caused them, or suffered from them.
     for record in card.xids:
-        if any(map(found.owns, record.present or ())):
+        if any(map(evidence.owns, record.present or ())):
             yield "XID", f"{named(record.xid)} at {moment(record.at)},{present_words(record)}."
 
 
@@ -157,17 +157,17 @@ def _container_name(container: ContainerEvidence) -> str:
     return name if is_outsider(container.container) else f"Container {name}"
 
 
-def _container(found: PodEvidence, container: ContainerEvidence, card: Card) -> Iterator[Fact]:
-    if len(found.uids) > 1 and container.container is not None:
+def _container(evidence: PodEvidence, container: ContainerEvidence, card: Card) -> Iterator[Fact]:
+    if len(evidence.uids) > 1 and container.container is not None:
         yield "UID", line(container.container.pod_uid)
     for claim in container.claims:
-        yield from () if found.is_stored else _device(claim)
+        yield from () if evidence.is_stored else _device(claim)
         yield _given(claim)
     for process in container.processes:
         yield from _process(process, process.holder)
     if container.tenant is not None:
-        yield from _used(container, container.tenant, card, is_stored=found.is_stored)
-    for sentence in _findings(found, container, card):
+        yield from _used(container, container.tenant, card, is_stored=evidence.is_stored)
+    for sentence in _findings(evidence, container, card):
         yield "Note", sentence
 
 
@@ -217,7 +217,7 @@ def _process(process: Process, holder: Holder | None) -> Iterator[Fact]:
 
 
 def _now(booking: Booking, *, with_processes: bool) -> Iterator[Fact]:
-    """`with_processes`: how many there are, where they are not listed one by one."""
+    """With `with_processes`, also how many processes there are, since they are not listed."""
     now = [count(booking.processes, "process")] if with_processes and booking.processes else []
     if booking.memory_bytes is not None:
         now.append(memory(booking.memory_bytes))
@@ -249,10 +249,10 @@ def _booked(booking: Booking) -> str:
     return so_far + on_gpu
 
 
-def _findings(found: PodEvidence, container: ContainerEvidence, card: Card) -> Iterator[str]:
+def _findings(evidence: PodEvidence, container: ContainerEvidence, card: Card) -> Iterator[str]:
     tenant = container.tenant
     for uuids in dict.fromkeys(claim.ruled_out for claim in container.claims if claim.ruled_out):
-        names = [f"GPU {found.gpu_index[uuid]} ({line(uuid)})" for uuid in uuids if uuid in found.gpu_index]
+        names = [f"GPU {evidence.gpu_index[uuid]} ({line(uuid)})" for uuid in uuids if uuid in evidence.gpu_index]
         yield f"{sentences.SETTLED} {' and '.join(names) or 'another card'}."
     if container.has_ended:
         yield sentences.ENDED
@@ -261,12 +261,12 @@ def _findings(found: PodEvidence, container: ContainerEvidence, card: Card) -> I
     elif container.container is None:
         yield _no_container(container.processes[0].holder)
     elif container.processes and not container.claims and not is_outsider(container.container):
-        yield _not_given(found, container)
-    elif tenant is not None and tenant.idle is None and not found.is_stored:
+        yield _not_given(evidence, container)
+    elif tenant is not None and tenant.idle is None and not evidence.is_stored:
         yield sentences.UNSURE if card.ability.knows_owners else sentences.BLIND
     if tenant is None or container.has_ended:
         return
-    yield from _holding(tenant, is_stored=found.is_stored)
+    yield from _holding(tenant, is_stored=evidence.is_stored)
     if tenant.held_since is not None:
         yield f"Its pod has held this since {moment(tenant.held_since)}."
     if tenant.booking.last_active_at is not None and not container.processes:
@@ -295,11 +295,11 @@ def _sampled(booking: Booking) -> Iterator[str]:
         yield sentences.UNDERSAMPLED
 
 
-def _not_given(found: PodEvidence, container: ContainerEvidence) -> str:
+def _not_given(evidence: PodEvidence, container: ContainerEvidence) -> str:
     """Why a container without a claim is on the card."""
     if any(process.holder is not None and process.holder.serves for process in container.processes):
         return sentences.SERVER
-    is_init = found.is_init(container.container) and found.has_claims
+    is_init = evidence.is_init(container.container) and evidence.has_claims
     return sentences.INIT if is_init else sentences.NOT_GIVEN
 
 
@@ -311,7 +311,7 @@ def _no_container(holder: Holder | None) -> str:
 
 
 def _balance(card: Card, width: int, *, is_checked: bool) -> list[str]:
-    """Write all bookings of a card, and the sums that show whether they balance."""
+    """Write all bookings of a card, their sum, and what they must add up to."""
     profiles, balance = _profiles(card), card.balance
     rows = [_tenant_row(tenant, profiles) for tenant in card.tenants]
     rows += [_tenant_row(tenant, profiles, "ended:") for tenant in card.ended]
@@ -349,8 +349,8 @@ def _profiles(card: Card) -> dict[str, str]:
     return {instance.mig.uuid: line(instance.mig.profile) for instance in card.instances}
 
 
-def _tenant_row(tenant: Tenant, profiles: dict[str, str], standing: str = "") -> BalanceRow:
-    name = " ".join(filter(None, (standing, profiles.get(tenant.mig, ""), full_name(tenant.container))))
+def _tenant_row(tenant: Tenant, profiles: dict[str, str], state: str = "") -> BalanceRow:
+    name = " ".join(filter(None, (state, profiles.get(tenant.mig, ""), full_name(tenant.container))))
     return name, tenant.booking.memory_bytes, tenant.booking.busy_us, tenant.booking.energy_mj
 
 

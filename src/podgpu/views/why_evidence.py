@@ -31,7 +31,7 @@ class PodEvidence:
     """Everything in a snapshot that concerns one pod, by its namespace and name.
 
     An owner outside Kubernetes has neither, but a title. `cards` are those that it holds or uses, with its containers.
-    `is_stored`: there are only numbers, since a store keeps no evidence.
+    With `is_stored` there are only numbers, since a store keeps no evidence.
     """
 
     def __init__(self, snapshot: Snapshot, namespace: str, pod: str, title: str = "") -> None:
@@ -120,12 +120,12 @@ def evidence(snapshot: Snapshot, name: str) -> Object | None:
     }
 
 
-def _document(found: ContainerEvidence) -> Object:
+def _document(evidence: ContainerEvidence) -> Object:
     return {
-        "mig": found.mig,
-        "has_ended": found.has_ended,
-        **plain({"container": found.container, "tenant": found.tenant}),
-        "processes": [plain(process) for process in found.processes],
+        "mig": evidence.mig,
+        "has_ended": evidence.has_ended,
+        **plain({"container": evidence.container, "tenant": evidence.tenant}),
+        "processes": [plain(process) for process in evidence.processes],
     }
 
 

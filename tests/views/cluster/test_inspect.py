@@ -1,5 +1,7 @@
 """The tables of `kubectl inspect gpushare`, from the nodes and pods that they imply."""
 
+from math import nan
+
 from podgpu.cluster.allocations import allocate
 from podgpu.model import (
     Booking,
@@ -13,8 +15,8 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
-from podgpu.views.cluster.card_memory import GIB, ClusterMemory, cluster_memory
-from podgpu.views.cluster.inspect import detail, summary, table, waiting
+from podgpu.views.cluster.card_memory import GIB, ClusterMemory, NodeMemory, PodMemory, cluster_memory
+from podgpu.views.cluster.inspect import detail, narrow, summary, table, waiting
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import objects_of
 from tests.views.cluster.seed003 import cluster, node, pod, seed
@@ -179,6 +181,21 @@ def test_what_agents_measure_stands_before_what_was_given() -> None:
     assert summary(found, with_use=True).splitlines()[1].split()[2] == "10.5/60/80"
     rows = [line.split() for line in detail(found, with_use=True).splitlines()[5:8]]
     assert [(row[0], row[2]) for row in rows] == [("busy", "10.0/20"), ("idle", "0.0/20"), ("unseen", "?/20")]
+
+
+def test_a_pending_pod_of_unknown_size_is_no_zero() -> None:
+    lost = PodMemory(namespace="team", name="lost")
+    found = ClusterMemory(nodes=(NodeMemory(name="n1", pending=(lost,)),))
+    assert summary(found).splitlines()[1].split() == ["n1", "unknown", "?", "?/0"]
+    assert detail(found).splitlines()[5].split() == ["lost", "team", "?"]
+    assert narrow(found, by_pod=False).splitlines()[2].split() == ["pending", "?"]
+
+
+def test_a_reading_that_is_no_number_is_not_known() -> None:
+    card = Card(gpu=Gpu(uuid="GPU-a", index=0), readings=(Reading("memory_total_bytes", nan),))
+    snapshot = Snapshot(node="n", taken_at=0.0, interval_seconds=5.0, version="1", cards=(card,))
+    node = ClusterNode(name="n", state="fresh", snapshot=snapshot)
+    assert cluster_memory(Cluster(taken_at=0.0, version="1", nodes=(node,))).cards[0].total_bytes is None
 
 
 async def test_a_size_that_is_not_known_is_no_zero() -> None:

@@ -117,6 +117,14 @@ def test_equal_names_stay_equal_so_that_the_picture_is_whole() -> None:
     ]
 
 
+def test_a_node_of_several_clusters_is_still_named_after_its_cluster() -> None:
+    node = ClusterNode(name=f"secret-lab/{SNAPSHOT.node}", cluster="secret-lab", state="fresh", snapshot=SNAPSHOT)
+    (after,) = Scrubber(b"k" * 16).scrubbed(replace(CLUSTER, nodes=(node,))).nodes
+    assert after.snapshot is not None
+    assert after.name == f"{after.cluster}/{after.snapshot.node}"
+    assert "secret" not in after.name
+
+
 def test_another_key_gives_other_names() -> None:
     first, other = (Scrubber(key * 16).scrubbed(CLUSTER) for key in (b"1", b"2"))
     assert first.nodes[0].name != other.nodes[0].name

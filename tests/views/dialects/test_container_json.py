@@ -14,11 +14,14 @@ from msgspec.structs import replace
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import (
+    UNKNOWN,
     Booking,
     Claim,
     ContainerRef,
     Device,
     Gpu,
+    Instance,
+    MigInstance,
     PartStatus,
     Process,
     Reading,
@@ -179,6 +182,16 @@ def test_a_row_has_all_fields_in_the_order_of_the_readme() -> None:
     assert list(row) == [*plain, *NUMBERS, "timestamp"]
     whole = next(row for row in rows() if "mig_profile" in row)
     assert list(whole) == [*TEXTS, *NUMBERS, "timestamp"]
+
+
+def test_an_instance_whose_number_is_not_known_has_none() -> None:
+    """So it is with MIG devices that dcgm-exporter's page names by their UUID alone."""
+    mig = MigInstance(uuid="MIG-1", gpu_instance_id=UNKNOWN, compute_instance_id=UNKNOWN, profile="1g.18gb")
+    whole = node().cards[0]
+    instance = Instance(mig=mig, readings=(Reading("memory_used_bytes", 2.0**30),))
+    (row,) = rows(replace(node(), cards=(replace(whole, instances=(instance,)),)))
+    assert row["mig_profile"] == "1g.18gb"
+    assert "mig_instance_id" not in row
 
 
 def test_every_value_is_there_in_its_unit() -> None:

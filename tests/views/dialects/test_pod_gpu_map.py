@@ -106,7 +106,7 @@ def test_the_nodes_of_the_readme_without_their_duplicates() -> None:
 def test_the_deprecated_names_of_the_readme_without_duplicates() -> None:
     lines = readme("readme-deprecated.txt")
     mapped = readme_rows(lines)
-    families = deprecated_families(mapped)
+    families = deprecated_families(mapped, DEPRECATED)
     assert text(families).splitlines()[:6] == lines[:6]
     assert [family.name for family in families] == [f"POD_GPU_MAP_INFO_{n}" for n in range(len(set(mapped)))]
 

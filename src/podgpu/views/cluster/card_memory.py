@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from podgpu.insight.tenants import reading
 from podgpu.model import UNKNOWN, Card, Claim, Cluster, ClusterNode, Instance, PendingPod, Snapshot, Tenant
 from podgpu.model.kube import grouped
 from podgpu.views.text import printable
@@ -71,7 +72,7 @@ class ClusterMemory(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KnownSum(Struct, frozen=True):
-    """A sum of what is known, and whether something is missing in it."""
+    """A sum of what is known, and whether it is all there is."""
 
     size: int = 0
     is_whole: bool = True
@@ -82,8 +83,8 @@ class KnownSum(Struct, frozen=True):
 
 
 def known_sum(sizes: Iterable[int | None]) -> KnownSum:
-    found = tuple(sizes)
-    return KnownSum(sum(size for size in found if size is not None), None not in found)
+    listed = tuple(sizes)
+    return KnownSum(sum(size for size in listed if size is not None), None not in listed)
 
 
 def allocated(pods: Iterable[PodMemory]) -> KnownSum:
@@ -120,9 +121,9 @@ def _card(card: Card) -> CardMemory:
     )
 
 
-def _reading(of: Card | Instance, metric: str) -> int | None:
-    found = (reading for reading in of.readings if reading.metric == metric and not reading.labels)
-    return next((int(reading.value) for reading in found), None)
+def _reading(device: Card | Instance, metric: str) -> int | None:
+    value = reading(device.readings, metric)
+    return None if value is None else int(value)
 
 
 def _container(tenant: Tenant, card: Card, whole: int | None) -> PodMemory:
@@ -148,8 +149,8 @@ def _size(claim: Claim, card: Card, whole: int | None) -> int | None:
 
 def _instance_size(instance: Instance) -> int | None:
     """What it reports itself, else what the name of its profile says."""
-    found = _PROFILE.fullmatch(instance.mig.profile)
-    return _reading(instance, TOTAL) or (int(found["gib"]) * GIB if found else None)
+    profile = _PROFILE.fullmatch(instance.mig.profile)
+    return _reading(instance, TOTAL) or (int(profile["gib"]) * GIB if profile else None)
 
 
 def _pending(snapshot: Snapshot) -> Iterator[PodMemory]:

@@ -1,7 +1,7 @@
 """Two tables of how much memory of each card is allocated to which pod: one line for each node, or one for each pod.
 
-Byte for byte, the layout is that of the kubectl plugin they come from, where that has one. Beyond it there are cards
-without a known number, in a column of their own; sizes that are not known, `?`; and sums that lack some of them, `+`.
+The layout is that of the kubectl plugin they come from, byte for byte. podgpu adds a column for cards whose number is
+not known, `?` for sizes that are not known, and `+` for sums that lack some of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,18 +43,18 @@ class SizeUnit(Struct, frozen=True):
         return f"{found.size // self.size}{'' if found.is_whole else '+'}"
 
     def known(self, found: KnownSum) -> str:
-        """Like `whole`, but a sum of which nothing is known is unknown."""
+        """Like `whole`, but `?` for a sum of which nothing is known."""
         return UNKNOWN if not found.is_whole and not found.size else self.whole(found)
 
     def fine(self, size: int | None) -> str:
-        """Use is no round number: in GiB it has a decimal."""
+        """Memory in use is no round number: in GiB it has a decimal."""
         if size is None:
             return UNKNOWN
         return gib(size) if self.size == GIB else str(size // self.size)
 
 
 class CardColumns(Struct, frozen=True, kw_only=True):
-    """What the columns of a table are: numbered cards, those without a number, and what is on no card."""
+    """The columns of a table: numbered cards, those without a number, and pods on no known card."""
 
     unit: SizeUnit
     numbers: tuple[int, ...]
@@ -130,7 +130,7 @@ def narrow(found: ClusterMemory, *, by_pod: bool, with_use: bool = False) -> str
             rows.append(f"\t{number}\t{columns.share([card])}\n")
             rows += [_narrow_row(pod, columns) for pod in card.pods if by_pod]
         if node.pending:
-            rows.append(f"\tpending\t{columns.unit.whole(allocated(node.pending))}\n")
+            rows.append(f"\tpending\t{columns.unit.known(allocated(node.pending))}\n")
             rows += [_narrow_row(pod, columns) for pod in node.pending if by_pod]
     return aligned("".join(rows)) + f"{IN_CLUSTER} {_ratio(found, columns.unit)}\n"
 
@@ -181,7 +181,7 @@ def _unit(found: ClusterMemory) -> SizeUnit:
 def _columns(nodes: Sequence[NodeMemory], unit: SizeUnit, *, with_use: bool) -> CardColumns:
     indices = {card.index for node in nodes for card in node.cards}
     numbers = {index for index in indices if index is not None}
-    # An agent may number its cards as it likes; columns without any card are for the usual ones alone.
+    # A number without a card has a column too, as in the plugin, but only up to USUAL_CARDS.
     usual = range(min(max(numbers, default=-1) + 1, USUAL_CARDS))
     return CardColumns(
         unit=unit,
@@ -193,7 +193,7 @@ def _columns(nodes: Sequence[NodeMemory], unit: SizeUnit, *, with_use: bool) -> 
 
 
 def _summary_row(node: NodeMemory, columns: CardColumns) -> list[str]:
-    pending = columns.unit.whole(allocated(node.pending)) if node.pending else ""
+    pending = columns.unit.known(allocated(node.pending)) if node.pending else ""
     return [
         node.name,
         node.address or NO_ADDRESS,
@@ -210,7 +210,7 @@ def _pod_rows(node: NodeMemory, columns: CardColumns) -> list[list[str]]:
         row = [key[1], key[0]]
         row += [columns.pod([pod for pod in _pods(cards) if pod.key == key]) for cards in columns.cards(node)]
         if columns.pending:
-            row.append(columns.unit.whole(allocated(pod for pod in node.pending if pod.key == key)))
+            row.append(columns.unit.known(allocated(pod for pod in node.pending if pod.key == key)))
         rows.append(row)
     return rows
 

@@ -32,23 +32,23 @@ _ROWS = {
 
 
 def rendered(families: Sequence[Family], limit: int) -> RenderedFamilies:
-    """Write the lines. Beyond the limit the least valuable families go: no node can fill the whole page."""
+    """Write the lines. Families of least worth go beyond the limit, so that no node can fill the whole page."""
     fitting, _ = fit(families, limit)
     written = ((family, exposition.lines(family)) for family in fitting)
     return tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines)
 
 
 def join(parts: Iterable[RenderedFamilies], form: Format, query: FamilyQuery | None = None) -> bytes:
-    """Families stand in the order in which they first appear; the first one's help and type count.
+    """Join pages, family by family in the order in which they first appear, with the help and type found there.
 
     `query` is what the client wants of the page, if not all of it.
     """
-    found: dict[str, tuple[Family, list[bytes]]] = {}
+    joined: dict[str, tuple[Family, list[bytes]]] = {}
     for family, lines in chain.from_iterable(parts):
         if query is None or query.matches(family):
-            found.setdefault(family.name, (family, []))[1].append(lines)
+            joined.setdefault(family.name, (family, []))[1].append(lines)
     pieces: list[bytes] = []
-    for family, lines_of_all in found.values():
+    for family, lines_of_all in joined.values():
         pieces.append(exposition.metadata(family, form).encode())
         pieces += lines_of_all
     return b"".join([*pieces, exposition.end(form)])
@@ -59,7 +59,7 @@ def of_node(node: ClusterNode) -> list[Family]:
 
 
 def of_cluster(cluster: Cluster) -> list[Family]:
-    """What is about nodes and pods is by cluster, where several are read."""
+    """Series about nodes and pods name their cluster, where several are read."""
     series: dict[str, list[Series]] = {"": list(_of_reader(cluster))}
     by_cluster = grouped(cluster.nodes, lambda node: node.cluster) or {"": []}
     for name, nodes in by_cluster.items():
@@ -71,7 +71,7 @@ def of_cluster(cluster: Cluster) -> list[Family]:
 
 
 def _families(series: Mapping[str, Iterable[Series]]) -> list[Family]:
-    """Return the families with a series, in the order of the catalog. The series are by cluster."""
+    """Return the families that have series, in the order of the catalog. `series` are by cluster."""
     page: dict[str, Family] = {}
     for cluster, own in series.items():
         names, first = ((CLUSTER,), (cluster,)) if cluster else ((), ())
@@ -101,7 +101,7 @@ def _pending(pending: Iterable[PendingPod]) -> Iterator[Series]:
 
 
 def _of_node(node: ClusterNode) -> Iterator[Series]:
-    """Yield a node's series. If it is not fresh, only its capacity and its allocations count."""
+    """Yield a node's series. If it is not fresh, only capacity and allocations are shown."""
     name = node.bare_name
     yield "node_info", (name, node.state, node.origin, node.reason), 1.0
     for resource, text in node.allocatable.items():

@@ -38,15 +38,15 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
 
 
 def card(cluster: Cluster, uuid: str) -> bytes | None:
-    """Write the page of a card or a MIG instance, of what its node was read for; None if there is none."""
+    """Write the page of a card or a MIG instance; None if there is none of that UUID."""
     for node in cluster.nodes:
-        found = card_page.content(node.snapshot, uuid) if node.snapshot else None
-        if node.snapshot and found:
+        content = card_page.content(node.snapshot, uuid) if node.snapshot else None
+        if node.snapshot and content:
             name = escape(line(node.name))
             body = (
                 f"<header><h1>podgpu</h1><b>{name}</b>"
                 f"<span>{escape(line(node.state))}, taken {moment(node.snapshot.taken_at)}</span></header>"
-                f"{_banner(cluster)}{found}{_footer()}"
+                f"{_banner(cluster)}{content}{_footer()}"
             )
             return "".join(html_parts(f"podgpu {name}", body, refresh_seconds=REFRESH_SECONDS)).encode()
     return None
@@ -75,7 +75,7 @@ def _line(name: str, cells: list[str]) -> str:
 
 def _counts(cluster: Cluster) -> str:
     states = Counter(node.state for node in cluster.nodes)
-    by_state = [f"{integer(number)} {state}" for state, number in states.items()]
+    by_state = [f"{integer(number)} {escape(line(state))}" for state, number in states.items()]
     guests = guests_text(cluster.insight)
     return ", ".join([count(len(cluster.nodes), "node"), *by_state, *([f"GPUs: {guests}"] if guests else [])])
 

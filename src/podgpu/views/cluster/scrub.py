@@ -1,7 +1,6 @@
-"""A cluster with its names replaced: for a recording or a report that leaves the organisation.
+"""Replaces the names in a cluster, for a recording or a report that leaves the organisation.
 
-Equal names stay equal, so that the data stay consistent. Without the key, which is not kept, names cannot be restored
-or guessed.
+Equal names stay equal. Without the key, which is not kept, names cannot be restored or guessed.
 """
 
 from hashlib import blake2s
@@ -88,11 +87,13 @@ class Scrubber:
                 new = self._renamed(old, names[field]) if field in names else self._of(old)
                 if new is not old:
                     changed[field] = new
+        if isinstance(value, model.ClusterNode) and value.cluster:  # its name is `cluster/name`
+            changed["name"] = f"{changed['cluster']}/{self._renamed(value.bare_name, 'node')}"
         return replace(value, **changed) if changed else value
 
-    def _renamed(self, name: Any, begin: str) -> Any:
+    def _renamed(self, name: Any, prefix: str) -> Any:
         if isinstance(name, tuple):
-            return tuple([self._renamed(item, begin) for item in name])
+            return tuple([self._renamed(item, prefix) for item in name])
         if not name:
             return name
-        return f"{begin}-{blake2s(name.encode(errors='replace'), key=self._key).hexdigest()[:DIGITS]}"
+        return f"{prefix}-{blake2s(name.encode(errors='replace'), key=self._key).hexdigest()[:DIGITS]}"

@@ -13,13 +13,13 @@ PREFIX = "/metrics/"
 
 # The second argument is an instance of the dialect's class of options, or None if it has none.
 Families = Callable[[Snapshot, Any], Sequence[Family]]
-# The JSON for a query's parameters, made of what is ready: queries differ, and there may be many.
+# From a query's parameters to JSON. What does not depend on the query is prepared once: there may be many queries.
 Answers = Callable[[Mapping[str, str]], bytes]
 Document = Callable[[Snapshot, Any], Answers]
 
 
 class UnreadableError(Exception):
-    """A document that has nothing to say because the GPUs could not be read. Its system answered with an error then."""
+    """The GPUs could not be read. The system that the document stands in for answered with an error then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def dialects() -> tuple[Dialect, ...]:
 
 
 def dialect_names() -> list[str]:
-    """List what an address can be given."""
+    """List the dialects that an address can be given."""
     return dialects_of(path for dialect in dialects() for path in (*dialect.pages, *dialect.documents))
 
 

@@ -1,13 +1,13 @@
 """A pod's container on a card, with the numbers that several dialects derive from the two."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import isfinite
 
 from msgspec import Struct
 
-from podgpu.insight.tenants import is_outsider
-from podgpu.model import Card, Claim, ContainerRef, Gpu, Instance, Reading, Snapshot, Tenant
+from podgpu.insight.tenants import is_outsider, reading
+from podgpu.model import Card, Claim, ContainerRef, Gpu, Instance, Snapshot, Tenant
 
 
 class PodTenant(Struct, frozen=True):
@@ -48,20 +48,20 @@ class PodTenant(Struct, frozen=True):
 
     @property
     def sm_ratio(self) -> float | None:
-        """Part of the device it was given.
+        """How busy it is, as a part of the device it was given.
 
-        On a MIG instance it is the activity of the whole GPU instance, with all its compute instances.
+        A MIG instance reports the activity of its whole GPU instance, with all compute instances.
         """
         booking = self.tenant.booking
         booked = booking.instance_ratio if self.mig else booking.sm_ratio
         if booked is None:
             return 0.0 if self.tenant.idle is True else None
-        times = self._times_own_size
-        return min(1.0, booked * times) if isfinite(booked) and times is not None else None
+        factor = self._gpu_instance_factor
+        return min(1.0, booked * factor) if isfinite(booked) and factor is not None else None
 
     @property
     def card_ratio(self) -> float | None:
-        """The same as a part of the whole card."""
+        """How busy it is, as a part of the whole card."""
         sm_ratio, part = self.sm_ratio, self.part
         return None if sm_ratio is None or part is None else sm_ratio * part
 
@@ -76,8 +76,8 @@ class PodTenant(Struct, frozen=True):
         return min(1.0, own / whole) if own and whole else None
 
     @property
-    def _times_own_size(self) -> float | None:
-        """How many times larger its GPU instance is than the device. None if that is unknown."""
+    def _gpu_instance_factor(self) -> float | None:
+        """How many times larger than the device its GPU instance is. None if that is unknown."""
         instance = self.instance
         if instance is None:
             return 1.0
@@ -95,6 +95,13 @@ class PodTenant(Struct, frozen=True):
         device = self.instance if self.mig else self.card
         return None if device is None else reading(device.readings, metric)
 
+    def memory_of(self, claim: Claim) -> float | None:
+        """The memory that a claim allows: its limit, else its share of the device. None if the share is unknown."""
+        if claim.memory_limit_bytes is not None:
+            return claim.memory_limit_bytes
+        whole = self.reading("memory_total_bytes")
+        return whole * claim.share if whole is not None and claim.share else None  # a share of 0 is unknown
+
 
 def pod_tenants(snapshot: Snapshot) -> Iterator[PodTenant]:
     """Yield the pods' containers that hold or use a card, by card, instance and container.
@@ -108,20 +115,15 @@ def pod_tenants(snapshot: Snapshot) -> Iterator[PodTenant]:
 
 
 def card_names(snapshot: Snapshot, prefix: str = "") -> dict[str, str]:
-    """Name each card by its index, or by its UUID if another card has the same index: two must not become one.
+    """Name each card by its index, or by its UUID if another card has the same index.
 
     Such cards come from several pages, each of which counts its own cards from 0.
     """
-    bearers = Counter(card.gpu.index for card in snapshot.cards)
     gpus = [card.gpu for card in snapshot.cards]
-    return {gpu.uuid: f"{prefix}{gpu.index}" if bearers[gpu.index] == 1 else gpu.uuid for gpu in gpus}
-
-
-def reading(readings: Iterable[Reading], metric: str, labels: tuple[str, ...] = ()) -> float | None:
-    found = (reading.value for reading in readings if (reading.metric, reading.labels) == (metric, labels))
-    return next((value for value in found if isfinite(value)), None)
+    cards = Counter(gpu.index for gpu in gpus)
+    return {gpu.uuid: f"{prefix}{gpu.index}" if cards[gpu.index] == 1 else gpu.uuid for gpu in gpus}
 
 
 def percent(ratio: float | None) -> float | None:
-    """None also if it is too large for a number."""
+    """Return None also if it is too large for a float."""
     return None if ratio is None or not isfinite(ratio * 100) else round(ratio * 100, 6)

@@ -61,7 +61,7 @@ def _labels(tenant: PodTenant, known: PodContainer | None) -> Labels:
 
 
 def _of_runtime(known: PodContainer) -> dict[str, str]:
-    """What is known of these stays the same for as long as the container lives, whether or not it has a process.
+    """Labels that stay the same as long as the container lives, whether or not it has a process.
 
     With containerd, cAdvisor's name of a container is its id.
     """

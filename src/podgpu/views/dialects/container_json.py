@@ -111,15 +111,15 @@ def answers(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
     def written(missing: float | None) -> tuple[list[tuple[Object, bytes]], bytes]:
         """Return each object with its text, and the text of all."""
         objects = [_object(snapshot, row, missing) for row in rows]
-        texts = [msgspec.json.format(msgspec.json.encode([found]), indent=2) for found in objects]
-        # Each as it stands in the list.
-        each = [(found, text[len(OPEN) : 1 - len(CLOSE)]) for found, text in zip(objects, texts, strict=True)]
+        texts = [msgspec.json.format(msgspec.json.encode([row]), indent=2) for row in objects]
+        # Each without the brackets around it.
+        each = [(row, text[len(OPEN) : 1 - len(CLOSE)]) for row, text in zip(objects, texts, strict=True)]
         return each, _listed(text for _, text in each)
 
     def answer(query: Mapping[str, str]) -> bytes:
         each, whole = written(None if query.get("missing") == "null" else 0)
         wanted = {field: query[name] for name, field in _FILTERS.items() if query.get(name)}.items()
-        return _listed(text for found, text in each if wanted <= found.items()) if wanted else whole
+        return _listed(text for row, text in each if wanted <= row.items()) if wanted else whole
 
     return answer
 
@@ -130,7 +130,7 @@ def _listed(texts: Iterable[bytes]) -> bytes:
 
 
 def _rows(snapshot: Snapshot, *, split: bool) -> Iterator[ContainerRow]:
-    """Yield the rows that have values. `split` asks for the containers' own where several share an entity."""
+    """Yield the rows that have values. With `split`, containers that share an entity have values of their own."""
     for entity in entities(snapshot.cards):
         shared = {
             key: event_mask(entity.card) if key == _CLOCKS else entity.values(_COUNTERS[key]).get(()) for key in FIELDS
@@ -153,7 +153,7 @@ def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Obj
 
 
 def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
-    gpu, instances, container = row.entity.card.gpu, row.entity.instances, row.container
+    gpu, container = row.entity.card.gpu, row.container
     workload = row.occupant.workload if row.occupant else None
     facts = {
         "node_name": snapshot.node,
@@ -162,7 +162,7 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
         "device_id": str(gpu.index),
         "device_uuid": gpu.uuid,
         "mig_profile": row.entity.profile,
-        "mig_instance_id": str(instances[0].mig.gpu_instance_id) if instances else "",
+        "mig_instance_id": row.entity.instance_id,
         "pod": container.pod,
         "container": container.container,
         "namespace": container.namespace,
@@ -173,7 +173,7 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
 
 
 def _served(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
-    """Without GPUs, an empty list. If they could not be read at all, an error."""
+    """Answer with an empty list without GPUs, and with an error if they could not be read at all."""
     if not snapshot.cards and any(part.name in _SOURCES and not part.up for part in snapshot.parts):
         raise UnreadableError
     return answers(snapshot, options)

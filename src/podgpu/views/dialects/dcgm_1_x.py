@@ -4,7 +4,7 @@ from podgpu.model import Snapshot
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm.counters import Counter, every
 from podgpu.views.dialects._dcgm.entity import Entity, whole, with_xid
-from podgpu.views.sample_format import decimals, whole_numbers
+from podgpu.views.sample_format import decimals
 from podgpu.views.series import Family, Key, Labels
 
 COUNTERS = every(lambda row: (row.dcgm1x,)).values()
@@ -17,8 +17,8 @@ _POD = ("pod_name", "pod_namespace", "container_name")
 
 def families(snapshot: Snapshot, _: None) -> list[Family]:
     rows = [(entity, _key(entity)) for entity in (whole(with_xid(card)) for card in snapshot.cards)]
-    page = (_family(counter, rows) for counter in COUNTERS)
-    return [family for family in page if family.samples]
+    page = ((counter, _samples(counter, rows)) for counter in COUNTERS)
+    return [counter.family(samples, FRACTIONS) for counter, samples in page if samples]
 
 
 def _key(entity: Entity) -> Key:
@@ -32,10 +32,8 @@ def _key(entity: Entity) -> Key:
     return device, Labels(_POD, (ref.pod, ref.namespace, container))
 
 
-def _family(counter: Counter, rows: list[tuple[Entity, Key]]) -> Family:
-    samples = {key: value for entity, key in rows for value in entity.values(counter).values()}
-    writing = FRACTIONS if counter.is_fraction else whole_numbers
-    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group, writing)
+def _samples(counter: Counter, rows: list[tuple[Entity, Key]]) -> dict[Key, float]:
+    return {key: value for entity, key in rows for value in entity.values(counter).values()}
 
 
 DIALECT = Dialect(pages={"/metrics/dcgm-1.x": families, "/gpu/metrics": families})

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from podgpu.insight.tenants import reading
 from podgpu.model import Card, ContainerRef, Pod, Snapshot
 from podgpu.model.kube import amount, grouped, total
 from podgpu.views.dialects import Answers, Dialect
-from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
+from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
 from podgpu.views.row_table import known
 from podgpu.views.sample_format import go, in_json
 from podgpu.views.series import Family, Labels
@@ -49,7 +50,7 @@ class ContainerUse(Struct, frozen=True, kw_only=True):
     limits: Mapping[str, str] | None = None
 
     @property
-    def given(self) -> list[PodTenant]:
+    def claimed(self) -> list[PodTenant]:
         return [tenant for card in self.cards for tenant in card.tenants if tenant.claims]
 
     @property
@@ -57,16 +58,16 @@ class ContainerUse(Struct, frozen=True, kw_only=True):
         if self.limits is not None:
             cores = _whole(self.limits.get(CORE, "0"))
             return None if cores is None else cores / CORES_OF_CARD
-        return total(map(_share, self.given))
+        return total(map(_share, self.claimed))
 
     @property
     def requested_mib(self) -> float | None:
         """A container that requests no memory may use all of its cards'."""
         if self.limits is None:
-            return _mib(total(map(_limit, self.given)))
+            return _mib(total(map(_limit, self.claimed)))
         blocks = _whole(self.limits.get(MEMORY, "0"))
         if blocks == 0 and self.requested_cards != 0:
-            return _mib(total(tenant.reading("memory_total_bytes") for tenant in self.given))
+            return _mib(total(tenant.reading("memory_total_bytes") for tenant in self.claimed))
         return None if blocks is None else blocks * BLOCK_MIB
 
 
@@ -99,15 +100,15 @@ def usage(snapshot: Snapshot, _options: None) -> Answers:
             name = clean(use.container.container)
             if use.cards:
                 pod["stat"][name] = {"dev": list(map(_device, use.cards))}
-            pod["spec"][name] = known({"gpu": _number(use.requested_cards), "mem": _number(use.requested_mib)})
+            pod["spec"][name] = known({"gpu": in_json(use.requested_cards), "mem": in_json(use.requested_mib)})
     body = msgspec.json.encode({"usage": found})
     return lambda _query: body
 
 
-def _pod(container: ContainerRef, known: Pod | None) -> dict[str, Any]:
-    about = {"user": clean(known.submitter), "cluster": clean(known.cluster)} if known else {}
-    given = {name: text for name, text in about.items() if text}
-    return {"stat": {}, "project": clean(container.namespace), **given, "spec": {}}
+def _pod(container: ContainerRef, pod: Pod | None) -> dict[str, Any]:
+    about = {"user": clean(pod.submitter), "cluster": clean(pod.cluster)} if pod else {}
+    known_facts = {name: text for name, text in about.items() if text}
+    return {"stat": {}, "project": clean(container.namespace), **known_facts, "spec": {}}
 
 
 def _containers(snapshot: Snapshot) -> Iterator[ContainerUse]:
@@ -133,7 +134,7 @@ def _device(use: ContainerCardUse) -> dict[str, Any]:
         {
             "id": clean(use.card.gpu.pci_bus_id) or None,
             "card_idx": str(use.card.gpu.index),
-            "gpu": _number(use.percent),
+            "gpu": in_json(use.percent),
             "mem": use.mib,
             "pids": sorted(process.pid for tenant in use.tenants for process in tenant.tenant.running),
             "device_mem": _mib(reading(use.card.readings, "memory_total_bytes")),
@@ -142,7 +143,7 @@ def _device(use: ContainerCardUse) -> dict[str, Any]:
 
 
 def _share(tenant: PodTenant) -> float | None:
-    """A share of 0 is one that its system does not know."""
+    """A share of 0 is one that the sharing system does not know."""
     part, shares = tenant.part, [claim.share for claim in tenant.claims]
     return None if part is None or not all(shares) else sum(shares) * part
 
@@ -153,13 +154,9 @@ def _limit(tenant: PodTenant) -> float | None:
 
 
 def _whole(text: str) -> int | None:
-    """Read a quantity as gpu-manager does, in whole cores or blocks: what is left over counts as one more."""
-    found = amount(text)
-    return None if found is None or found > MOST else ceil(found)
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else in_json(value)
+    """Read a quantity as gpu-manager does, in whole cores or blocks, rounded up."""
+    number = amount(text)
+    return None if number is None or number > MOST else ceil(number)
 
 
 def _mib(size: float | None) -> int | None:

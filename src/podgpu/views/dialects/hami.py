@@ -8,19 +8,21 @@ The scheduler reads its own annotations; the claims of the cards say the same. Q
 scheduler may allocate beyond a card's real memory, are not known on the node.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from podgpu import option
 from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.catalog.row import MIB, Kind, Worth
+from podgpu.insight.tenants import reading
 from podgpu.model import Card, Claim, Gpu, MigInstance, Snapshot, Tenant, VirtualGpu
 from podgpu.model.kube import grouped, total
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects import _hami_names as names
 from podgpu.views.dialects._hami_names import HamiFamily, HamiSamples, Pairs
-from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants, reading
+from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants
+from podgpu.views.format import number_text
 from podgpu.views.sample_format import go
 from podgpu.views.series import Family, Labels
 
@@ -71,8 +73,8 @@ def _card_pairs(snapshot: Snapshot, gpu: Gpu) -> dict[str, str]:
 
 def _mig_pairs(mig: MigInstance) -> dict[str, str]:
     return {
-        "compute_instance_id": str(mig.compute_instance_id),
-        "gpu_instance_id": str(mig.gpu_instance_id),
+        "compute_instance_id": number_text(mig.compute_instance_id),
+        "gpu_instance_id": number_text(mig.gpu_instance_id),
         "mig_uuid": mig.uuid,
         "profile": mig.profile,
     }
@@ -81,59 +83,60 @@ def _mig_pairs(mig: MigInstance) -> dict[str, str]:
 def _hosts(snapshot: Snapshot) -> Iterator[HamiSamples]:
     for card in snapshot.cards:
         readings = card.readings
+        of_chip = [each for each in readings if each.labels == ("gpu",)]
         values = {
             names.HOST_USED: reading(readings, "memory_used_bytes"),
             names.HOST_UTILIZATION: percent(reading(readings, "utilization_ratio")),
             names.HOST_CONTROLLER: percent(reading(readings, "memory_utilization_ratio")),
-            names.HOST_TEMPERATURE: reading(readings, "temperature_celsius", ("gpu",)),
+            names.HOST_TEMPERATURE: reading(of_chip, "temperature_celsius"),
             names.HOST_POWER: reading(readings, "power_watts"),
         }
         yield HamiSamples(_card_pairs(snapshot, card.gpu), values)
 
 
 def _containers(snapshot: Snapshot) -> Iterator[HamiSamples]:
-    """The parts of cards that HAMi gave, and the cards of containers that have its library inside."""
-    for on in pod_tenants(snapshot):
-        index, vgpu = _index(on.tenant), on.tenant.vgpu
+    """The parts of cards that HAMi allocated, and the cards of containers that have its library inside."""
+    for tenant in pod_tenants(snapshot):
+        index, vgpu = _index(tenant.tenant), tenant.tenant.vgpu
         if index is None:
             continue
         pairs = {
-            "container": on.container.container,
-            "device_uuid": on.gpu.uuid,
-            "namespace": on.container.namespace,
-            "pod": on.container.pod,
+            "container": tenant.container.container,
+            "device_uuid": tenant.gpu.uuid,
+            "namespace": tenant.container.namespace,
+            "pod": tenant.container.pod,
             "vdevice_index": str(index),
         }
-        used = on.memory_bytes if vgpu is None or vgpu.memory_used_bytes is None else vgpu.memory_used_bytes
+        used = tenant.memory_bytes if vgpu is None or vgpu.memory_used_bytes is None else vgpu.memory_used_bytes
         values = {
             names.USED: used,
-            names.LIMIT: _limit(on),
+            names.LIMIT: _limit(tenant),
             names.DEVICE_MEMORY: used,
-            names.UTILIZATION: _sm_percent(on),
+            names.UTILIZATION: _sm_percent(tenant),
         }
         yield HamiSamples(pairs, values | _of_library(vgpu, snapshot.taken_at))
         yield HamiSamples(pairs | _kinds_of_memory(vgpu), {names.OLD_DEVICE_MEMORY: used})
-        if on.instance:
-            yield HamiSamples(pairs | _mig_pairs(on.instance.mig), {names.MIG: 1.0})
+        if tenant.instance:
+            yield HamiSamples(pairs | _mig_pairs(tenant.instance.mig), {names.MIG: 1.0})
 
 
 def _index(tenant: Tenant) -> int | None:
-    """The number of the part among the container's: as the library counts, else as the scheduler noted."""
+    """The number of the part among the container's: as the library counts, else by the scheduler's annotation."""
     if tenant.vgpu:
         return tenant.vgpu.index
-    noted = (claim.index for claim in tenant.claims if claim.system == SYSTEM)
-    return next((index for index in noted if index is not None), None)
+    annotated = (claim.index for claim in tenant.claims if claim.system == SYSTEM)
+    return next((index for index in annotated if index is not None), None)
 
 
-def _limit(on: PodTenant) -> float | None:
-    granted = [claim.memory_limit_bytes for claim in on.claims if claim.memory_limit_bytes]
-    written = on.tenant.vgpu.memory_limit_bytes if on.tenant.vgpu else None
+def _limit(tenant: PodTenant) -> float | None:
+    granted = [claim.memory_limit_bytes for claim in tenant.claims if claim.memory_limit_bytes]
+    written = tenant.tenant.vgpu.memory_limit_bytes if tenant.tenant.vgpu else None
     return sum(granted) if granted else written
 
 
-def _sm_percent(on: PodTenant) -> float | None:
-    measured = on.sm_ratio
-    written = on.tenant.vgpu.sm_ratio if on.tenant.vgpu else None
+def _sm_percent(tenant: PodTenant) -> float | None:
+    measured = tenant.sm_ratio
+    written = tenant.tenant.vgpu.sm_ratio if tenant.tenant.vgpu else None
     return percent(written if measured is None else measured)
 
 
@@ -151,7 +154,7 @@ def _of_library(vgpu: VirtualGpu | None, now: float) -> dict[HamiFamily, float |
 
 
 def _kinds_of_memory(vgpu: VirtualGpu | None) -> dict[str, str]:
-    """What the library counted, as labels: so it was before 2.9. `offset` is the rest."""
+    """What the library counted, as labels, which only names before 2.9 have. `offset` is the rest."""
     if vgpu is None:
         return {}
     context, module, data = vgpu.context_bytes, vgpu.module_bytes, vgpu.buffer_bytes
@@ -163,25 +166,27 @@ def _kinds_of_memory(vgpu: VirtualGpu | None) -> dict[str, str]:
 
 def _scheduler(snapshot: Snapshot) -> Iterator[HamiSamples]:
     """How much of each card the scheduler has allocated, and to which containers."""
-    on_card = grouped(pod_tenants(snapshot), lambda on: on.gpu.uuid)
+    on_card = grouped(pod_tenants(snapshot), lambda tenant: tenant.gpu.uuid)
     is_known = any(part.name == PODRESOURCES.name and part.up for part in snapshot.parts)
     positions = _positions(snapshot)
     for card in snapshot.cards:
         tenants, pairs = on_card.get(card.gpu.uuid, []), _card_pairs(snapshot, card.gpu)
         yield from _of_card(card, tenants, pairs, is_known=is_known)
-        for on in tenants:
-            yield from _of_instance(on, pairs)
-            yield from _of_container(snapshot, on, positions)
+        for tenant in tenants:
+            yield from _of_instance(tenant, pairs)
+            position = positions.get((tenant.container.pod_uid, tenant.container.container))
+            if position is not None:
+                yield from _of_container(snapshot.node, tenant, position)
 
 
 def _of_card(card: Card, tenants: list[PodTenant], pairs: Pairs, *, is_known: bool) -> Iterator[HamiSamples]:
     whole = reading(card.readings, "memory_total_bytes")
     yield HamiSamples(pairs, {names.CARD_MEMORY_LIMIT: whole, names.CARD_CORE_LIMIT: float(CORES)})
-    held = [(on, claim) for on in tenants for claim in _given(on)]
+    held = [(tenant, claim) for tenant in tenants for claim in _given(tenant)]
     if not (held or is_known):
         return
-    memory = total([0.0, *(_memory(on, claim) for on, claim in held)])
-    core = total([0.0, *(_core(on, claim) for on, claim in held)])
+    memory = total([0.0, *(tenant.memory_of(claim) for tenant, claim in held)])
+    core = total([0.0, *(_core(tenant, claim) for tenant, claim in held)])
     ratio = memory / whole if memory is not None and whole else None
     shared = float(len(held))
     cores = {**pairs, "device_cores": str(CORES)}
@@ -195,11 +200,11 @@ def _of_card(card: Card, tenants: list[PodTenant], pairs: Pairs, *, is_known: bo
     yield HamiSamples(untyped, {names.OLD_CARD_RATIO: ratio})
 
 
-def _of_instance(on: PodTenant, card: Pairs) -> Iterator[HamiSamples]:
-    """A MIG instance that HAMi gave. How many slices it is long is not known on the node."""
-    if on.instance is None or not _given(on):
+def _of_instance(tenant: PodTenant, card: Pairs) -> Iterator[HamiSamples]:
+    """A MIG instance that HAMi allocated. How many slices it has is not known on the node."""
+    if tenant.instance is None or not _given(tenant):
         return
-    mig = on.instance.mig
+    mig = tenant.instance.mig
     untyped = {key: text for key, text in card.items() if key != "device_type"}
     start = {} if mig.start is None else {"placement_start": str(mig.start)}
     yield HamiSamples(untyped | _mig_pairs(mig) | start, {names.CARD_MIG: 1.0})
@@ -207,20 +212,19 @@ def _of_instance(on: PodTenant, card: Pairs) -> Iterator[HamiSamples]:
     yield HamiSamples(untyped | legacy, {names.OLD_CARD_MIG: 1.0})
 
 
-def _of_container(snapshot: Snapshot, on: PodTenant, positions: Mapping[tuple[str, str], int]) -> Iterator[HamiSamples]:
-    position = positions.get((on.container.pod_uid, on.container.container))
-    given = _given(on)
-    if position is None or not given:
+def _of_container(node: str, tenant: PodTenant, position: int) -> Iterator[HamiSamples]:
+    given = _given(tenant)
+    if not given:
         return
-    memory = total(_memory(on, claim) for claim in given)
-    core = total(_core(on, claim) for claim in given)
-    whole = reading(on.card.readings, "memory_total_bytes")
+    memory = total(tenant.memory_of(claim) for claim in given)
+    core = total(_core(tenant, claim) for claim in given)
+    whole = reading(tenant.card.readings, "memory_total_bytes")
     pairs = {
         "container_index": str(position),
-        "device_uuid": on.gpu.uuid,
-        "namespace": on.container.namespace,
-        "node": snapshot.node,
-        "pod": on.container.pod,
+        "device_uuid": tenant.gpu.uuid,
+        "namespace": tenant.container.namespace,
+        "node": node,
+        "pod": tenant.container.pod,
     }
     values = {
         names.POD_MEMORY: memory,
@@ -233,13 +237,13 @@ def _of_container(snapshot: Snapshot, on: PodTenant, positions: Mapping[tuple[st
     yield HamiSamples(pairs | used, {names.POD_DEVICE: memory})
 
 
-def _given(on: PodTenant) -> list[Claim]:
+def _given(tenant: PodTenant) -> list[Claim]:
     """The claims that HAMi's scheduler knows of: its own."""
-    return [claim for claim in on.claims if claim.system == SYSTEM]
+    return [claim for claim in tenant.claims if claim.system == SYSTEM]
 
 
 def _positions(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    """Number the containers as their pods' specs list them. A pod without a phase is not known by its spec."""
+    """Number the containers as their pods' specs list them. The spec of a pod without a phase is not known."""
     return {
         (pod.uid, container.name): position
         for pod in snapshot.pods
@@ -248,21 +252,13 @@ def _positions(snapshot: Snapshot) -> dict[tuple[str, str], int]:
     }
 
 
-def _memory(on: PodTenant, claim: Claim) -> float | None:
-    """A claim without a limit is on its share of the device: on all of it, if it is whole."""
-    if claim.memory_limit_bytes is not None:
-        return float(claim.memory_limit_bytes)
-    whole = on.reading("memory_total_bytes")
-    return None if whole is None or not claim.share else whole * claim.share
-
-
-def _core(on: PodTenant, claim: Claim) -> float | None:
-    """In HAMi, a part of a card without a limit of its cores counts as none of them."""
+def _core(tenant: PodTenant, claim: Claim) -> float | None:
+    """In HAMi, a part of a card that has no limit of cores counts as 0 cores."""
     if claim.core_limit_ratio is not None:
         return claim.core_limit_ratio * CORES
-    if claim.share < 1 and not on.mig:
+    if claim.share < 1 and not tenant.mig:
         return 0.0
-    part = on.part
+    part = tenant.part
     return None if part is None else part * claim.share * CORES
 
 

@@ -49,11 +49,11 @@ def rows(snapshot: Snapshot | None) -> list[MapRow]:
     """Each row once, in the order of the cards. A node that was not read has none."""
     if snapshot is None:
         return []
-    found = (
-        MapRow(on.uuid, on.gpu.model, on.container.namespace, snapshot.node, on.container.pod)
-        for on in pod_tenants(snapshot)
+    mapped = (
+        MapRow(tenant.uuid, tenant.gpu.model, tenant.container.namespace, snapshot.node, tenant.container.pod)
+        for tenant in pod_tenants(snapshot)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(mapped))
 
 
 def map_family(mapped: Iterable[MapRow]) -> Family:
@@ -61,17 +61,19 @@ def map_family(mapped: Iterable[MapRow]) -> Family:
 
 
 def node_families(mapped: Iterable[MapRow]) -> list[Family]:
-    """A family for each node. Nodes whose names become the same share one, and the label distinguishes them."""
-    found: dict[str, Family] = {}
+    """A family for each node. Nodes whose metric names are the same share one; the label distinguishes them."""
+    families: dict[str, Family] = {}
     for row in mapped:
         name = metric_name(row.node)
-        family = found.setdefault(name, Family(name, Kind.INFO, NODE_HELP, Worth.VITAL, group=PODS))
+        family = families.setdefault(name, Family(name, Kind.INFO, NODE_HELP, Worth.VITAL, group=PODS))
         family.put(1.0, row.labels)
-    return list(found.values())
+    return list(families.values())
 
 
-def deprecated_families(mapped: Iterable[MapRow]) -> list[Family]:
-    """A family for each row, as in the first version. The value is 0."""
+def deprecated_families(mapped: Iterable[MapRow], options: PodGpuMapOptions) -> list[Family]:
+    """A family for each row, as in the first version, if the option asks for them. The value is 0."""
+    if options.deprecated == "off":
+        return []
     series = dict.fromkeys(row.labels for row in mapped)
     return [
         Family(f"{DEPRECATED}{number}", Kind.GAUGE, DEPRECATED_HELP, Worth.DETAIL, {(labels,): 0.0}, PODS)
@@ -93,7 +95,7 @@ def of_node(node: ClusterNode) -> list[Family]:
 def of_cluster(options: PodGpuMapOptions, cluster: Cluster) -> list[Family]:
     """The deprecated families, which are numbered over all nodes."""
     mapped = (row for node in cluster.nodes for row in rows(node.snapshot))
-    return deprecated_families(mapped) if options.deprecated == "on" else []
+    return deprecated_families(mapped, options)
 
 
 def by_node(node: ClusterNode) -> list[Family]:
@@ -102,8 +104,7 @@ def by_node(node: ClusterNode) -> list[Family]:
 
 def _map(snapshot: Snapshot, options: PodGpuMapOptions) -> list[Family]:
     mapped = rows(snapshot)
-    old = deprecated_families(mapped) if options.deprecated == "on" else []
-    return [map_family(mapped), *old]
+    return [map_family(mapped), *deprecated_families(mapped, options)]
 
 
 def _nodes(snapshot: Snapshot, _options: PodGpuMapOptions) -> list[Family]:

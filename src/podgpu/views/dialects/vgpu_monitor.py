@@ -25,7 +25,6 @@ _HELP = {
     TOTAL: "Total GPU memory per pod (Allocated vGPU memory based on ratio, likely in Bytes)",
 }
 _MULTIPLIED_HELP = {UTILIZATION: "GPU SM utilization per pod"}
-_MEMORY = "memory_total_bytes"
 
 # A pod's namespace and name.
 PodName = tuple[str, str]
@@ -122,12 +121,12 @@ def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[Po
             sm_ratio=total(tenant.card_ratio for tenant in here),
             share=total(_share(tenant, claim) for tenant, claim in parts),
             used_bytes=total(tenant.memory_bytes for tenant in here),
-            total_bytes=total(_size(tenant, claim) for tenant, claim in parts),
+            total_bytes=total(tenant.memory_of(claim) for tenant, claim in parts),
         )
 
 
 def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
-    """One row for each virtual GPU. Which one of a device does the work is unknown, so each of them shows it."""
+    """One row for each virtual GPU. Which of a device's is busy is not known, so each has its whole utilization."""
     devices = grouped(held, lambda tenant: tenant.uuid)
     parts = [(tenant, claim) for tenant in held for claim in sorted(tenant.claims, key=lambda claim: claim.device_id)]
     slots = Counter(tenant.uuid for tenant, _ in parts)
@@ -139,21 +138,13 @@ def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
             sm_ratio=total(tenant.card_ratio for tenant in here),
             share=_share(tenant, claim),
             used_bytes=None if used is None else used / slots[tenant.uuid],
-            total_bytes=_size(tenant, claim),
+            total_bytes=tenant.memory_of(claim),
         )
 
 
 def _share(tenant: PodTenant, claim: Claim) -> float | None:
     part = tenant.part
     return None if part is None else claim.share * part
-
-
-def _size(tenant: PodTenant, claim: Claim) -> float | None:
-    """The limit that the pod was given. Without one, a part of the memory as large as its share."""
-    if claim.memory_limit_bytes is not None:
-        return claim.memory_limit_bytes
-    whole = tenant.reading(_MEMORY)
-    return whole * claim.share if whole is not None and claim.share else None  # a share of 0 is unknown
 
 
 def _mib(size: float | None) -> float | None:

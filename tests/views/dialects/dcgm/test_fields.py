@@ -1,5 +1,6 @@
 """Fields of dcgm-exporter that a counters file can add, and those that podgpu works out itself."""
 
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,15 @@ def test_what_is_not_known_about_a_card_has_no_verdict(tmp_path: Path) -> None:
     told = rows("DCGM_EXP_GPU_HEALTH_STATUS", 0, config=options, snapshot=mute)
     # Every XID of the card is heard, and none was.
     assert [labels["health_watch"] for labels, _ in told] == ["ALL"]
+
+
+def test_a_value_that_is_no_number_has_no_verdict(tmp_path: Path) -> None:
+    broken = replace(ONE.cards[0], readings=(Reading("row_remap_failed", nan), Reading("row_remap_pending", 0.0)))
+    verdicts = {
+        labels["health_watch"]: value
+        for labels, value in found(tmp_path, "DCGM_EXP_GPU_HEALTH_STATUS", replace(ONE, cards=(broken,)))
+    }
+    assert verdicts["MEM"] == 0.0
 
 
 def test_every_known_xid_has_words() -> None:

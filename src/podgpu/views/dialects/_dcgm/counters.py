@@ -14,6 +14,7 @@ from podgpu.option.file import text_file
 from podgpu.option.value import OneOf, OnOff
 from podgpu.views.dialects._dcgm import derived
 from podgpu.views.sample_format import Writing, whole_numbers
+from podgpu.views.series import Family, Key
 
 TYPES = ("gauge", "counter", "label")
 COLUMNS = 3
@@ -158,17 +159,12 @@ class Counter:
     unit: Unit
     rows: tuple[Metric, ...]
 
-    @property
-    def worth(self) -> Worth:
-        return Worth(max(row.worth.value for row in self.rows))
-
-    @property
-    def is_fraction(self) -> bool:
-        return self.unit in FRACTIONS
-
-    @property
-    def group(self) -> str:
-        return derived.GROUPS.get(self.rows[0].name) or catalog.group_of(self.rows[0])
+    def family(self, samples: dict[Key, float], fractions: Writing) -> Family:
+        """`fractions` is how numbers are written that DCGM has decimals of."""
+        worth = Worth(max(row.worth.value for row in self.rows))
+        group = derived.GROUPS.get(self.rows[0].name) or catalog.group_of(self.rows[0])
+        writing = fractions if self.unit in FRACTIONS else whole_numbers
+        return Family(self.name, self.kind, self.help, worth, samples, group, writing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +189,6 @@ class Generation:
     defaults: tuple[str, ...]
     hostname: str
     fractions: Writing
-
-    def writing(self, counter: Counter) -> Writing:
-        return self.fractions if counter.is_fraction else whole_numbers
 
 
 def every(aliases: Callable[[Metric], Iterable[Alias | None]]) -> dict[str, Counter]:

@@ -138,7 +138,7 @@ def completed(snapshot: Snapshot, cards: Iterable[Card]) -> Iterator[Card]:
 
 
 def event_mask(card: Card) -> float | None:
-    """Put the bits back together that the readings took apart."""
+    """Put the bitmask of clock events back together, which has a reading for each bit."""
     events = {reading.labels: reading.value for reading in card.readings if reading.metric == _CLOCK_EVENT}
     known = events.keys() & _MASKS.keys()
     return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
@@ -160,7 +160,7 @@ def _of_card(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
 
 
 def _in_window(card: Card, metric: str, row: Metric) -> Iterator[Reading]:
-    """A window in which nothing happened has one row, with neither XID nor event."""
+    """Without any XID or event in the window, there is one row with an empty label."""
     found = [reading for reading in card.readings if reading.metric == metric and len(reading.labels) == 1]
     for value, label in [(reading.value, reading.labels[0]) for reading in found] or [(0.0, "")]:
         text = _EVENTS.get(label, label)
@@ -182,7 +182,7 @@ def _unlabelled(readings: Iterable[Reading]) -> dict[str, float]:
 
 def _health(card: Card) -> Iterator[Reading]:
     """The health of each subsystem that anything is known about. The verdicts are podgpu's own."""
-    values = {(reading.metric, reading.labels): reading.value for reading in card.readings}
+    values = {(reading.metric, reading.labels): reading.value for reading in card.readings if isfinite(reading.value)}
     for watch, signs in _SIGNS.items():
         known = [(values[key], is_bad, health) for key, is_bad, health in signs if key in values]
         if known:

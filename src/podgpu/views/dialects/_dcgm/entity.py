@@ -13,6 +13,7 @@ from podgpu.insight.tenants import is_outsider
 from podgpu.model import UNKNOWN, Booking, Card, Claim, ContainerRef, Instance, Reading, Snapshot, Tenant, Workload
 from podgpu.model.kube import grouped
 from podgpu.views.dialects._dcgm.counters import DECIMALS, FRACTIONS, Counter
+from podgpu.views.format import number_text
 
 DYNAMIC = "dra"  # the sharing system of claims by dynamic resource allocation
 LAST_XID = "xid_last_code"
@@ -74,7 +75,7 @@ class Occupant:
 
 @dataclass(frozen=True)
 class Entity:
-    """`instances` are the compute instances of one GPU instance; a whole card has none. `tenants` are those on it."""
+    """A card, or a GPU instance: `instances` are its compute instances, of which a card has none here."""
 
     card: Card
     instances: tuple[Instance, ...] = ()
@@ -102,12 +103,17 @@ class Entity:
         return len(_pods(claim for claim in self.claims if claim.system == DYNAMIC)) > 1
 
     @property
+    def instance_id(self) -> str:
+        """The number of the GPU instance; empty for a whole card, or if it is not known."""
+        return number_text(self.instances[0].mig.gpu_instance_id) if self.instances else ""
+
+    @property
     def profile(self) -> str:
-        """The profile of the GPU instance. That of a compute instance has its own part in front of it."""
+        """The profile of the GPU instance. That of a compute instance has a prefix such as `1c.`."""
         return _COMPUTE_PART.sub("", self.instances[0].mig.profile, count=1) if self.instances else ""
 
     def is_booked(self, counter: Counter) -> bool:
-        """Whether it is known how its containers divide this value. On a GPU instance that is memory alone."""
+        """Whether podgpu books this value to containers. On a GPU instance that is memory alone."""
         name = counter.rows[0].name
         return name == _MEMORY if self.instances else name in _BOOKED
 
@@ -156,7 +162,7 @@ def whole(card: Card) -> Entity:
 
 
 def with_xid(card: Card) -> Card:
-    """The card with 0 as its last XID, if it had none and every XID is heard: so dcgm-exporter shows it."""
+    """The card with 0 as its last XID if it had none and every XID is heard, as dcgm-exporter shows it."""
     has_xid = any(reading.metric == LAST_XID for reading in card.readings)
     if has_xid or card.fault or not card.ability.hears_xids:
         return card
@@ -164,7 +170,7 @@ def with_xid(card: Card) -> Card:
 
 
 def unnamed(snapshot: Snapshot) -> list[int]:
-    """Index the cards whose rows name no pod, because several pods were given the card or an instance of it."""
+    """List the indexes of cards whose rows name no pod, because several pods share the card or an instance of it."""
     shared = (
         entity.card.gpu.index
         for entity in entities(snapshot.cards)
@@ -176,7 +182,7 @@ def unnamed(snapshot: Snapshot) -> list[int]:
 def printed(value: float, unit: Unit) -> float | None:
     """Turn a base value into what DCGM prints. Most are whole numbers: MiB are cut, the rest is rounded.
 
-    None if it is too large for a number.
+    None if it is too large for a float.
     """
     quotient = value / unit.factor
     if not isfinite(quotient):

@@ -6,11 +6,11 @@ device, node, facts, the pod's own, then the others by name.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 from podgpu.catalog.row import Unit
 from podgpu.catalog.xids import WORDS
-from podgpu.model import UNKNOWN, Claim, ContainerRef, Pod, PodContainer, Snapshot
+from podgpu.model import Claim, ContainerRef, Pod, PodContainer, Snapshot
 from podgpu.model.kube import only
 from podgpu.views.dialects._dcgm import derived
 from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, DcgmPageOptions, Fact, Generation, select
@@ -57,8 +57,8 @@ def families(
     for entity in entities(derived.completed(snapshot, cards) if selected.is_derived else cards):
         device = _device_labels(snapshot, entity, selected.facts, generation.hostname)
         rows.append(_row(entity, pods, device, split=options.per_container == "on"))
-    page = (_family(counter, rows, generation) for counter in selected.counters)
-    return [family for family in page if family.samples]
+    page = ((counter, dict(chain(*(_samples(counter, row) for row in rows)))) for counter in selected.counters)
+    return [counter.family(samples, generation.fractions) for counter, samples in page if samples]
 
 
 def _row(entity: Entity, pods: "PodLabels", device: Labels, *, split: bool) -> EntityRow:
@@ -67,12 +67,6 @@ def _row(entity: Entity, pods: "PodLabels", device: Labels, *, split: bool) -> E
     is_split = len(present) > 1 and (split or entity.is_dynamic)
     shares = [(pods.of_occupant(occupant, entity), occupant) for occupant in present if is_split]
     return EntityRow(entity, device, holder, holder.key(device), tuple(shares))
-
-
-def _family(counter: Counter, rows: Iterable[EntityRow], generation: Generation) -> Family:
-    samples = dict(sample for row in rows for sample in _samples(counter, row))
-    writing = generation.writing(counter)
-    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group, writing)
 
 
 def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:
@@ -97,7 +91,7 @@ def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:
 def _repeated(counter: Counter, row: EntityRow) -> Iterable[RowLabels]:
     """Return the labels of the rows that have the whole value, because it cannot be divided.
 
-    A value that could be divided is not given to every container in a moment in which nothing was measured.
+    A value that is usually divided is not repeated for each container while nothing is measured.
     """
     is_unknown = row.entity.is_booked(counter) and row.entity.card.ability.sees_processes
     return [labels for labels, _ in row.shares if not is_unknown] or [row.holder]
@@ -117,7 +111,7 @@ def _within(value: float, parts: list[float], unit: Unit) -> list[float]:
 
 
 def _parts(counter: Counter, row: EntityRow) -> Mapping[Key, float]:
-    """How much of the value each container has. Empty if that is unknown, or if the value is not the entity's own."""
+    """How much of the value each container has. Empty if that is unknown, or if such values are not divided."""
     if not row.entity.is_booked(counter):
         return {}
     used = [(labels, occupant.used(counter)) for labels, occupant in row.shares]
@@ -135,15 +129,14 @@ def _device_labels(snapshot: Snapshot, entity: Entity, facts: Iterable[tuple[str
     }
     if entity.instances:
         pairs["GPU_I_PROFILE"] = entity.profile
-        number = entity.instances[0].mig.gpu_instance_id
-        pairs["GPU_I_ID"] = "" if number == UNKNOWN else str(number)
+        pairs["GPU_I_ID"] = entity.instance_id
     pairs[hostname] = snapshot.node
     return Labels.of(pairs | {name: value for name, fact in facts if (value := fact.value(snapshot, gpu))})
 
 
 @dataclass(frozen=True, slots=True)
 class PodLabels:
-    """The labels of pods, which are by UID; `uid` and `own` ask for the pod's UID and its own labels too."""
+    """Makes the labels of rows. `pods` are by UID; `uid` and `own` ask for the pod's UID and its own labels too."""
 
     pods: Mapping[str, Pod]
     uid: bool = False
