@@ -13,17 +13,17 @@ from typing import TypeGuard
 from msgspec import Struct
 
 UNKNOWN = "-"
-MOST = 1e30  # a larger number is of nothing there is, and is written as unknown
+MOST = 1e30  # no quantity is larger, so such a number is written as unknown
 
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
 class Step(Struct, frozen=True):
-    """One unit of a quantity. It holds for numbers that are written as less than `below`, in this unit.
+    """One unit of a quantity. It applies to numbers that are written as less than `below`, in this unit.
 
-    `unit` stands right after the number, so it begins with the space, if there is one. `units` is its plural.
-    With `down`, the value is rounded to a whole one first, and then cut to whole units; what is left is written in
+    `unit` follows the number directly, so it begins with the space, if there is one. `units` is its plural.
+    With `down`, the value is rounded to an integer first, and then cut to whole units; what is left is written in
     `rest`, if there is one.
     """
 
@@ -37,7 +37,7 @@ class Step(Struct, frozen=True):
 
 
 class QuantityFormat(Struct, frozen=True):
-    """`zero` is for what is exactly 0. `trims` cuts zeros off the end of decimals. What is below `least` is `least`."""
+    """`zero` is for exactly 0. `trims` cuts zeros off the end of decimals. A value below `least` is written as that."""
 
     steps: tuple[Step, ...]
     zero: Step
@@ -46,7 +46,7 @@ class QuantityFormat(Struct, frozen=True):
 
 
 def _power(unit: str, factor: float) -> tuple[Step, ...]:
-    """Three digits at least, so that it fits a column of seven characters."""
+    """Three significant digits, which fit a column of seven characters."""
     decimals = ((2, 10.0), (1, 100.0), (0, 1000.0))
     return tuple(Step(unit, factor, number, below) for number, below in decimals)
 

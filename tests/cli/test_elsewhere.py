@@ -90,3 +90,16 @@ async def test_a_snapshot_of_a_cluster_needs_the_name_of_a_node(capfd: pytest.Ca
         assert "there are 2 nodes; choose one with --node" in capfd.readouterr().err
         assert await run("snapshot", cluster, "--node=sound", "-o", "json") == 0
     assert json.loads(capfd.readouterr().out)["node"] == "sound"
+
+
+@pytest.mark.parametrize("command", ["top", "idle", "snapshot", "doctor"])
+async def test_a_node_that_is_not_there_is_a_mistake(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    async with agents(*BOTH) as cluster:
+        assert await run(command, cluster, "--node=sond") == 2
+    assert capfd.readouterr() == ("", "podgpu: no node 'sond' has GPUs; did you mean sound?\n")
+
+
+@pytest.mark.parametrize("command", ["snapshot", "doctor"])
+def test_a_node_is_chosen_of_a_cluster_only(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--source=simulator", "--node=other"]) == 2
+    assert capfd.readouterr().err.startswith("podgpu: --node is for a cluster; ")

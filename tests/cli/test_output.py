@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from podgpu.cli._output import add_selection, add_table_output, print_table, selection
 from podgpu.errors import UserError
+from podgpu.insight.selection import EVERYTHING
 from podgpu.views.row_table import Column, RowTable, fields_of
 
 
@@ -81,6 +82,6 @@ def test_one_namespace_and_all_of_them_contradict_each_other() -> None:
     parser = ArgumentParser()
     add_selection(parser)
     assert selection(parser.parse_args(["-n", "ml"])).namespace == "ml"
-    assert selection(parser.parse_args(["-A"])).is_everything
+    assert selection(parser.parse_args(["-A"])) == EVERYTHING
     with pytest.raises(UserError, match="give one of them only"):
         selection(parser.parse_args(["-n", "ml", "-A"]))

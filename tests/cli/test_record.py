@@ -1,6 +1,7 @@
 """`podgpu record`, and what it wrote played back."""
 
 import asyncio
+import resource
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,13 @@ from msgspec.structs import replace
 from podgpu.agent.playback import Playback
 from podgpu.assembly.agent import open_agent
 from podgpu.cli.main import main
+from podgpu.cli.record import RecordingFile
 from podgpu.config import Config
 from podgpu.config.precedence import load
+from podgpu.errors import UserError
+from podgpu.model import of_one
+from podgpu.sources.replay.recording import frame
+from podgpu.views.cluster.json import encode
 from podgpu.views.page import html
 from tests.patience import PATIENCE, until
 from tests.serve.rig import StubNode, serving
@@ -89,3 +95,19 @@ def test_a_recording_replaces_no_file(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_wrong_bound_is_named(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", str(tmp_path / "x"), option, "--url", "http://127.0.0.1:9"]) == 2
     assert capsys.readouterr().err.startswith(f"podgpu: {option.partition('=')[0]}: ")
+
+
+def test_a_full_disk_is_named_and_what_was_recorded_stays_readable(tmp_path: Path) -> None:
+    file = tmp_path / "incident"
+    cluster = of_one(SNAPSHOT)
+    size = len(frame(cluster.taken_at, encode(cluster)))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with RecordingFile(file, 1 << 30, is_scrubbed=False) as recording:
+        recording.add(cluster)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * size, before[1]))
+        try:
+            with pytest.raises(UserError, match="File too large; the 1 snapshot in it"):
+                recording.add(cluster)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert main(["top", "-o", "json", "--source=replay", f"--replay.file={file}"]) == 0

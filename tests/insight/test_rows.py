@@ -8,7 +8,7 @@ from podgpu.errors import UserError
 from podgpu.insight import reconclude
 from podgpu.insight.rows import VIEWS, SummaryRow
 from podgpu.insight.selection import EVERYTHING, PodSelection, label_tests
-from podgpu.model import Cluster, ClusterNode
+from podgpu.model import Band, Cluster, ClusterNode, Fault
 from tests.cluster.nodes import card, fresh, tenant
 from tests.tree import SETTINGS
 from tests.views.quirks import IDLER, LLAMA, SNAPSHOT
@@ -85,6 +85,12 @@ def test_one_namespace_one_node_or_some_labels() -> None:
     assert found and all(labelled[row.name][key] == value for row in found)
 
 
+def test_a_node_that_gives_no_numbers_is_there_for_who_asks_for_it() -> None:
+    silent = replace(TWO, nodes=(*TWO.nodes, ClusterNode(name="c", state="failed", reason="deadline")))
+    assert [row.state for row in rows("nodes", silent, PodSelection(node="c"))] == ["deadline"]
+    assert rows("nodes", silent, PodSelection(namespace="nosuch", node="c")) == []
+
+
 @pytest.mark.parametrize(
     ("selector", "expected"),
     [
@@ -123,3 +129,18 @@ def test_a_number_near_the_middle_is_written_as_its_tenant_s() -> None:
     cluster = Cluster(taken_at=1.0, version="1", nodes=(fresh("n", card("GPU-1", busy)),))
     (row,) = rows("pods", cluster)
     assert (numbers.percent(row.use.ratio), numbers.watts(row.power_watts)) == ("20%", "100 W")
+
+
+@pytest.mark.parametrize("booked", [0, 40])
+def test_the_bounds_are_of_the_same_cards_as_the_number(booked: int) -> None:
+    """One of the pod's two cards is lost: the other one alone is known."""
+    band = Band(elapsed_us=100, booked_us=booked, least_us=0, most_us=60, booked_mj=0, least_mj=0, most_mj=0)
+    held = tenant("ml/a")
+    known = card("GPU-1", replace(held, booking=replace(held.booking, band=band)))
+    assert known.balance
+    known = replace(known, balance=replace(known.balance, band=band))
+    lost = card("GPU-2", held, fault=Fault(reason="lost"))
+    cluster = Cluster(taken_at=1.0, version="1", nodes=(fresh("n", known, lost),))
+    (row,) = rows("pods", cluster)
+    assert (row.cards, row.known_cards) == (2, 1)
+    assert (row.use.ratio, row.use.least, row.use.most) == (booked / 100, 0.0, 0.6)

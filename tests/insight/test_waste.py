@@ -45,6 +45,18 @@ def test_several_pods_of_a_team_are_added_up_and_the_first_to_idle_is_named() ->
     assert team.gpus + rest.gpus == sum(row.held_gpus or 0 for row in idle_pods(found).rows)
 
 
+def test_two_gpus_are_them_and_a_part_of_one_is_it() -> None:
+    (whole,) = _problems(cluster(("0", [tenant("a-0")]), ("1", [tenant("a-0")])))
+    assert whole.startswith("ml/a-0 holds 2 GPUs on GPUs 0, 1 and has not used them for 10 h")
+    (part,) = _problems(cluster(("0", [tenant("a-0", share=0.5)]), ("1", [tenant("a-0", share=0.5)])))
+    assert part.startswith("ml/a-0 holds 1 GPU on GPUs 0, 1 and has not used it for 10 h")
+
+
+def _problems(found: Cluster) -> list[str]:
+    assert found.insight
+    return [problem.text for problem in found.insight.problems]
+
+
 def test_without_prices_no_money_is_named_and_who_works_wastes_nothing() -> None:
     tenants = [tenant("a-0", held=3 * HOUR), tenant("b-0", used=60.0, processes=1)]
     (row,) = idle_pods(cluster(("0", tenants), settings=SETTINGS)).waste

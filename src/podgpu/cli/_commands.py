@@ -1,11 +1,11 @@
 """Finds the commands, and parses their flags. Each command is a module of podgpu.cli without a leading underscore."""
 
 import pkgutil
-from argparse import SUPPRESS, ArgumentParser, HelpFormatter, Namespace
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import podgpu.cli
 from podgpu.config import OPTIONS, Config
@@ -13,6 +13,7 @@ from podgpu.errors import UserError
 from podgpu.option import NOT_AN_AGENTS, Option
 from podgpu.option.value import did_you_mean
 
+T = TypeVar("T")
 WIDTH = 80
 SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in NOT_AN_AGENTS)
 
@@ -136,8 +137,20 @@ def _unknown(word: str, parser: ArgumentParser) -> str:
     return f"unknown option {flag}; {did_you_mean(flag, known, f'see {parser.prog} --help')}"
 
 
+def argument_type(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Return a `type` for argparse whose errors name the flag."""
+
+    def parsed(text: str) -> T:
+        try:
+            return parse(text)
+        except UserError as error:
+            raise ArgumentTypeError(str(error)) from None
+
+    return parsed
+
+
 def add_output(parser: ArgumentParser, forms: Sequence[str]) -> None:
-    """`forms` are two or more; the first is the default."""
+    """Add `-o` for two or more formats; the first is the default."""
     first, *more, last = forms
     others = f"{', '.join(more)} or {last}" if more else f"or {last}"
     parser.add_argument(

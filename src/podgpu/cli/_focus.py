@@ -32,7 +32,7 @@ _PRECISION = Decimal(1).scaleb(-_DECIMALS)
 _NUMBERS = ("Cost", "Quantity", "UnitPrice", "Hours", "Kwh", "Coverage")  # how their columns end; all others are text
 _TIMES = ("PeriodStart", "PeriodEnd")
 _FLAGS = ("x_Complete", "x_Demo")
-# Tools that know FOCUS 1.0 want these columns, of which podgpu knows nothing.
+# Tools for FOCUS 1.0 want these columns, which podgpu cannot fill.
 _NOT_ABOUT_GPUS = (
     "CommitmentDiscountCategory",
     "CommitmentDiscountId",
@@ -45,7 +45,7 @@ _NOT_ABOUT_GPUS = (
 
 
 def check_focus(output: str, prices: Prices | None) -> None:
-    """Raises UserError where a format cannot be written, whatever the store says."""
+    """Raise UserError if the format cannot be written, whatever the store says."""
     if output == PARQUET and not has_parquet():
         raise UserError(
             f"-o {PARQUET} needs one more package; run pip install 'podgpu[parquet]', or write CSV with -o {FOCUS}"
@@ -65,7 +65,7 @@ def has_parquet() -> bool:
 
 
 def focus_csv(statement: Statement) -> str:
-    """Every group has a row for each charge period, and so has what nobody held and what was not seen."""
+    """Write a row for each charge period of each group, of what nobody held, and of what was not seen."""
     rows = list(_rows(statement))
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -76,7 +76,7 @@ def focus_csv(statement: Statement) -> str:
 
 
 def focus_parquet(statement: Statement) -> bytes:
-    """The same rows as CSV has. Tags are JSON in a string there too: FOCUS wants it so in every format."""
+    """Write the same rows as CSV. Tags are JSON in a string here too, as FOCUS requires of every format."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -168,7 +168,7 @@ def _row(statement: Statement, charge_period: ChargePeriod, line: StatementLine,
 
 
 def _quantities(line: StatementLine, cost: Decimal, basis: str) -> FocusRow:
-    """Say by what the row is charged. One that pays for nothing itself has no quantity, and so no price of a unit."""
+    """Return what the row is charged by. Without a charge of its own it has no quantity, and so no unit price."""
     unit, per_unit = ("kWh", _KWH) if basis == "energy" else ("GPU-Hours", _HOUR)
     charged = Decimal(line.charged) / per_unit if line.charged else None
     # If several want more than the GPU's time, each pays for less than it had.

@@ -30,9 +30,9 @@ def idle_table(found: IdlePods, cluster: Cluster, currency: str, arguments: Name
     return RowTable(
         fields_of(IdleRow),
         [*found.rows, _idle_total(found.rows)] if has_total else found.rows,
-        [each for each in _idle_columns(currency) if has_nodes or each.title != "NODE"],
+        [column for column in _idle_columns(currency) if has_nodes or column.title != "NODE"],
         head,
-        "every pod that holds a GPU uses it",
+        "no pod was found that holds a GPU without using it",
     )
 
 

@@ -2,11 +2,10 @@
 
 from argparse import Namespace
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from podgpu.cli._output import FORMATS, is_for_people, print_problems, print_sentences, print_table
-from podgpu.errors import UserError
+from podgpu.assembly.machine import has_package
+from podgpu.cli._output import is_for_people, print_problems, print_sentences, print_table
 from podgpu.insight.packing import Counts, Improver, Packing, Place, parts_of
 from podgpu.insight.plan.statement import plan_statement
 from podgpu.views.plan import plan_heading, plan_sentences, plan_table
@@ -22,8 +21,7 @@ SECONDS = 20.0
 
 
 def print_plan(evidence: "FitEvidence", layout: "PlanLayout", arguments: Namespace) -> int:
-    if arguments.output not in FORMATS:
-        raise UserError(f"-o {arguments.output} is of the advice; leave out --plan, or give another format")
+
     found = plan_statement(evidence.uses, evidence.facts, layout, evidence.pools, improver())
     if is_for_people(arguments):
         print(*plan_heading(found), "", sep="\n\n" if arguments.output == "markdown" else "\n")
@@ -34,7 +32,7 @@ def print_plan(evidence: "FitEvidence", layout: "PlanLayout", arguments: Namespa
 
 
 def improver() -> Improver | None:
-    return improved if find_spec("ortools") else None
+    return improved if has_package("ortools") else None
 
 
 def improved(demands: Sequence[Counts], capacity: Counts, packing: Packing) -> Packing:

@@ -1,4 +1,4 @@
-"""A process that serves: what it takes of memory and files, and how it ends, by a signal and within five seconds."""
+"""What processes that serve have in common: less memory, more connections, and a stop within five seconds."""
 
 import asyncio
 import gc
@@ -48,13 +48,13 @@ def save_memory(objects: int = GC_OBJECTS) -> None:
 
 
 def allow_connections() -> None:
-    """Take as many open files as the system allows: there is a connection for each node."""
+    """Raise the limit of open files as far as it goes: there is a connection for each node."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def until_stopped(signals: "Signals", loop: asyncio.Task[None]) -> int:
-    """Wait for a signal, or for the end of the loop, which only an error can bring. Return the exit code."""
+    """Wait for a signal, or for an error, which alone ends the loop. Return the exit code."""
     stopped = brief(signals.stopped.wait())
     await asyncio.wait({stopped, loop}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from podgpu import log
 from podgpu.cli._commands import add_output
-from podgpu.cli._target import TARGET_OPTIONS, Target, has_target, open_target
+from podgpu.cli._target import TARGET_OPTIONS, Target, check_node, has_target, open_target
 from podgpu.cli._target.progress import waiting
 from podgpu.cli._terminal import columns, has_colour
 from podgpu.config import OPTIONS as ALL
@@ -35,7 +35,7 @@ Examined = tuple[Snapshot, Machine]
 
 def arguments(parser: ArgumentParser) -> None:
     add_output(parser, ("table", "json"))
-    parser.add_argument("--node", metavar="NODE", help="of a cluster, only this node")
+    parser.add_argument("--node", metavar="NODE", default="", help="of a cluster, only this node")
     parser.add_argument(
         "--bundle",
         metavar="FILE",
@@ -77,8 +77,8 @@ class Examination:
 
     @property
     def has_failed(self) -> bool:
-        found = chain(self._cluster_findings or (), *(findings for _, findings in self._node_findings))
-        return any(finding.status is Status.FAIL for finding in found)
+        findings = chain(self._cluster_findings or (), *(findings for _, findings in self._node_findings))
+        return any(finding.status is Status.FAIL for finding in findings)
 
     def scrubbed(self) -> "Examination":
         from secrets import token_bytes
@@ -130,23 +130,23 @@ def _machine_examination(config: Config) -> Examination:
     return Examination(of_one(snapshot), [(snapshot, facts)])
 
 
-def _target_examination(target: Target, node: str | None) -> Examination:
+def _target_examination(target: Target, node: str) -> Examination:
     cluster = target.cluster
-    if node is not None or target.is_one_node:
-        name = node if node is not None else cluster.nodes[0].name
-        return Examination(cluster, [_examined(target, name)])
+    check_node(cluster, node)
+    if node or target.is_one_node:
+        return Examination(cluster, [_examined(target, node or cluster.nodes[0].name)])
     names = [node.name for node in cluster.nodes if node.state in ("fresh", "stale") and node.origin == "agent"]
     return Examination(cluster, _all_examined(target, names), of_cluster=True)
 
 
 def _all_examined(target: Target, names: list[str]) -> list[Examined]:
     """Leave out a node that does not answer now: the checks of the cluster judge it."""
-    found: list[Examined] = []
-    with waiting(lambda: f"checking {integer(len(found) + 1)} of {count(len(names), 'node')}"):
+    examined: list[Examined] = []
+    with waiting(lambda: f"checking {integer(len(examined) + 1)} of {count(len(names), 'node')}"):
         for name in names:
             with suppress(UserError):
-                found.append(_examined(target, name))
-    return found
+                examined.append(_examined(target, name))
+    return examined
 
 
 def _examined(target: Target, name: str) -> Examined:

@@ -1,8 +1,10 @@
 import sys
 import time
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from podgpu.cli._commands import argument_type
 from podgpu.cli._output import add_table_output, is_for_people, print_problems, print_table
 from podgpu.cli._target.progress import show_store_progress
 from podgpu.config import OPTIONS as ALL
@@ -29,17 +31,23 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--to", dest="end", metavar="TIME", default="now", help="the same; default now")
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only workloads of this namespace")
     parser.add_argument(
-        "--headroom", metavar="PERCENT", default="20", help="memory beyond the most that was seen; default 20"
+        "--headroom",
+        metavar="PERCENT",
+        type=argument_type(partial(_ratio, 0, 400)),
+        default="20",
+        help="memory beyond the most that was seen; default 20",
     )
     parser.add_argument(
         "--percentile",
         metavar="PERCENT",
+        type=argument_type(partial(_ratio, 50, 100)),
         default="99",
         help="how many of the minutes must fit with their busy time; default 99",
     )
     parser.add_argument(
         "--release-after",
         metavar="DURATION",
+        type=argument_type(_release_seconds),
         default="7d",
         help="what was not used for so long is to be released, at least 1d; default 7d",
     )
@@ -63,13 +71,17 @@ def run(config: Config, arguments: Namespace) -> int:
         start=start,
         end=end,
         namespace=arguments.namespace,
-        terms=_terms(arguments),
+        terms=FitTerms(
+            headroom=arguments.headroom, percentile=arguments.percentile, release_seconds=arguments.release_after
+        ),
         prices=config.of(PriceOptions).price,
     )
     if arguments.plan is not None:
         from podgpu.cli import _plan
         from podgpu.insight.plan.placing import layout_of
 
+        if arguments.output == METRICS:
+            raise UserError(f"-o {METRICS} is of the advice; leave out --plan, or give another format")
         layout = layout_of(arguments.plan)
         return _plan.print_plan(_read(config, asked, has_pools=True), layout, arguments)
     found = judged(_read(config, asked))
@@ -88,52 +100,33 @@ def run(config: Config, arguments: Namespace) -> int:
     return WARNED if found.notices or found.unpriced else 0
 
 
-def _terms(arguments: Namespace) -> FitTerms:
-    release = seconds(arguments.release_after)
+def _release_seconds(text: str) -> float:
+    release = seconds(text)
     if release < seconds("1d"):
-        raise UserError(f"--release-after={arguments.release_after} is less than a day; give at least 1d")
-    return FitTerms(
-        headroom=_ratio("--headroom", arguments.headroom, 0, 400),
-        percentile=_ratio("--percentile", arguments.percentile, 50, 100),
-        release_seconds=release,
-    )
+        raise UserError(f"{text} is less than a day; give at least 1d")
+    return release
 
 
-def _ratio(flag: str, text: str, least: float, most: float) -> float:
+def _ratio(least: int, most: int, text: str) -> float:
     try:
-        found = float(text.removesuffix("%"))
+        percent = float(text.removesuffix("%"))
     except ValueError:
-        found = -1.0
-    if not least <= found <= most:
-        raise UserError(f"{flag}={text} must be a number of percent from {least} to {most}")
-    return found / 100
+        percent = -1.0
+    if not least <= percent <= most:
+        raise UserError(f"{text!r} is not a percentage from {least} to {most}")
+    return percent / 100
 
 
 def _read(config: Config, asked: "FitPeriodFacts", *, has_pools: bool = False) -> "FitEvidence":
     """Read a recording if one is given, else the store. Raises UserError if neither answers."""
-    import asyncio
-
+    from podgpu.cli._store import ask_store
     from podgpu.cluster.fit.statement import recorded_evidence, stored_evidence
-    from podgpu.cluster.report.bill import fault_text
-    from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.options import StoreOptions
-    from podgpu.cluster.store.response import StoreFault
     from podgpu.sources.replay.options import ReplayOptions
 
     recording = config.of(ReplayOptions).file
     if recording is not None:
         return recorded_evidence(recording, asked)
-    options = config.of(StoreOptions)
-    if options.url is None:
+    if config.of(StoreOptions).url is None:
         raise UserError("give --prometheus.url=http://HOST:9090 for a store, or --replay.file=FILE for a recording")
-
-    async def read() -> "FitEvidence":
-        store = Store(options, whole=True)
-        try:
-            return await stored_evidence(store, asked, show_store_progress, has_pools=has_pools)
-        except StoreFault as fault:
-            raise UserError(fault_text(fault)) from None
-        finally:
-            await store.close()
-
-    return asyncio.run(read())
+    return ask_store(config, lambda store: stored_evidence(store, asked, show_store_progress, has_pools=has_pools))

@@ -3,7 +3,7 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 
 from podgpu.cli._commands import add_output
-from podgpu.cli._target import TARGET_OPTIONS, open_target
+from podgpu.cli._target import TARGET_OPTIONS, check_node, open_target
 from podgpu.cli._terminal import add_watch, columns, print_and_watch
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS as ALL
@@ -11,7 +11,6 @@ from podgpu.config import Config, TerminalOptions
 from podgpu.errors import UserError
 from podgpu.model import Cluster
 from podgpu.numbers import duration
-from podgpu.option.value import did_you_mean
 
 HELP = "Show how much of each GPU's memory is allocated to which pod."
 OPTIONS = tuple(name for name in ALL if name in TARGET_OPTIONS or name.startswith("kube_"))
@@ -94,12 +93,8 @@ async def _allocations(config: Config) -> Cluster:
 def _only(cluster: Cluster, name: str) -> Cluster:
     from msgspec.structs import replace
 
-    nodes = tuple(node for node in cluster.nodes if node.name == name)
-    if not nodes:
-        names = [node.name for node in cluster.nodes]
-        known = f"those with GPUs are {', '.join(names[:10])}" if names else "no node has GPUs"
-        raise UserError(f"no node {name!r} has GPUs; {did_you_mean(name, names, known)}")
-    return replace(cluster, nodes=nodes, pending=())
+    check_node(cluster, name)
+    return replace(cluster, nodes=tuple(node for node in cluster.nodes if node.name == name), pending=())
 
 
 def _print_faults(cluster: Cluster) -> int:

@@ -1,10 +1,11 @@
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
+from podgpu.cli._commands import argument_type
 from podgpu.cli._target import TARGET_OPTIONS, Target, open_target
 from podgpu.cli._target.progress import show_progress
 from podgpu.config import Config
@@ -20,16 +21,29 @@ OPTIONS = TARGET_OPTIONS
 
 LONGEST, LARGEST, SOONEST = "1h", "256MiB", "1s"
 _WAIT_SECONDS = 1.0
-T = TypeVar("T")
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the recording; there must be no such file yet")
-    parser.add_argument("--for", dest="length", metavar="DURATION", default=LONGEST, help=f"default {LONGEST}")
-    parser.add_argument("--max-size", metavar="SIZE", default=LARGEST, help=f"of the file; default {LARGEST}")
+    parser.add_argument(
+        "--for",
+        dest="length",
+        metavar="DURATION",
+        type=argument_type(value.duration("100ms", "168h")),
+        default=LONGEST,
+        help=f"how long to record; default {LONGEST}",
+    )
+    parser.add_argument(
+        "--max-size",
+        metavar="SIZE",
+        type=argument_type(value.size("4KiB", "64GiB")),
+        default=LARGEST,
+        help=f"of the file; default {LARGEST}",
+    )
     parser.add_argument(
         "--every",
         metavar="DURATION",
+        type=argument_type(value.duration("100ms", "1h")),
         default=SOONEST,
         help=f"the least time between two snapshots; default {SOONEST}, and never more often than they change",
     )
@@ -39,13 +53,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    length = _parsed("--for", value.duration("100ms", "168h"), arguments.length)
-    most = _parsed("--max-size", value.size("4KiB", "64GiB"), arguments.max_size)
-    every = _parsed("--every", value.duration("100ms", "1h"), arguments.every)
     with open_target(config) as target:
-        with RecordingFile(Path(arguments.file), most, is_scrubbed=arguments.scrub) as file:
+        with RecordingFile(Path(arguments.file), arguments.max_size, is_scrubbed=arguments.scrub) as file:
             try:
-                _record(target, file, length, every)
+                _record(target, file, arguments.length, arguments.every)
             except KeyboardInterrupt:
                 file.ended = "stopped"
         print(f"{arguments.file}: {file.summary}; {file.ended}", file=sys.stderr)
@@ -76,6 +87,7 @@ class RecordingFile:
         from podgpu.views.cluster.scrub import Scrubber
 
         self.ended = "the time is up"
+        self._path = path
         self._most = most
         self._scrubber = Scrubber(token_bytes(16)) if is_scrubbed else None
         self._count = self._bytes = 0
@@ -92,7 +104,8 @@ class RecordingFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # of a write that failed already
+            self._file.close()
         show_progress("")
 
     @property
@@ -116,13 +129,10 @@ class RecordingFile:
         show_progress(f"recording: {self.summary}, {lasted}; Ctrl-C ends it")
 
     def _write(self, data: bytes) -> None:
-        self._file.write(data)
-        self._file.flush()
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            kept = f"the {count(self._count, 'snapshot')} in it can be replayed"
+            raise UserError(f"cannot write {self._path}: {error.strerror}; {kept}") from None
         self._bytes += len(data)
-
-
-def _parsed(name: str, parse: Callable[[str], T], text: str) -> T:
-    try:
-        return parse(text)
-    except UserError as error:
-        raise UserError(f"{name}: {error}") from None

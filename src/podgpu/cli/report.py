@@ -2,13 +2,14 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 
+from podgpu.cli._commands import argument_type
 from podgpu.cli._output import FOR_PEOPLE, add_table_output, is_for_people, print_lines, print_problems, print_table
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, PriceOptions
+from podgpu.errors import UserError
 from podgpu.option import STORE
 from podgpu.option.times import CALENDAR
-from podgpu.views.row_table import as_document
-from podgpu.views.statement import heading, problems, report_notes, report_table
+from podgpu.views.statement import heading, problems, report_json, report_notes, report_table
 
 HELP = "Sum up who had how much of the GPUs between two times."
 OPTIONS = ("config_file", *(name for name, option in ALL.items() if option.group == STORE))
@@ -51,11 +52,18 @@ def arguments(parser: ArgumentParser) -> None:
     )
     gaps = parser.add_mutually_exclusive_group()
     gaps.add_argument(
-        "--allow-gaps", action="store_true", help="exit with 0 even if some GPUs were not seen all the time"
+        "--allow-gaps",
+        dest="min_coverage",
+        action="store_const",
+        const=0.0,
+        default=1.0,
+        help="exit with 0 even if some GPUs were not seen all the time",
     )
     gaps.add_argument(
         "--min-coverage",
         metavar="RATIO",
+        type=argument_type(_ratio),
+        default=1.0,
         help="exit with 0 if at least this much of the GPUs' time was seen, such as 0.99, and with 3 otherwise",
     )
     parser.add_argument(
@@ -79,6 +87,16 @@ def _add_times(parser: ArgumentParser) -> None:
     )
 
 
+def _ratio(text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1:
+        raise UserError(f"{text!r} is no ratio; give a number from 0 to 1, such as 0.99")
+    return ratio
+
+
 def run(config: Config, arguments: Namespace) -> int:
     from podgpu.cli import _bill, _focus
     from podgpu.cluster.report.bill import bill_request, with_period_notice
@@ -86,7 +104,6 @@ def run(config: Config, arguments: Namespace) -> int:
     now = time.time()
     if arguments.verify:
         return _verify(config, arguments, now)
-    least = _bill.least_coverage(arguments)
     words = _bill.words(arguments, now)
     asked = bill_request(words, config.of(PriceOptions).price, now)
     if arguments.output in (_focus.FOCUS, _focus.PARQUET):
@@ -111,7 +128,7 @@ def run(config: Config, arguments: Namespace) -> int:
     if arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
         print("", *report_notes(found), sep="\n")
     print_problems(problems(found))
-    if (found.coverage.ratio or 0) < least:
+    if (found.coverage.ratio or 0.0) < arguments.min_coverage:
         return GAPS
     return WARNED if found.notices or found.unpriced else 0
 
@@ -121,9 +138,10 @@ def _verify(config: Config, arguments: Namespace, now: float) -> int:
     from podgpu.cli import _bill
 
     arguments.output = "json"
-    asked, before = _bill.again(arguments.verify)
-    found = _bill.made(config, asked, arguments, now)
-    different = _bill.differences(before, as_document(report_table(found, asked.document)))
+    before = _bill.read_report(arguments.verify)
+    found = _bill.made(config, before.request, arguments, now)
+    now_written = _bill.decoded_report(report_json(found, before.request.document))
+    different = _bill.differences(before, now_written)
     print_problems(different)
     print(f"{arguments.verify}: {'not ' if different else ''}the same as the store says now")
     return WARNED if different else 0

@@ -2,7 +2,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._commands import add_output
-from podgpu.cli._target import TARGET_OPTIONS, has_target, open_target
+from podgpu.cli._target import TARGET_OPTIONS, check_node, has_target, open_target
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.errors import UserError
@@ -24,7 +24,7 @@ BETWEEN_READINGS = 1.0  # seconds; measuring energy and busy time takes two read
 
 def arguments(parser: ArgumentParser) -> None:
     add_output(parser, tuple(_FORMATS))
-    parser.add_argument("--node", metavar="NODE", help="of a cluster, this node")
+    parser.add_argument("--node", metavar="NODE", default="", help="of a cluster, this node")
 
 
 def run(config: Config, arguments: Namespace) -> int:
@@ -32,7 +32,12 @@ def run(config: Config, arguments: Namespace) -> int:
 
     # Problems are printed below, in words for a terminal.
     log.configure("error", config.log_format)
-    snapshot = _from_target(config, arguments.node) if has_target(config) else _from_machine(config)
+    if has_target(config):
+        snapshot = _from_target(config, arguments.node)
+    elif arguments.node:
+        raise UserError("--node is for a cluster; give its --url, or log in to the node")
+    else:
+        snapshot = _from_machine(config)
     print(_FORMATS[arguments.output](snapshot), end="")
     reasons = _reasons(snapshot)
     if arguments.output != "table":  # the table shows them itself
@@ -49,18 +54,21 @@ def _from_machine(config: Config) -> Snapshot:
     return asyncio.run(read_node(config, cycles=2, pause=BETWEEN_READINGS))
 
 
-def _from_target(config: Config, node: str | None) -> Snapshot:
+def _from_target(config: Config, node: str) -> Snapshot:
     with open_target(config) as target:
-        names = [node.name for node in target.cluster.nodes]
-        if node is None and len(names) != 1:
+        check_node(target.cluster, node)
+        names = [node] if node else [known.name for known in target.cluster.nodes]
+        if len(names) > 1:
             raise UserError(
                 f"there are {count(len(names), 'node')}; choose one with --node, `podgpu top nodes` lists them"
             )
-        return target.full(names[0] if node is None else node)
+        if not names:
+            raise UserError("no node has GPUs; `podgpu top` says what could not be read")
+        return target.full(names[0])
 
 
 def _reasons(snapshot: Snapshot) -> list[str]:
-    """What could not be read. What is wrong with a card that can be read, the snapshot itself says."""
+    """Say what could not be read. What is wrong with a card that can be read is in the snapshot."""
     from podgpu.views.format import problem_text
 
     problems = snapshot.insight.problems if snapshot.insight else ()

@@ -4,9 +4,9 @@ from contextlib import suppress
 from functools import partial
 
 from podgpu.cli._output import add_selection, add_table_output, print_problems, print_table, selection
-from podgpu.cli._target import TARGET_OPTIONS, Target, open_target
+from podgpu.cli._target import TARGET_OPTIONS, Target, check_node, open_target
 from podgpu.cli._terminal import add_watch, can_draw, print_and_watch
-from podgpu.cli._top.columns import COLUMNS, SORTED_BY
+from podgpu.cli._top.columns import COLUMNS, NOUNS, SORTED_BY
 from podgpu.cli._top.keys import VIEWS, TopState
 from podgpu.cli._top.rows import TopRows, ordered
 from podgpu.config import Config
@@ -38,6 +38,7 @@ def run(config: Config, arguments: Namespace) -> int:
     chosen = selection(arguments)
     is_live = sys.stdin.isatty() and can_draw() and arguments.output == "table"
     with open_target(config) as target, suppress(KeyboardInterrupt):  # one way to leave it
+        check_node(target.cluster, chosen.node)
         if is_live and not arguments.once and not arguments.watch:
             _run_screen(config, target, chosen, arguments.view)
         else:
@@ -66,7 +67,7 @@ def print_rows(chosen: PodSelection, arguments: Namespace, cluster: Cluster) -> 
         [entry.row for entry in ordered(rows.all(view), view, SORTED_BY[view])],
         [Column(column.title, column.text, number=column.number, wide=column.worth < 5) for column in (first, *others)],
         {"view": view, "taken_at": cluster.taken_at, "demo": cluster.demo, "wrong": rows.problems},
-        f"no {view} on a GPU were found",
+        f"no {NOUNS[view]} found",
     )
     print_table(table, arguments)
     sys.stdout.flush()

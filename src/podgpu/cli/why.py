@@ -32,16 +32,16 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(config: Config, arguments: Namespace) -> int:
     with open_target(config) as target:
-        name, nodes = _found(target.cluster, arguments.pod, arguments.namespace)
-        found = [target.full(node) for node in nodes]
+        name, nodes = _name_and_nodes(target.cluster, arguments.pod, arguments.namespace)
+        snapshots = [target.full(node) for node in nodes]
     if arguments.output == "json":
-        print(_document(found, name))
+        print(_document(snapshots, name))
     else:
-        print(*(_report(snapshot, name) for snapshot in found), sep="\n", end="")
+        print(*(_report(snapshot, name) for snapshot in snapshots), sep="\n", end="")
     return 0
 
 
-def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
+def _name_and_nodes(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
     """Return the full name, and the nodes that know it: more than one if the pod has just moved."""
     from podgpu.views.why_evidence import pod_names, workload_names
 
@@ -49,7 +49,7 @@ def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list
     pods = {snapshot.node: pod_names(snapshot) for snapshot in snapshots}
     others = {snapshot.node: outsider_names(snapshot) for snapshot in snapshots if namespace is None}
     workloads = {pod: workload for snapshot in snapshots for pod, workload in workload_names(snapshot).items()}
-    name = _full(pod, namespace, _all(pods.values()), _all(others.values()), workloads)
+    name = _full_name(pod, namespace, _all(pods.values()), _all(others.values()), workloads)
     nodes = [node for node in pods if name in pods[node]]
     nodes = nodes or [node for node in others if name in others[node]]
     if not nodes:
@@ -71,7 +71,7 @@ def _report(snapshot: Snapshot, name: str) -> str:
 def _document(snapshots: Iterable[Snapshot], name: str) -> str:
     from podgpu.views.why_evidence import evidence
 
-    nodes = [found for snapshot in snapshots if (found := evidence(snapshot, name))]
+    nodes = [node for snapshot in snapshots if (node := evidence(snapshot, name))]
     return json.dumps({"schema": SCHEMA, "name": name, "nodes": nodes}, indent=2, ensure_ascii=False)
 
 
@@ -79,27 +79,27 @@ def _all(names: Iterable[Sequence[str]]) -> list[str]:
     return sorted({name for some in names for name in some})
 
 
-def _full(
+def _full_name(
     pod: str, namespace: str | None, pods: Sequence[str], others: Sequence[str], workloads: Mapping[str, str]
 ) -> str:
     """Return `namespace/pod`. The first way that finds exactly one pod counts; an unknown name stays as it is."""
-    given, slash, bare = pod.rpartition("/")
-    if slash and namespace not in (None, given):
-        raise UserError(f"the namespace is {given!r} or {namespace!r}; give one only")
+    before, slash, bare = pod.rpartition("/")
+    if slash and namespace not in (None, before):
+        raise UserError(f"the namespace is {before!r} or {namespace!r}; give one only")
     whole = pod if slash or namespace is None else f"{namespace}/{pod}"
     if whole in pods or whole in others:
         return whole
-    where = namespace if namespace is not None else given if slash else None
+    where = namespace if namespace is not None else before if slash else None
     for called, fits in _ways(pod if namespace is None else bare, bare, where, workloads):
-        found = [name for name in pods if fits(name)]
-        if len(found) > 1:
-            raise UserError(f"several {called} {bare}; give one of {_listed(found)}")
-        if found:
-            return found[0]
-    named = [name for name in others if not slash and name.endswith(f"/{pod}")]
-    if len(named) > 1:
-        raise UserError(f"several are called {pod}; give one of {_listed(named)}")
-    return named[0] if named else whole
+        matches = [name for name in pods if fits(name)]
+        if len(matches) > 1:
+            raise UserError(f"several {called} {bare}; give one of {_listed(matches)}")
+        if matches:
+            return matches[0]
+    matches = [name for name in others if not slash and name.endswith(f"/{pod}")]
+    if len(matches) > 1:
+        raise UserError(f"several are called {pod}; give one of {_listed(matches)}")
+    return matches[0] if matches else whole
 
 
 def _ways(

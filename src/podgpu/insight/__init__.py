@@ -43,7 +43,7 @@ def concluded(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool 
 
 
 def conclude_node(node: ClusterNode, settings: InsightSettings) -> ClusterNode:
-    """Return the node with what follows: the same object if it is fresh and concluded already."""
+    """Return the node with what follows from it: the same object if it is fresh and concluded already."""
     if node.snapshot is None:
         return node
     snapshot = concluded(node.snapshot, settings)
@@ -56,8 +56,7 @@ def conclude_node(node: ClusterNode, settings: InsightSettings) -> ClusterNode:
 
 def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
     """Return the cluster with what follows from its nodes, which are concluded already."""
-    own = [node.concluded for node in cluster.nodes]
-    known = [insight for insight in own if insight is not None]
+    known = [insight for node in cluster.nodes if (insight := node.concluded) is not None]
     by_name: dict[str, list[Sums]] = {}
     for insight in known:
         for group in insight.namespaces:
@@ -123,7 +122,7 @@ def _insight(
     settings: InsightSettings,
 ) -> Insight:
     by_name = grouped(placements(cards), _namespace)
-    groups = [Group(name=name, sums=sums.of_placements(own)) for name, own in by_name.items()]
+    groups = [Group(name=name, sums=sums.of_placements(places)) for name, places in by_name.items()]
     return Insight(
         idle_after_seconds=settings.idle_after,
         sums=replace(sums.of_cards(cards), guest_gpus=len(guests) if guests else None),

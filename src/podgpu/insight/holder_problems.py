@@ -88,27 +88,28 @@ def _idle(snapshot: Snapshot, settings: InsightSettings) -> Iterator[Problem]:
     """One for each pod that holds something idle, the most wasteful first."""
     idle = [place for place in placements(cards_of_snapshot(snapshot)) if place.state == IDLE]
     pods = grouped(idle, lambda place: place.pod_key)
-    for own in sorted(pods.values(), key=_wasted, reverse=True):
-        yield _idle_pod(own, snapshot, settings)
+    for places in sorted(pods.values(), key=_wasted, reverse=True):
+        yield _idle_pod(places, snapshot, settings)
 
 
-def _idle_pod(own: list[Placement], snapshot: Snapshot, settings: InsightSettings) -> Problem:
-    name = pod_name(own[0].tenant.container)
-    shares = [held_share(place.tenant, place.on.card) for place in own]
+def _idle_pod(places: list[Placement], snapshot: Snapshot, settings: InsightSettings) -> Problem:
+    name = pod_name(places[0].tenant.container)
+    shares = [held_share(place.tenant, place.on.card) for place in places]
     known = total(float(share) if share is not None else None for share in shares)
-    numbers = sorted({place.on.card.gpu.index for place in own})
+    numbers = sorted({place.on.card.gpu.index for place in places})
     where = f"GPU {numbers[0]}" if len(numbers) == 1 else f"GPUs {', '.join(map(str, numbers))}"
     what = f"{gpus(known)} on {where}" if known is not None else f"a share of {where}"
-    since = max(place.tenant.holding.since or 0.0 for place in own if place.tenant.holding)
-    evidence = own[0].tenant.holding.evidence if own[0].tenant.holding else ""
-    cost = total(place.idle_cost for place in own)
+    pronoun = "them" if known is not None and known > 1 else "it"
+    since = max(place.tenant.holding.since or 0.0 for place in places if place.tenant.holding)
+    evidence = places[0].tenant.holding.evidence if places[0].tenant.holding else ""
+    cost = total(place.idle_cost for place in places)
     spent = f" ({money(cost, settings.prices.currency)})" if cost is not None and settings.prices else ""
-    first = own[0].on.card.gpu
+    first = places[0].on.card.gpu
     return Problem(
         kind="idle",
         severity=WARNING,
         title="Idle",
-        text=f"{name} holds {what} and has not used it for {duration(snapshot.taken_at - since)}{spent}: "
+        text=f"{name} holds {what} and has not used {pronoun} for {duration(snapshot.taken_at - since)}{spent}: "
         f"{EVIDENCE.get(evidence, evidence)}.",
         next_step="Ask its owner, or scale it down.",
         node=snapshot.node,
@@ -119,9 +120,9 @@ def _idle_pod(own: list[Placement], snapshot: Snapshot, settings: InsightSetting
     )
 
 
-def _wasted(own: list[Placement]) -> float:
+def _wasted(places: list[Placement]) -> float:
     return float(
-        sum((held_share(place.tenant, place.on.card) or NOTHING) * int(place.idle_seconds or 0) for place in own)
+        sum((held_share(place.tenant, place.on.card) or NOTHING) * int(place.idle_seconds or 0) for place in places)
     )
 
 

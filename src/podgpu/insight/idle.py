@@ -48,7 +48,7 @@ class WasteRow(Struct, frozen=True, kw_only=True):
 
 def waste_of(idle: Iterable[Placement], now: float, currency: str) -> tuple[WasteRow, ...]:
     """Add up what is idle, most first."""
-    rows = [_waste_row(owner, own, now, currency) for owner, own in grouped(idle, _owner).items()]
+    rows = [_waste_row(owner, places, now, currency) for owner, places in grouped(idle, _owner).items()]
     return tuple(sorted(rows, key=lambda row: (-(row.cost_per_hour or 0.0), -row.gpus, row.by, row.name)))
 
 
@@ -60,19 +60,19 @@ def _owner(place: Placement) -> tuple[str, str]:
     return (TEAM, team) if team else (NAMESPACE, ref.namespace)
 
 
-def _waste_row(owner: tuple[str, str], own: Sequence[Placement], now: float, currency: str) -> WasteRow:
+def _waste_row(owner: tuple[str, str], places: Sequence[Placement], now: float, currency: str) -> WasteRow:
     by, name = owner
-    held = float(sum((held_share(place.tenant, place.on.card) or NOTHING for place in own), NOTHING))
-    starts = [place.tenant.holding.since for place in own if place.tenant.holding]
+    held = float(sum((held_share(place.tenant, place.on.card) or NOTHING for place in places), NOTHING))
+    starts = [place.tenant.holding.since for place in places if place.tenant.holding]
     first = min((start for start in starts if start is not None), default=None)
-    pods = grouped(own, lambda place: place.pod_key)
-    cost = total(place.cost_per_hour for place in own)
+    pods = grouped(places, lambda place: place.pod_key)
+    cost = total(place.cost_per_hour for place in places)
     what = gpus(held) if held else "a share of a GPU"
     price = f", {money(cost, currency)} an hour" if cost is not None and currency else ""
     began = f", {'the first ' if len(set(starts)) > 1 else ''}since {since(first, now)}" if first else ""
     title = f"Team {name}" if by == TEAM else name
     text = f"{title} holds {what} without using {'it' if held <= 1 else 'them'}{price}{began}."
-    how = f"How this is known: podgpu why {pod_name(own[0].tenant.container)}"
+    how = f"How this is known: podgpu why {pod_name(places[0].tenant.container)}"
     return WasteRow(
         by=by,
         name=name,
@@ -80,22 +80,22 @@ def _waste_row(owner: tuple[str, str], own: Sequence[Placement], now: float, cur
         pods=len(pods),
         since=first,
         cost_per_hour=cost,
-        cost=total(place.idle_cost for place in own),
+        cost=total(place.idle_cost for place in places),
         text=text,
         message="\n".join((text, "", *_pods(list(pods.values())), "", ASKED, how)),
     )
 
 
 def _pods(pods: Sequence[Sequence[Placement]]) -> list[str]:
-    lines = [f"- {_where(own)}: {_why(own[0])}" for own in pods[:MOST_NAMED]]
+    lines = [f"- {_where(places)}: {_why(places[0])}" for places in pods[:MOST_NAMED]]
     more = len(pods) - MOST_NAMED
     return [*lines, *([f"- and {integer(more)} more"] if more > 0 else [])]
 
 
-def _where(own: Sequence[Placement]) -> str:
-    numbers = sorted({place.on.card.gpu.index for place in own})
+def _where(places: Sequence[Placement]) -> str:
+    numbers = sorted({place.on.card.gpu.index for place in places})
     cards = f"GPU {numbers[0]}" if len(numbers) == 1 else f"{count(len(numbers), 'GPU')}"
-    return f"{pod_name(own[0].tenant.container)} on {own[0].on.node_name}, {cards}"
+    return f"{pod_name(places[0].tenant.container)} on {places[0].on.node_name}, {cards}"
 
 
 def _why(place: Placement) -> str:
@@ -157,7 +157,7 @@ def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
     unknown = {place.pod_key for place in held if place.state == UNKNOWN}
     idle = [place for place in held if place.state == IDLE]
     pods = grouped(idle, lambda place: place.pod_key)
-    rows = sorted((_idle_row(key, own) for key, own in pods.items()), key=_rank)
+    rows = sorted((_idle_row(key, places) for key, places in pods.items()), key=_rank)
     currency = cluster.insight.currency if cluster.insight else ""
     models = {place.on.card.gpu.model for place in idle if place.cost_per_hour is None}
     unread = tuple(node.name for node in cluster.nodes if node.state != "fresh")
@@ -210,27 +210,27 @@ def _held(cluster: Cluster, chosen: PodSelection) -> Iterator[Placement]:
             yield place
 
 
-def _idle_row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:
+def _idle_row(key: tuple[str, ...], places: list[Placement]) -> IdleRow:
     node, namespace, pod, _ = key
-    tenants = [place.tenant for place in own]
+    tenants = [place.tenant for place in places]
     made_for = tenants[0].workload
-    shares = [held_share(place.tenant, place.on.card) for place in own]
+    shares = [held_share(place.tenant, place.on.card) for place in places]
     return IdleRow(
         namespace=namespace,
         pod=pod,
         workload_kind=made_for.kind if made_for else "",
         workload_name=made_for.name if made_for else "",
         node=node,
-        gpus=card_numbers(own),
-        model=only(place.on.card.gpu.model for place in own),
+        gpus=card_numbers(places),
+        model=only(place.on.card.gpu.model for place in places),
         held_gpus=total(None if share is None else float(share) for share in shares),
         memory_used_bytes=total(tenant.booking.memory_bytes for tenant in tenants),
         processes=total(tenant.booking.processes for tenant in tenants),
         idle_since=_if_all((tenant.holding.since for tenant in tenants if tenant.holding), max),
-        idle_seconds=_if_all((place.idle_seconds for place in own), min),
+        idle_seconds=_if_all((place.idle_seconds for place in places), min),
         ever_used=any(tenant.booking.last_active_at is not None for tenant in tenants),
-        cost_per_hour=total(place.cost_per_hour for place in own),
-        cost=total(place.idle_cost for place in own),
+        cost_per_hour=total(place.cost_per_hour for place in places),
+        cost=total(place.idle_cost for place in places),
     )
 
 

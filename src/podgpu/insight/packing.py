@@ -1,7 +1,7 @@
 """Places what workloads need on as few cards as it can, and says how many cards no plan can do without.
 
-Both are known problems. Demands are placed one after the other, the largest first. The lower bounds are by weights of
-which no card can hold more than 1, so they hold for every plan, whoever makes it.
+Demands are placed one after the other, the largest first. The lower bounds are by weights of which no card can hold
+more than 1, so they hold for every plan.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,7 @@ from podgpu.catalog.mig_profiles import MEDIA, MigCard, MigProfile
 
 NOTHING = Fraction(0)
 FIRST_FIT = "first fit, the largest first"
-# For sizes above 1/2, 1/3 ... of a card: more of them do not gain anything.
+# For sizes above 1/2, 1/3 ... of a card. Smaller ones gain nothing.
 _PARTS = range(1, 21)
 
 Counts = tuple[int, ...]  # of each profile of a card, or of each measure of a demand
@@ -64,7 +64,7 @@ class Cutting(Struct, frozen=True):
 
 
 def pack_slices(demands: Sequence[MigProfile], card: MigCard) -> Packing:
-    """Divide whole cards as it would be best if cards could be split, and place the rest one after the other."""
+    """Divide whole cards as in the best plan with fractions of cards, then place the rest one by one."""
     wanted = counted(demands, card)
     bound, ways = _by_divisions(wanted, card)
     waiting = {
@@ -140,7 +140,7 @@ def _options(profile: MigProfile, taken: Cutting) -> Iterator[tuple[int, Cutting
 
 @cache
 def room_left(card: MigCard, taken: Cutting) -> Counts:
-    """Return how many instances of each profile still fit, were there no others."""
+    """Return how many instances of each profile would still fit, each profile by itself."""
     return tuple(_most(profile, taken) for profile in card.profiles)
 
 
@@ -164,7 +164,7 @@ def _lost(card: MigCard, before: Cutting, after: Cutting) -> float:
 
 @cache
 def _layouts(card: MigCard) -> Mapping[Counts, tuple[tuple[MigProfile, int], ...]]:
-    """List what instances a card can have side by side, as many as fit, and where each of them begins."""
+    """List the ways to fill a card with instances: how many of each profile, and where each instance begins."""
     found: dict[Counts, tuple[tuple[MigProfile, int], ...]] = {}
     seen: set[tuple[Cutting, Counts]] = set()
     to_do: list[tuple[Cutting, Counts, tuple[tuple[MigProfile, int], ...]]]
@@ -193,7 +193,7 @@ def counted(profiles: Iterable[MigProfile], card: MigCard) -> Counts:
 
 
 def _by_divisions(wanted: Counts, card: MigCard) -> tuple[Fraction, dict[Counts, int]]:
-    """Return how many cards are needed if cards could be split, and how many whole ones of each division that takes."""
+    """Find the best plan with fractions of cards. Return its cards, and how many whole ones it divides in which way."""
     asked = [number for number, count in enumerate(wanted) if count]
     ways: dict[Counts, Counts] = {}  # by what they have of the profiles that are asked for
     for way in sorted(_layouts(card)):
@@ -250,7 +250,7 @@ def _first_fit(order: Sequence[int], demands: Sequence[Counts], capacity: Counts
 
 
 def least_cards_of_shares(demands: Sequence[Counts], capacity: Counts) -> int:
-    """Bound each measure by its sum, and by how many sizes above a half, a third and so on fit; by who fits alone."""
+    """Bound by the sum of each measure, by its sizes above a half, a third and so on, and by what fits nothing else."""
     return max(
         _strangers(demands, capacity),
         *(_least_cards([demand[measure] for demand in demands], most) for measure, most in enumerate(capacity)),
@@ -258,7 +258,7 @@ def least_cards_of_shares(demands: Sequence[Counts], capacity: Counts) -> int:
 
 
 def _strangers(demands: Sequence[Counts], capacity: Counts) -> int:
-    """Count demands no two of which fit on one card, each because of some measure. The largest are tried first."""
+    """Count demands of which no two fit on one card, by any of the measures. The largest are tried first."""
     numbers = Counter(demands)
     found: dict[Counts, int] = {}
     for demand in sorted(numbers, key=lambda size: (-max(parts_of(size, capacity)), size)):
@@ -288,10 +288,10 @@ def _least_cards(sizes: Sequence[int], most: int) -> int:
 
 
 def largest(gains: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[Fraction, list[Fraction]]:
-    """Find weights, none below 0, that gain most if no row weighs more than 1.
+    """Solve a linear program by the simplex method: the weights of at least 0 that gain most, no row above 1.
 
-    Returns the gain, and for each row by how much more the gain would be if the row might weigh 1 more. Each gain must
-    be limited by a row, or there is no largest.
+    Returns the gain, and for each row how much the gain would grow if the row might weigh 1 more. Each gain must be
+    limited by a row, or there is no largest.
     """
     columns, slacks = len(gains), len(rows)
     table = [

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from podgpu.insight.advice import next_step
 from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, fault_words
-from podgpu.insight.tenants import InsightSettings
-from podgpu.model import Cluster, ClusterNode, PartStatus, Problem, Snapshot
+from podgpu.model import Cluster, ClusterNode, PartStatus, Problem
 from podgpu.numbers import duration
 
-VIEW = "view"
+VIEW = "view"  # the part of a command that reads the documents of others
 # These go away by themselves, or a user asked for them.
 PASSING = frozenset({"starting", "released", "not_synced", "not_ready", "throttled", "rate_limited"})
 
@@ -43,7 +42,7 @@ def severity_of_part(part: PartStatus) -> str:
 
 def _part_problems(parts: Iterable[PartStatus], node: str, *, down: bool) -> Iterator[Problem]:
     for part in parts:
-        if part.up == down or (part.up and part.fault is None):
+        if part.up == down or (part.up and part.fault is None) or part.name == VIEW:
             continue
         said = fault_words(part.fault) if part.fault else "it does not work"
         yield Problem(
@@ -56,24 +55,7 @@ def _part_problems(parts: Iterable[PartStatus], node: str, *, down: bool) -> Ite
         )
 
 
-def _down(snapshot: Snapshot, _: InsightSettings) -> Iterator[Problem]:
-    return _part_problems(snapshot.parts, snapshot.node, down=True)
-
-
-def _degraded(snapshot: Snapshot, _: InsightSettings) -> Iterator[Problem]:
-    return _part_problems(snapshot.parts, snapshot.node, down=False)
-
-
-def _cluster_down(cluster: Cluster) -> Iterator[Problem]:
-    return _part_problems((part for part in cluster.parts if part.name != VIEW), "", down=True)
-
-
-def _cluster_degraded(cluster: Cluster) -> Iterator[Problem]:
-    return _part_problems(cluster.parts, "", down=False)
-
-
 def _view_lost(cluster: Cluster) -> Iterator[Problem]:
-    """The part of a command that reads the documents of others: what it shows is old."""
     for part in cluster.parts:
         if part.name == VIEW and not part.up and part.fault is not None:
             yield Problem(
@@ -93,14 +75,14 @@ KINDS = (
         "part_down",
         30,
         "A part of the agent, or of the cluster's reader, does not work.",
-        of_snapshot=_down,
-        of_cluster=_cluster_down,
+        of_snapshot=lambda snapshot, _: _part_problems(snapshot.parts, snapshot.node, down=True),
+        of_cluster=lambda cluster: _part_problems(cluster.parts, "", down=True),
     ),
     ProblemKind(
         "part_degraded",
         33,
         "A part works, but something is missing.",
-        of_snapshot=_degraded,
-        of_cluster=_cluster_degraded,
+        of_snapshot=lambda snapshot, _: _part_problems(snapshot.parts, snapshot.node, down=False),
+        of_cluster=lambda cluster: _part_problems(cluster.parts, "", down=False),
     ),
 )

@@ -45,7 +45,7 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
     busy_gpus: float | None = None  # used by it, in whole cards
     least_busy_gpus: float | None = None  # what that is at least; absent where there is no doubt
     most_busy_gpus: float | None = None  # what that is at most; absent where there is no doubt
-    use_ratio: float | None = None  # 0 to 1, mean over its cards
+    use_ratio: float | None = None  # 0 to 1, mean over its cards of which it is known
     memory_used_bytes: int | None = None  # held by its processes, or in use on the card
     memory_total_bytes: int | None = None  # what it may have, or what its cards have
     power_watts: float | None = None  # its part of the cards' power
@@ -55,6 +55,7 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
     idle_seconds: float | None = None  # of what is idle for the shortest time; absent if nothing is
     state: str = ""  # what is worth knowing about it; empty if nothing is
     detail: str = ""  # the state in words
+    known_cards: int = 0  # on how many of its cards its use is known
 
     @property
     def title(self) -> str:
@@ -62,11 +63,10 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
 
     @property
     def use(self) -> Use:
-        """Mean over its cards, with the bounds."""
-        cards = max(self.cards, 1)
+        """Mean over its cards of which it is known, with the bounds."""
         if self.least_busy_gpus is None or self.most_busy_gpus is None:
             return Use(self.use_ratio, watts=self.power_watts)
-        least, most = self.least_busy_gpus / cards, self.most_busy_gpus / cards
+        least, most = self.least_busy_gpus / self.known_cards, self.most_busy_gpus / self.known_cards
         return Use(self.use_ratio, least, most, self.power_watts)
 
 
@@ -87,16 +87,16 @@ def pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryIte
     return found + [_pending(pod) for pod in cluster.pending if chosen.takes_pending(pod)]
 
 
-def pods_of(own: Iterable[Placement]) -> list[SummaryItem]:
-    return [_pod(key, some) for key, some in grouped(own, lambda place: place.pod_key).items()]
+def pods_of(all_places: Iterable[Placement]) -> list[SummaryItem]:
+    return [_pod(key, places) for key, places in grouped(all_places, lambda place: place.pod_key).items()]
 
 
 def workloads(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
-    return [_workload(key, own) for key, own in grouped(_chosen(cluster, chosen), workload_key).items()]
+    return [_workload(key, places) for key, places in grouped(_chosen(cluster, chosen), workload_key).items()]
 
 
 def namespaces(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
-    return [_namespace(key, own) for key, own in grouped(_chosen(cluster, chosen), _namespace_of).items()]
+    return [_namespace(key, places) for key, places in grouped(_chosen(cluster, chosen), _namespace_of).items()]
 
 
 def gpus(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
@@ -111,16 +111,20 @@ def nodes(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryIt
     found = []
     for node in cluster.nodes:
         cards = cards_of_node(node)
-        if chosen.is_everything or any(map(chosen.takes_card, cards)):
+        if chosen.takes_node(node.name) or any(map(chosen.takes_card, cards)):
             found.append(_node(node, cards))
     return found
 
 
 def labels(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
     """List what the pods of each label have: a row for each value, and one for those without the label."""
-    own = list(_chosen(cluster, chosen))
-    names = sorted({name for place in own if place.pod is not None for name in place.pod.labels})
-    return [_label(name, value, some) for name in names for value, some in grouped(own, partial(_value, name)).items()]
+    all_places = list(_chosen(cluster, chosen))
+    names = sorted({name for place in all_places if place.pod is not None for name in place.pod.labels})
+    return [
+        _label(name, value, places)
+        for name in names
+        for value, places in grouped(all_places, partial(_value, name)).items()
+    ]
 
 
 View = Callable[[Cluster, PodSelection], list[SummaryItem]]
@@ -154,44 +158,45 @@ def _namespace_of(place: Placement) -> str:
     return place.tenant.container.namespace
 
 
-def _pod(key: Key, own: Sequence[Placement]) -> SummaryItem:
+def _pod(key: Key, places: Sequence[Placement]) -> SummaryItem:
     node, namespace, name, uid = key
-    state, detail = _pod_state(own)
-    row = replace(_group_row(own, name=name, namespace=namespace), state=state, detail=detail)
-    return SummaryItem(row, "/".join((namespace, name, uid, node)), (namespace, name), own)
+    state, detail = _pod_state(places)
+    row = replace(_group_row(places, name=name, namespace=namespace), state=state, detail=detail)
+    return SummaryItem(row, "/".join((namespace, name, uid, node)), (namespace, name), places)
 
 
-def _workload(key: Key, own: Sequence[Placement]) -> SummaryItem:
+def _workload(key: Key, places: Sequence[Placement]) -> SummaryItem:
     namespace, kind, name = key
-    row = _group_row(own, name=name, namespace=namespace, kind=kind)
-    return SummaryItem(row, "/".join(key), (namespace, name, kind), own)
+    row = _group_row(places, name=name, namespace=namespace, kind=kind)
+    return SummaryItem(row, "/".join(key), (namespace, name, kind), places)
 
 
-def _namespace(name: str, own: Sequence[Placement]) -> SummaryItem:
-    row = _group_row(own, name=name or "outside Kubernetes")
-    return SummaryItem(row, name, (not name, name), own)
+def _namespace(name: str, places: Sequence[Placement]) -> SummaryItem:
+    row = _group_row(places, name=name or "outside Kubernetes")
+    return SummaryItem(row, name, (not name, name), places)
 
 
 def _value(label: str, place: Placement) -> str:
     return place.pod.labels.get(label, "") if place.pod else ""
 
 
-def _label(name: str, value: str, own: Sequence[Placement]) -> SummaryItem:
-    row = _group_row(own, name=value or f"without {name}", kind=name)
-    return SummaryItem(row, f"{name}={value}", (name, not value, value), own)
+def _label(name: str, value: str, places: Sequence[Placement]) -> SummaryItem:
+    row = _group_row(places, name=value or f"without {name}", kind=name)
+    return SummaryItem(row, f"{name}={value}", (name, not value, value), places)
 
 
-def _group_row(own: Sequence[Placement], **names: str) -> SummaryRow:
-    sums = of_placements(own)
-    nodes = {place.on.node_name for place in own}
-    least, most = _bounds(own, sums)
+def _group_row(places: Sequence[Placement], **names: str) -> SummaryRow:
+    sums = of_placements(places)
+    nodes = {place.on.node_name for place in places}
+    known_cards = len({place.on.key for place in places if _use(place).ratio is not None})
+    least, most = _bounds(places, known_cards)
     return _row(
         sums,
-        own,
-        known_cards=len({place.on.key for place in own if _use(place).ratio is not None}),
+        places,
+        known_cards=known_cards,
         node=only(nodes),
-        gpus=card_numbers(own) if len(nodes) == 1 else (),
-        model=_model(place.on for place in own),
+        gpus=card_numbers(places) if len(nodes) == 1 else (),
+        model=_model(place.on for place in places),
         least_busy_gpus=least,
         most_busy_gpus=most,
         state=_idle_words(sums),
@@ -201,16 +206,16 @@ def _group_row(own: Sequence[Placement], **names: str) -> SummaryRow:
 
 def _gpu(on: NodeCard) -> SummaryItem:
     gpu, fault = on.card.gpu, on.card.fault
-    own = list(placements([on]))
-    row = replace(_card_row([on], own, name=f"{on.node_name} {gpu.index}"), gpus=(str(gpu.index),))
+    places = list(placements([on]))
+    row = replace(_card_row([on], places, name=f"{on.node_name} {gpu.index}"), gpus=(str(gpu.index),))
     if fault:
         row = replace(row, state=fault.reason, detail=fault.detail)
-    return SummaryItem(row, "/".join(map(str, on.key)), (on.node_name, gpu.index), own, (on,), on.node)
+    return SummaryItem(row, "/".join(map(str, on.key)), (on.node_name, gpu.index), places, (on,), on.node)
 
 
 def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> SummaryItem:
-    own = list(placements(cards))
-    row = _card_row(cards, own, name=node.name)
+    places = list(placements(cards))
+    row = _card_row(cards, places, name=node.name)
     lost = sum(on.card.fault is not None for on in cards)
     if node.state != "fresh":
         row = replace(row, state=node.reason or node.state, detail=node.detail)
@@ -218,15 +223,15 @@ def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> SummaryItem:
         row = replace(row, state=f"{count(lost, 'GPU')} down")
     if node.model:
         row = replace(row, model=short_model(node.model))
-    return SummaryItem(row, node.name, (node.name,), own, cards, node)
+    return SummaryItem(row, node.name, (node.name,), places, cards, node)
 
 
-def _card_row(cards: Sequence[NodeCard], own: Sequence[Placement], *, name: str) -> SummaryRow:
+def _card_row(cards: Sequence[NodeCard], places: Sequence[Placement], *, name: str) -> SummaryRow:
     sums = of_cards(cards)
     heat = [reading(on.card.readings, "temperature_celsius") for on in cards]
     return _row(
         sums,
-        own,
+        places,
         known_cards=sums.gpus - sums.lost_gpus - sums.unknown_busy,
         name=name,
         node=cards[0].node_name if cards else name,
@@ -236,12 +241,12 @@ def _card_row(cards: Sequence[NodeCard], own: Sequence[Placement], *, name: str)
     )
 
 
-def _row(sums: Sums, own: Sequence[Placement], *, known_cards: int, **more: Any) -> SummaryRow:
-    """Fill in what all rows have. `known_cards` is on how many cards the busy time is known."""
+def _row(sums: Sums, places: Sequence[Placement], *, known_cards: int, **more: Any) -> SummaryRow:
+    """Fill in what all rows have."""
     return SummaryRow(
         cards=sums.gpus,
         pods=sums.pods,
-        held_gpus=sums.allocated_gpus if any(is_holder(place.tenant) for place in own) else None,
+        held_gpus=sums.allocated_gpus if any(is_holder(place.tenant) for place in places) else None,
         busy_gpus=sums.busy_gpus,
         use_ratio=None if sums.busy_gpus is None or not known_cards else round(sums.busy_gpus / known_cards, DIGITS),
         memory_used_bytes=sums.memory_used_bytes,
@@ -249,7 +254,8 @@ def _row(sums: Sums, own: Sequence[Placement], *, known_cards: int, **more: Any)
         power_watts=sums.power_watts,
         unused_gpus=sums.unused_gpus,
         idle_pods=sums.unused_pods,
-        idle_seconds=_shortest_idle(own),
+        idle_seconds=_shortest_idle(places),
+        known_cards=known_cards,
         **more,
     )
 
@@ -259,15 +265,15 @@ def _model(cards: Iterable[NodeCard]) -> str:
     return only(short_model(on.card.gpu.model) for on in cards)
 
 
-def _pod_state(own: Sequence[Placement]) -> tuple[str, str]:
+def _pod_state(places: Sequence[Placement]) -> tuple[str, str]:
     """What keeps its numbers from being known comes first. Idle if anything that it holds is."""
-    for place in own:
+    for place in places:
         if fault := place.on.card.fault:
             return fault.reason, f"GPU {place.on.card.gpu.index}"
-    for place in own:
+    for place in places:
         if place.on.node and place.on.node.state in ("stale", "failed"):
             return place.on.node.state, place.on.node.detail
-    states = {place.state for place in own}
+    states = {place.state for place in places}
     return next((state for state in (IDLE, WAITING, UNKNOWN) if state in states), ""), ""
 
 
@@ -275,14 +281,14 @@ def _idle_words(sums: Sums) -> str:
     return f"{sums.unused_pods} idle" if sums.unused_pods else ""
 
 
-def _shortest_idle(own: Iterable[Placement]) -> float | None:
-    found = [place.idle_seconds for place in own if place.on.is_fresh]
+def _shortest_idle(places: Iterable[Placement]) -> float | None:
+    found = [place.idle_seconds for place in places if place.on.is_fresh]
     return min((seconds for seconds in found if seconds is not None), default=None)
 
 
-def card_numbers(own: Sequence[Placement]) -> tuple[str, ...]:
+def card_numbers(places: Sequence[Placement]) -> tuple[str, ...]:
     """The cards' numbers in order, `3/1g.18gb` for a MIG instance."""
-    found = {(place.on.card.gpu.index, _profile(place)) for place in own}
+    found = {(place.on.card.gpu.index, _profile(place)) for place in places}
     return tuple(f"{index}/{profile}" if profile else str(index) for index, profile in sorted(found))
 
 
@@ -298,14 +304,14 @@ def _use(place: Placement) -> Use:
     return place.tenant.use or Use() if is_known else Use()
 
 
-def _bounds(own: Sequence[Placement], sums: Sums) -> tuple[float | None, float | None]:
+def _bounds(places: Sequence[Placement], cards: int) -> tuple[float | None, float | None]:
     """The bounds of several add up to bounds of the sum, which are wider than they need to be."""
-    uses = [use for place in own if (use := _use(place)).ratio is not None]
+    uses = [use for place in places if (use := _use(place)).ratio is not None]
     if not any(use.least is not None for use in uses):
         return None, None
     least = sum(use.ratio or 0.0 if use.least is None else use.least for use in uses)
     most = sum(use.ratio or 0.0 if use.most is None else use.most for use in uses)
-    return round(least, DIGITS), round(min(most, float(sums.gpus)), DIGITS)
+    return round(least, DIGITS), round(min(most, float(cards)), DIGITS)
 
 
 def _pending(pod: PendingPod) -> SummaryItem:

@@ -27,10 +27,6 @@ class PodSelection(Struct, frozen=True):
     node: str = ""
     tests: tuple[Test, ...] = ()
 
-    @property
-    def is_everything(self) -> bool:
-        return not self.namespace and not self.node and not self.tests
-
     def takes(self, place: Placement) -> bool:
         if self.namespace and place.tenant.container.namespace != self.namespace:
             return False
@@ -39,14 +35,16 @@ class PodSelection(Struct, frozen=True):
         labels = place.pod.labels if place.pod else {}
         return all(test(labels) for test in self.tests)
 
+    def takes_node(self, name: str) -> bool:
+        """Whether the whole node is selected, with whatever is on it."""
+        return self.node in ("", name) and not self.namespace and not self.tests
+
     def takes_card(self, on: NodeCard) -> bool:
         """Whether a tenant of the card is selected, or the card's whole node."""
-        if self.is_everything or (self.node == on.node_name and not self.namespace and not self.tests):
-            return True
-        return any(self.takes(place) for place in placements([on]))
+        return self.takes_node(on.node_name) or any(self.takes(place) for place in placements([on]))
 
     def takes_pending(self, pod: PendingPod) -> bool:
-        """Nothing is known of the labels of a pod that waits."""
+        """The labels of a pending pod are not known."""
         return self.namespace in ("", pod.namespace) and not self.tests and not self.node
 
 

@@ -48,9 +48,8 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
     )
 
 
-def of_placements(own: Iterable[Placement]) -> Sums:
-    """Sum up what a group has of its cards."""
-    places = list(own)
+def of_placements(places: Sequence[Placement]) -> Sums:
+    """Sum up what a group of tenants has of its cards."""
     fresh = [place for place in places if place.on.is_fresh and place.on.card.fault is None]
     memory = [place.tenant.booking.memory_bytes for place in fresh]
     missing = [place for place in fresh if place.tenant.booking.memory_bytes is None and not place.tenant.idle]
@@ -65,7 +64,7 @@ def of_placements(own: Iterable[Placement]) -> Sums:
 
 
 def _with_use(held: Sums, uses: Sequence[Use | CardUse | None], number: int) -> Sums:
-    """Add busy time and power, as far as they are known. There should be so many busy times."""
+    """Add busy time and power, as far as they are known. `number` is how many busy times there should be."""
     busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
     watts = [use.watts if use else None for use in uses]
     return replace(
@@ -95,8 +94,8 @@ def memory_room(tenant: Tenant, card: Card) -> float | None:
     """Return how much memory it may have: its limit, or all of its MIG instance or card."""
     if tenant.booking.memory_limit_bytes is not None:
         return tenant.booking.memory_limit_bytes
-    own = next((instance.readings for instance in card.instances if instance.mig.uuid == tenant.mig), card.readings)
-    return reading(own, "memory_total_bytes")
+    instances = (instance.readings for instance in card.instances if instance.mig.uuid == tenant.mig)
+    return reading(next(instances, card.readings), "memory_total_bytes")
 
 
 def memory_used(card: Card) -> float | None:

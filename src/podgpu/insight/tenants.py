@@ -174,8 +174,9 @@ def held_share(tenant: Tenant, card: Card) -> Fraction | None:
         return None
     if not tenant.mig:
         return share
-    own = next((instance.mig.multiprocessors for instance in card.instances if instance.mig.uuid == tenant.mig), None)
-    return share * own / card.gpu.multiprocessors if own and card.gpu.multiprocessors else None
+    instances = (instance.mig.multiprocessors for instance in card.instances if instance.mig.uuid == tenant.mig)
+    cores, of_card = next(instances, None), card.gpu.multiprocessors
+    return share * cores / of_card if cores and of_card else None
 
 
 def reading(readings: Iterable[Reading], metric: str) -> float | None:

@@ -26,7 +26,7 @@ export function itemsOf({ gpus, sort, sizes, fits, answers: [{ rows, currency }]
 /** What the list cannot have. */
 export function noteOf([{ unknown, unread = [], unpriced = [] }]) {
   const found = [];
-  if (unknown) found.push(`Of ${count(unknown, "more pod")} it is not known whether the GPU is used.`);
+  if (unknown) found.push(`The GPU use of ${count(unknown, "more pod")} is not known.`);
   if (unread.length) found.push(`${count(unread.length, "node")} could not be read.`);
   if (unpriced.length) found.push(`There is no price for ${unpriced.join(", ")}.`);
   return found.join(" ");

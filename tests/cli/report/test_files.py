@@ -98,3 +98,25 @@ async def test_a_period_of_the_calendar_stands_in_place_of_two_times(
 ) -> None:
     code, _, err = await report(capsys, OneHour(), "--period=last-month")
     assert code == 2 and "give it, or --from and --to" in err
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"request": {"start": 1, "end": 2, "by": "pod"}, "by": ["pod"]}'])
+async def test_only_a_report_can_be_made_again(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "old.json"
+    file.write_text(text)
+    code, out, err = await report(capsys, OneHour(), f"--verify={file}")
+    assert (code, out) == (2, "") and "give one of -o json" in err
+
+
+async def test_a_report_is_made_again_and_what_differs_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "old.json"
+    _, out, _ = await report(capsys, OneHour())
+    file.write_text(out)
+    code, out, err = await report(capsys, OneHour(), f"--verify={file}")
+    assert (code, err) == (0, "") and out == f"{file}: the same as the store says now\n"
+    file.write_text(file.read_text().replace('"namespace": "ml"', '"namespace": "other"'))
+    code, out, err = await report(capsys, OneHour(), f"--verify={file}")
+    assert code == 1 and out == f"{file}: not the same as the store says now\n"
+    assert "! group/other: " in err and "! group/ml: " in err

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from podgpu.cli._top.columns import COLUMNS
+from podgpu.cli._top.columns import COLUMNS, NOUNS
 from podgpu.cli._top.keys import VIEWS, Click, TopState, press
 from podgpu.cli._top.layout import render
 from podgpu.cli._top.rows import TopRows
@@ -113,7 +113,7 @@ def test_a_selection_without_any_node_leaves_the_screen_standing(view: str) -> N
     rows = TopRows(CLUSTER, PodSelection(namespace="nosuch"))
     shown = as_text(render(rows, TopState(view=view), 120, 40).lines)
     assert len(shown) == 40
-    assert f"No {view} on a GPU." in shown
+    assert f"No {NOUNS[view]} found." in shown
 
 
 def test_the_bar_shows_what_is_certain_and_what_is_in_doubt() -> None:

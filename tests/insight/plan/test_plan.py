@@ -168,6 +168,11 @@ def test_fewer_cards_lack_memory_in_the_minutes_in_which_all_had_much() -> None:
     assert pool_of("cards:-50%", *uses, pool=PoolFacts(cards=4)).cards == 2
 
 
+def test_a_workload_is_alone_on_its_card_where_there_are_more_cards_than_it_takes() -> None:
+    pool = pool_of("cards:999999999", use("a", 20, 0.2, replicas=3))
+    assert (pool.cards, pool.full_minutes, pool.slower_minutes_most) == (3, 0, 0)
+
+
 def test_what_is_saved_is_counted_in_energy_and_money() -> None:
     facts = FitPeriodFacts(start=0.0, end=DAY * 60.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 3.5}))
     (pool,) = planned(
@@ -193,6 +198,7 @@ def test_a_minute_that_was_not_seen_counts_as_no_use() -> None:
         "timeslice",
         "timeslice:1",
         "timeslice:1000",
+        f"timeslice:{'9' * 5000}",
         "parts:2",
         "cards:0",
         "cards:+20%",

@@ -11,8 +11,10 @@ from podgpu.assembly import insight_settings
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, TerminalOptions
+from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
 from podgpu.option import CLUSTER, TERMINAL, options_of
+from podgpu.option.value import did_you_mean
 from podgpu.sources import registry
 from podgpu.sources.protocols import Playing
 
@@ -64,6 +66,14 @@ def has_target(config: Config) -> bool:
     """Whether the options name a target. Without one, some commands read this machine."""
     is_played = registry.entries()[config.source].play is not None
     return is_played or config.of(TerminalOptions).url is not None or _names_cluster(config)
+
+
+def check_node(cluster: Cluster, name: str) -> None:
+    """Raise UserError if a node is named that the cluster does not have."""
+    names = [node.name for node in cluster.nodes]
+    if name and name not in names:
+        known = f"those with GPUs are {', '.join(names[:10])}" if names else "no node has GPUs"
+        raise UserError(f"no node {name!r} has GPUs; {did_you_mean(name, names, known)}")
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class DirectTarget:
     is_one_node = False
 
     def __init__(self, config: Config) -> None:
-        """Without a store's answer, where one is read, there is nothing to show. Raises UserError then."""
+        """Raise UserError if there is a store and it does not answer: there would be nothing to show."""
         store = config.of(StoreOptions)
         self._events = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._events.run_forever, daemon=True)
@@ -85,7 +85,7 @@ class DirectTarget:
             self._stop()
 
     def _check_store(self) -> None:
-        """Without a response, it would seem that no pod held a GPU, or that all pods used theirs."""
+        """Without an answer it would seem that no pod holds a GPU, or that all pods use theirs."""
         part = next((part for part in self.cluster.parts if part.name == "store"), None)
         if not self._opened.loop.ready or part is None:
             raise UserError(f"store_late: no answer in time; {_DOCS}")

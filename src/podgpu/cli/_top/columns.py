@@ -66,6 +66,7 @@ COLUMNS: Mapping[str, tuple[TopColumn, ...]] = {
     "gpus": (_name("NODE GPU"), _MODEL, _PODS, _USE, _MEMORY, _LIMIT, _HEAT, _POWER, _STATE),
     "nodes": (_name("NODE"), _MODEL, _CARDS, _PODS, _HELD, _USE, _MEMORY, _LIMIT, _HEAT, _POWER, _STATE),
 }
+NOUNS = {view: "GPUs" if view == "gpus" else view for view in COLUMNS}
 SORTED_BY = {"pods": USE, "workloads": USE, "namespaces": USE, "gpus": "NODE GPU", "nodes": "NODE"}
 
 

@@ -16,14 +16,14 @@ class TopState:
     view: str = VIEWS[0]
     sorts: Mapping[str, str] = field(default_factory=lambda: SORTED_BY)
     reversed_views: frozenset[str] = frozenset()  # views that are sorted the other way round
-    words: str = ""  # that rows must have
+    words: str = ""  # the filter: rows must have all of them
     typing: bool = False
     only_idle: bool = False
     line: int = 0
     follows: tuple[str, int] | None = None  # the row and the line of it where the cursor stays, wherever it moves
     opened: frozenset[tuple[str, str]] = frozenset()
     paused: bool = False
-    has_meters: bool = True  # whether GPUs stand above the rows
+    has_meters: bool = True  # whether GPUs are shown above the rows
     message: str = ""  # what the last key did, until the next
     overlay: str = ""  # shown instead of the rows: HELP or WRONG
     quits: bool = False

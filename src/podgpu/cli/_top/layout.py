@@ -37,7 +37,7 @@ class RenderedScreen:
 
 
 def render(rows: TopRows, state: TopState, width: int, height: int, first: int = 0, mode: str = "") -> RenderedScreen:
-    """`mode` is said before all else, such as REPLAY and its time."""
+    """`mode` goes before the summary, such as REPLAY and its time."""
     above, foot = [_first_problem(rows, width)], clipped(_foot(state, width), width)
     if state.overlay:
         room = max(height - len(above) - 1, 1)

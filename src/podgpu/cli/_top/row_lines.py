@@ -1,6 +1,6 @@
 """The rows of a view as lines, in columns that fit the screen."""
 
-from podgpu.cli._top.columns import COLUMNS, STATE, USE, TopColumn, column_of, state_of
+from podgpu.cli._top.columns import COLUMNS, NOUNS, STATE, USE, TopColumn, column_of, state_of
 from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.keys import TopState, Zone, sort_by
 from podgpu.cli._top.rows import TopRows
@@ -170,5 +170,5 @@ def _tone(row: SummaryRow, column: TopColumn) -> str:
 
 def empty_text(state: TopState) -> str:
     if state.words or state.only_idle:
-        return f"No {state.view} match; escape shows all of them."
-    return f"No {state.view} on a GPU."
+        return f"No {NOUNS[state.view]} match; escape shows all of them."
+    return f"No {NOUNS[state.view]} found."

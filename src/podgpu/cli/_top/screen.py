@@ -16,7 +16,7 @@ from podgpu.errors import UserError
 
 KEY_WAIT_MS = 100
 _ESCAPE_MS = 25
-_REPORT_MS = 500  # for the rest of what has begun: over a slow line it comes in pieces
+_REPORT_MS = 500  # for the rest of a sequence: over a slow line it comes in pieces
 _PLAIN_TERMINALS = ("xterm-256color", "xterm", "vt100")
 _MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -24,7 +24,7 @@ _REPORT = re.compile(r"(\d+);(\d+);(\d+)")
 _LONGEST_REPORT = 16
 _FINAL = re.compile(r"[@-~]")
 _WHEEL = {64: "wheel up", 65: "wheel down"}
-# From little to much: shades that show on dark and on light, and what eight colours have.
+# From low to high: shades that show on dark and on light backgrounds, and the nearest of eight colours.
 _LOAD_SHADES = (31, 37, 35, 34)
 _LOAD_COLOURS = (curses.COLOR_CYAN, curses.COLOR_CYAN, curses.COLOR_GREEN, curses.COLOR_GREEN)
 _NAMES = {
@@ -180,7 +180,7 @@ def leave() -> None:
 
 
 def _send(codes: str) -> None:
-    """Send what curses has no name for."""
+    """Send codes that curses does not know."""
     sys.stdout.write(codes)
     sys.stdout.flush()
 

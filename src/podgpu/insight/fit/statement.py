@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from math import ceil
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from podgpu.insight.fit.rules import DAY, Case, Verdict, case_of, evidence, verdict
 from podgpu.insight.fit.sizes import memory_size, percentile
@@ -37,7 +37,7 @@ PartWriter = Callable[[str, str, WantedPart], str]
 
 MOST_TOGETHER = 4
 MEMORY_STEP = 1 / 32  # of a card: needs are rounded up, so that the same groups are found every day
-MOST_BUSY = 0.5  # on average: who uses more of a card has no room for others
+MOST_BUSY = 0.5  # on average: a workload that uses more leaves no room for others
 FULL_CARD = 0.95  # busy time of all together, at the percentile that was asked for
 STEPS_OF_A_BLOCK = 60
 HIGH, MEDIUM, LOW = CERTAINTIES
@@ -48,7 +48,7 @@ _SUSPENDED = ("Job", "CronJob", "JobSet")
 
 
 class FitPeriodFacts(Struct, frozen=True, kw_only=True):
-    """Of when the evidence is, of which namespace if not of all, by what it is judged, and what it costs."""
+    """The period of the evidence, its namespace if it is not of all, and the terms and prices to judge it by."""
 
     start: float
     end: float
@@ -67,7 +67,7 @@ def fit_statement(uses: Sequence[WorkloadUse], facts: FitPeriodFacts, write: Par
     cases = [case_of(use, facts.terms, facts.step, portions.get(use.workload.cluster, "")) for use in uses]
     verdicts = {case.use.workload: verdict(case) for case in cases}
     left = [case for case in cases if verdicts[case.use.workload].kind == LEAVE]
-    groups = {name: group for group in companies(left) for name in group}
+    groups = {name: group for group in sharing_groups(left) for name in group}
     prices = facts.prices.at(facts.end) if facts.prices else None
     rows = [_row(case, verdicts[case.use.workload], groups.get(case.use.workload, ()), prices, write) for case in cases]
     models = sorted({use.card.model for use in uses})
@@ -99,7 +99,7 @@ def _shared(number: int) -> Verdict:
 def _row(
     case: Case, judged: Verdict, group: Sequence[WorkloadName], prices: Prices | None, write: PartWriter
 ) -> FitAdvice:
-    """`group` are the workloads that would fit on one card, this one among them; empty if it fits with no other."""
+    """`group` has the workloads that would fit on one card, this one among them; empty if there are no others."""
     use, found = case.use, _shared(len(group)) if group else judged
     price = prices.of(use.card.model) if prices else None
     saved = _saved(use, found)
@@ -163,37 +163,39 @@ class _Candidate(Struct, frozen=True):
     peaks: "array[float]"  # the most of each block, for a quick look
 
 
-class _Company(Struct):
+class _SharingGroup(Struct):
     members: list[_Candidate]
     busy: "array[float]"
-    peaks: "array[float]" = field(default_factory=lambda: array("f"))
+    peaks: "array[float]"
 
     @property
     def steps(self) -> int:
         return sum(member.steps for member in self.members)
 
 
-def companies(cases: Sequence[Case]) -> Iterator[tuple[WorkloadName, ...]]:
-    """Yield the groups of two and more, among workloads that hold a whole card alone."""
+def sharing_groups(cases: Sequence[Case]) -> Iterator[tuple[WorkloadName, ...]]:
+    """Yield the groups of two and more that fit on one card, among workloads that hold a whole card alone."""
     candidates = sorted(filter(None, map(_candidate, cases)), key=_order)
-    for _, alike in groupby(candidates, key=lambda each: _pool(each.case)):
-        found: list[_Company] = []
-        for each in alike:
-            home = next((company for company in found if _has_room(company, each)), None)
-            if home is None:
-                busy = array("f", [max(value, 0.0) for value in each.case.use.series.most])
-                found.append(_Company([each], busy, each.peaks[:]))
+    for _, alike in groupby(candidates, key=lambda candidate: _pool(candidate.case)):
+        groups: list[_SharingGroup] = []
+        for candidate in alike:
+            most = candidate.case.use.series.most
+            group = next((group for group in groups if _has_room(group, candidate)), None)
+            if group is None:
+                groups.append(
+                    _SharingGroup([candidate], array("f", [max(value, 0.0) for value in most]), candidate.peaks)
+                )
             else:
-                home.members.append(each)
-                home.busy = array("f", _sum(home.busy, each.case.use.series.most))
-                home.peaks = array("f", map(float.__add__, home.peaks, each.peaks))
-        for company in found:
-            if len(company.members) > 1:
-                yield tuple(member.case.use.workload for member in company.members)
+                group.members.append(candidate)
+                group.busy = array("f", _sum(group.busy, most))
+                group.peaks = array("f", map(float.__add__, group.peaks, candidate.peaks))
+        for group in groups:
+            if len(group.members) > 1:
+                yield tuple(member.case.use.workload for member in group.members)
 
 
-def _order(each: _Candidate) -> tuple[tuple[str, str], int, WorkloadName]:
-    return _pool(each.case), -each.steps, each.case.use.workload
+def _order(candidate: _Candidate) -> tuple[tuple[str, str], int, WorkloadName]:
+    return _pool(candidate.case), -candidate.steps, candidate.case.use.workload
 
 
 def _pool(case: Case) -> tuple[str, str]:
@@ -211,15 +213,15 @@ def _candidate(case: Case) -> _Candidate | None:
     return _Candidate(case, ceil(need.memory_bytes / use.card.memory_bytes / MEMORY_STEP), peaks)
 
 
-def _has_room(company: _Company, each: _Candidate) -> bool:
-    if len(company.members) >= MOST_TOGETHER or (company.steps + each.steps) * MEMORY_STEP > 1:
+def _has_room(group: _SharingGroup, candidate: _Candidate) -> bool:
+    if len(group.members) >= MOST_TOGETHER or (group.steps + candidate.steps) * MEMORY_STEP > 1:
         return False
-    if max(map(float.__add__, company.peaks, each.peaks)) <= FULL_CARD:
+    if max(map(float.__add__, group.peaks, candidate.peaks)) <= FULL_CARD:
         return True
-    busy = _sum(company.busy, each.case.use.series.most)
-    return percentile(busy, each.case.terms.percentile) <= FULL_CARD
+    busy = _sum(group.busy, candidate.case.use.series.most)
+    return percentile(busy, candidate.case.terms.percentile) <= FULL_CARD
 
 
 def _sum(busy: Sequence[float], most: Sequence[float]) -> list[float]:
-    """What was not seen of one of them counts as no use: its coverage says how much that may be."""
+    """A minute that was not seen counts as no use: the coverage says how much that may be."""
     return [mine + (theirs if theirs > 0 else 0.0) for mine, theirs in zip(busy, most, strict=True)]

@@ -14,7 +14,7 @@ from podgpu.insight.fit.sizes import Need, instances_of, portion_for, smallest
 from podgpu.insight.packing import Cutting, Improver, Packing, Place, pack_shares, pack_slices, parts_of
 from podgpu.model.fit import CARDS, MIG, PORTIONS, TIME_SLICES, UNJUDGED, CardType, FitTerms, PlanLayout, WorkloadUse
 
-MOST_SLICES = 48  # of a card: more clients than that a card does not have
+MOST_SLICES = 48  # of a card: no card has more clients
 WORDS = "mig, mig:1g.18gb,3g.71gb, timeslice:4, parts, cards:80 or cards:-20%"
 WHOLE_CARD = "whole card"
 ROUNDED_UP = 1 + 1e-9
@@ -22,7 +22,7 @@ CORE_PARTS = 1000  # busy time is placed in thousandths of a card
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """What a replica asks for. A replica of several cards is as many demands for whole ones."""
+    """What a replica asks for. A replica on several cards is a demand for each, for the whole card."""
 
     use: WorkloadUse
     part: str  # for people
@@ -69,7 +69,7 @@ class PlacingPool:
             packing = pack_shares(sizes, self._capacity)
             packing = self._improve(sizes, self._capacity, packing) if self._improve else packing
         if self._layout.kind == CARDS:
-            packing = self._on_so_many(packing, demands, cards_now)
+            packing = self._spread(packing, demands, cards_now)
         cards: list[list[tuple[Demand, int | None]]] = [[] for _ in range(packing.cards)]
         for demand, place in zip(demands, packing.places, strict=True):
             cards[place.card].append((demand, place.start))
@@ -120,15 +120,19 @@ class PlacingPool:
         return next((profile for profile in profiles_of(self._card.model) if profile.name == name), None)
 
     def _held(self, use: WorkloadUse) -> Need | None:
-        """What cannot be judged needs what it holds."""
+        """A workload that cannot be judged needs what it holds."""
         ratio, limit = use.held.ratio, use.held.memory_limit_bytes
         if ratio is None:
             return None
         return Need(memory_bytes=round(ratio * self._memory) if limit is None else limit, core_ratio=ratio)
 
-    def _on_so_many(self, packing: Packing, demands: Sequence[Demand], now: int) -> Packing:
-        """Put the largest first on the card that is emptiest, also where there is not enough room on any."""
-        cards = self._layout.number or max(round(now * (1 - (self._layout.fewer or 0.0))), 1)
+    def _spread(self, packing: Packing, demands: Sequence[Demand], cards_now: int) -> Packing:
+        """Place the demands on as many cards as the layout says, even if there is not enough room.
+
+        The largest comes first, each on the emptiest card.
+        """
+        wanted = self._layout.number or max(round(cards_now * (1 - (self._layout.fewer or 0.0))), 1)
+        cards = min(wanted, len(demands))  # others would stay empty
         parts = [parts_of(demand.size, self._capacity) for demand in demands]
         taken, places = [[0.0] * len(self._capacity) for _ in range(cards)], {}
         for number in sorted(range(len(demands)), key=lambda at: (-max(parts[at]), at)):
@@ -187,16 +191,15 @@ def _fullness(taken: Sequence[float], more: Sequence[float]) -> float:
 
 
 def layout_of(text: str) -> PlanLayout:
-    """Raises UserError if there is no such layout."""
+    """Parse the value of `--plan`."""
     kind, _, rest = text.strip().partition(":")
     if kind == MIG:
         return _mig(text, rest)
-    if kind == TIME_SLICES and rest.isdecimal() and 2 <= int(rest) <= MOST_SLICES:
-        return PlanLayout(kind=kind, text=text, number=int(rest))
     if kind == PORTIONS and not rest:
         return PlanLayout(kind=kind, text=text)
-    if kind == CARDS and rest.isdecimal() and int(rest):
-        return PlanLayout(kind=kind, text=text, number=int(rest))
+    number = int(rest) if re.fullmatch("[0-9]{1,9}", rest) else 0
+    if (kind == TIME_SLICES and 2 <= number <= MOST_SLICES) or (kind == CARDS and number):
+        return PlanLayout(kind=kind, text=text, number=number)
     fewer = re.fullmatch(r"-(\d+(?:\.\d+)?)%", rest)
     if kind == CARDS and fewer and 0 < float(fewer[1]) < 100:
         return PlanLayout(kind=kind, text=text, fewer=float(fewer[1]) / 100)

@@ -1,9 +1,9 @@
-"""Replays the recorded minutes of the workloads that a plan puts on one card, and how much slower they would have been.
+"""Replays the recorded minutes of workloads that a plan puts on one card, to see how much slower they would be.
 
-Known is which part of the time each was busy while it was alone. Not known is when in the minute, and in how large
+It is known which part of each minute a workload was busy while it was alone. It is not known when, or in how large
 pieces, so the range is wide. What holds whatever they do:
 
-* The card does no more than a card's work in a time. What others certainly get done is not left for a workload.
+* A card has no more than all of its time. What others certainly use of it is not left for a workload.
 * A workload waits only while others run or contexts are switched. Others do not run for longer than they did alone.
 * The driver lets each run in turn, for a slice of time at most. A workload that waits for the end of each small piece
   of its work gives up its turn after each, and then waits for a whole slice of each of the others.
@@ -74,7 +74,7 @@ def _least(need: BusyNeed, done_by_others: float, most: float) -> float:
 
 
 class FullMinute(Struct, frozen=True, kw_only=True):
-    """A step in which a card is too full. Both kinds of busy time are of all together, 1 is the whole card."""
+    """A step in which a card is too full. Busy time is the sum over its workloads; 1 is the whole card."""
 
     number: int
     missing_bytes: int = 0
@@ -95,7 +95,7 @@ NOTHING_FULL = CardReplay()
 
 
 def replay_shared(demands: Sequence[Demand], memory: int | None, turns: TurnTaking, most_minutes: int) -> CardReplay:
-    """Let workloads share a card's memory, and its time in turns. If its memory is not known, none is missing."""
+    """Let workloads share a card's memory, and take turns. If the size of its memory is not known, none is missing."""
     uses = [demand.use for demand in demands]
     if len(uses) < 2:
         return NOTHING_FULL
@@ -141,7 +141,7 @@ def replay_instances(demands: Sequence[Demand], card: MigCard) -> CardReplay:
 
 
 def _replay_instance(use: WorkloadUse, profile: MigProfile, card: MigCard) -> CardReplay:
-    """What fills no more cores than an instance has loses nothing. Kernels that fill the card take longer.
+    """Kernels that fill no more cores than the instance has lose nothing. Those that fill the card take longer.
 
     Memory is slower, too: an instance has a part of the bandwidth.
     """
@@ -169,7 +169,7 @@ def _known(series: Sequence[float]) -> Sequence[float]:
 
 
 def _slowest(uses: Sequence[WorkloadUse], number: int, turns: TurnTaking) -> Slowdown:
-    """Return what the slowest of them loses: at least as much as all of them together have to do in a minute."""
+    """Return the slowdown of the slowest: at least the sum of what all of them have to do in the minute."""
     needs = [
         BusyNeed(max(use.series.least[number], 0.0), min(max(use.series.most[number], 0.0), 1.0))
         for use in uses

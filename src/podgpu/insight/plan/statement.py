@@ -64,7 +64,7 @@ def plan_statement(
         end=facts.end,
         plan=layout,
         terms=facts.terms,
-        pools=tuple(_pool(key, own, pools.get(key, PoolFacts()), question) for key, own in sorted(of_pool.items())),
+        pools=tuple(_pool(key, used, pools.get(key, PoolFacts()), question) for key, used in sorted(of_pool.items())),
         step_seconds=facts.step,
         coverage=coverage_of(uses),
         currency=prices.currency if prices else "",
@@ -118,8 +118,8 @@ def _pool(key: PoolKey, uses: Sequence[WorkloadUse], facts: PoolFacts, question:
         saved_per_hour=None if price is None else price * saved,
         minutes=_minutes(placed, replays, period),
         layout=tuple(
-            tuple(PlanPlace(workload=demand.use.workload, part=demand.part, start=start) for demand, start in own)
-            for own in placed.cards
+            tuple(PlanPlace(workload=demand.use.workload, part=demand.part, start=start) for demand, start in demands)
+            for demands in placed.cards
         ),
     )
 
@@ -127,10 +127,10 @@ def _pool(key: PoolKey, uses: Sequence[WorkloadUse], facts: PoolFacts, question:
 def _replays(placed: PlacedPool, card: CardType, layout: PlanLayout, facts: PoolFacts) -> list[CardReplay]:
     mig = mig_card(card.model)
     turns = USUAL_TURNS if facts.switch_seconds is None else TurnTaking(switch_seconds=facts.switch_seconds)
-    demands = [[demand for demand, _ in own] for own in placed.cards]
+    cards = [[demand for demand, _ in demands] for demands in placed.cards]
     if layout.kind == MIG:
-        return [replay_instances(own, mig) for own in demands] if mig else []
-    return [replay_shared(own, card.memory_bytes, turns, MOST_MINUTES) for own in demands]
+        return [replay_instances(demands, mig) for demands in cards] if mig else []
+    return [replay_shared(demands, card.memory_bytes, turns, MOST_MINUTES) for demands in cards]
 
 
 def _minutes(placed: PlacedPool, replays: Sequence[CardReplay], period: FitPeriodFacts) -> tuple[PlanMinute, ...]:
