@@ -85,3 +85,17 @@ def test_a_ratio_file_in_the_working_directory_is_found_as_before(
     (tmp_path / "gpu_allocation.txt").write_text("two\n")
     with pytest.raises(UserError, match=r"gpu_allocation.txt, line 1"):
         machine.ratios(Config())
+
+
+def test_folders_that_may_not_be_entered_are_not_used(tmp_path: Path) -> None:
+    """Where the kubelet makes its folder itself, only root may enter it."""
+    (tmp_path / "kubelet" / "pods-api").mkdir(parents=True)
+    (tmp_path / "kubelet").chmod(0)
+    config = Config(path_kubelet=tmp_path / "kubelet", path_logs=tmp_path / "kubelet")
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    try:
+        assert (machine.has_pods_api(config), machine.has_pod_logs(config)) == (False, False)
+    finally:
+        os.seteuid(user)
+        (tmp_path / "kubelet").chmod(0o700)
