@@ -67,11 +67,11 @@ class LatestReply(Generic[P, T]):
 
     async def get(self, *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Raises what the question raised."""
-        if self._asking is None:
-            self._asking = brief(self._ask(*args, **kwargs))
-        done, _ = await asyncio.wait({self._asking}, timeout=self._patience)
+        asked = self._asking = self._asking or brief(self._ask(*args, **kwargs))
+        done, _ = await asyncio.wait({asked}, timeout=self._patience)
         if done:
-            asked, self._asking = self._asking, None
+            if self._asking is asked:  # else another caller has the reply already
+                self._asking = None
             self.reply = asked.result()
         return self.reply
 
@@ -95,7 +95,7 @@ class CalmReply(Generic[T]):
         clock: Callable[[], float],
         is_steady: Callable[[T | None], bool],
     ) -> None:
-        """`is_steady` is whether the next answer will be the last one again, unless a pod starts or ends."""
+        """`is_steady` says whether the next answer will be the same, unless a pod starts or ends."""
         self._latest = LatestReply(ask, patience)
         self._clock = clock
         self._is_steady = is_steady
@@ -121,7 +121,7 @@ class CalmReply(Generic[T]):
 
 
 class Supervisor:
-    """The long tasks of one owner. Each has the name of the part that is down while the task is.
+    """The long tasks of one owner. While a task is down, so is the part that has its name.
 
     `failed` is called after each failure, so that the owner can show it at once.
     """
@@ -206,7 +206,7 @@ class Supervisor:
 
 
 class _Task:
-    """What is known of a task since it last ran for long."""
+    """The failures of a task since it last ran for long."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -14,7 +14,7 @@ from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
 from podgpu.supervise import LatestReply, Supervisor
 from tests.fakeapi.recorded import NODE, dynamic_resources
 from tests.fakeapi.server import FakeApi
-from tests.patience import until
+from tests.patience import PATIENCE, until
 
 LISTED = DynamicAllocation(
     namespace="team-c",
@@ -96,3 +96,12 @@ async def test_who_does_not_answer_is_not_waited_for_and_not_asked_twice() -> No
     assert asked == 1
     answer.set()
     assert [await latest.get(), await latest.get()] == [1, 2]
+
+
+async def test_two_who_wait_for_an_answer_both_get_it() -> None:
+    async def ask() -> int:
+        await asyncio.sleep(0)
+        return 1
+
+    latest = LatestReply(ask, patience=PATIENCE)
+    assert list(await asyncio.gather(latest.get(), latest.get())) == [1, 1]

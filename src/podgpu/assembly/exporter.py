@@ -1,5 +1,6 @@
 """Reads a node without an agent from the pages of its dcgm-exporters, by the same means as an agent does."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
@@ -37,13 +38,16 @@ class ExporterReader:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self._turn = asyncio.Lock()
 
     async def read(self) -> Snapshot:
         return slim(await self.full())
 
     async def full(self) -> Snapshot:
-        await self._agent.cycle()
-        found = self._agent.snapshot
+        """Read the node now. A page may ask for it while the loop reads it: an agent does one cycle at a time."""
+        async with self._turn:
+            await self._agent.cycle()
+            found = self._agent.snapshot
         fault = next((part.fault for part in found.parts if part.name == NAME), None)
         if fault is not None:
             raise ReadFault(_REASONS.get(fault.reason, "failed"), fault.detail or fault.reason)
