@@ -112,6 +112,15 @@ def test_the_older_register_of_hami_is_read_too() -> None:
     assert seen.model == "NVIDIA-A10"
 
 
+@pytest.mark.parametrize("place", [2, 7])
+def test_a_number_of_thousands_of_digits_in_the_older_register_of_hami_is_none(place: int) -> None:
+    fields = [A, "10", "24576", "100", "NVIDIA-A10", "0", "true", "3", "hami-core"]
+    fields[place] = "9" * 5000
+    register = f"{','.join(fields)}:"
+    seen = found(offering({"nvidia.com/gpu": 10}, annotations={"hami.io/node-nvidia-register": register}))
+    assert [card.gpu.uuid for card in cards(seen)] == [A]
+
+
 def test_a_note_that_names_a_card_of_another_node_counts_for_nothing() -> None:
     register = f'[{{"id":"{A}","devmem":1000,"type":"x"}}]'
     shared = offering({"nvidia.com/gpu": 10}, annotations={"hami.io/node-nvidia-register": register})

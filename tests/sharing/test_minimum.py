@@ -201,6 +201,29 @@ def test_who_strikes_his_note_out_keeps_the_card_that_it_named(
         assert claimed([struck], (), first) == ()
 
 
+@pytest.mark.parametrize(
+    ("note", "held"),
+    [
+        ("ALIYUN_COM_GPU_MEM_IDX", given("aliyun.com/gpu-mem", *(f"{TWO}-_-{n}" for n in range(40)))),
+        ("volcano.sh/gpu-index", given("volcano.sh/gpu-number", TWO)),
+    ],
+    ids=["gpushare", "volcano"],
+)
+def test_a_removed_annotation_does_not_move_the_claim_to_the_card_that_the_ids_name(
+    note: str, held: list[Allocation]
+) -> None:
+    """The kubelet picks any ids. The other pod has the card that they name."""
+    other = replace(pod({note: "1"}, {}), name="q", uid="v")
+    theirs = [replace(allocation, pod="q", device_id=allocation.device_id.replace(TWO, ONE)) for allocation in held]
+
+    def claimed(notes: dict[str, str], before: Sequence[Claim]) -> tuple[Claim, ...]:
+        return claims(Inventory(cards(ONE, TWO), [*held, *theirs], (), [pod(notes, {}), other]), before=before)
+
+    first = claimed({note: "0"}, ())
+    assert [(claim.container.pod, claim.gpu) for claim in first] == [("p", ONE), ("q", TWO)]
+    assert set(claimed({}, first)) == set(claimed({}, claimed({}, first))) == set(first)
+
+
 def test_systems_that_go_by_notes_say_which() -> None:
     names = annotations()
     assert {HAMI, VGPU, SPREAD, ALLOCATED, "runai-gpu-group", "tencent.com/predicate-gpu-idx-"} <= set(names)

@@ -1,12 +1,12 @@
-"""How GPUs are shared: one file or folder per system, found by itself, and what all of them say together.
+"""How GPUs are shared: a file or folder for each sharing system, and the claims of all systems together.
 
-A system turns the device ids, resources and annotations that it understands into claims. Here contradictions between
-them are resolved, and it is seen which systems are in use.
+A system turns the device ids, resources and annotations that it understands into claims. This module finds the systems,
+resolves contradictions between them, and says which of them are in use.
 """
 
 import pkgutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import combinations
@@ -19,8 +19,8 @@ from podgpu.model.kube import grouped
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sharing.system import AmbiguousClaims, SharingSystem
 
-PART = "sharing"  # under which its errors are counted
-# Modules that are no system.
+PART = "sharing"  # the name that its errors are counted under
+# Modules that are not a sharing system.
 SHARED = ("folders", "inventory", "kube_cards", "system")
 MANY_CLAIMS = 4096
 ANNOTATION = "annotation"
@@ -52,9 +52,9 @@ def ambiguous_claims(inventory: Inventory) -> tuple[AmbiguousClaims, ...]:
 
 
 def _among_cards(inventory: Inventory) -> Iterator[AmbiguousClaims]:
-    """Yield an option for each choice of cards, none of them usual, for each container whose card is not known.
+    """Yield each container whose annotation is missing or nonsense, with every choice of cards as an option.
 
-    Its annotation was removed or is nonsense. Among several cards the container's processes show which it has.
+    Only its processes can show which cards it has.
     """
     if len(inventory.cards) < 2 or not inventory.is_seen:
         return
@@ -71,7 +71,7 @@ def _among_cards(inventory: Inventory) -> Iterator[AmbiguousClaims]:
 def claims(
     inventory: Inventory, settled: Mapping[AmbiguousClaims, int] = {}, before: Iterable[Claim] = ()
 ) -> tuple[Claim, ...]:
-    """`settled` has the right option of ambiguous claims, as far as it is known. `before` is what was found last."""
+    """`settled` has the right option of those ambiguous claims for which it is known. `before` are the last claims."""
     known = systems()
     found = _corrected([claim for system in known for claim in system.claims(inventory)], settled)
     found = list(_lasting(found, before, inventory))
@@ -108,26 +108,38 @@ def _lasting(found: Sequence[Claim], before: Iterable[Claim], inventory: Invento
         if claim.source == ANNOTATION and claim.container.pod_uid in alive and claim.gpu in inventory.gpus
     ]
     had = {(claim.container.pod_uid, claim.gpu): claim for claim in annotated if claim.system in lasting}
+    kept = _without_annotation(annotated, found, lasting, inventory)
+    # Without the annotation, ids may seem to name the card. The plugin did not keep to them.
+    replaced = {(claim.container, claim.resource) for claim in kept}
     for claim in found:
-        last = had.get((claim.container.pod_uid, claim.gpu)) if claim.system in lasting else None
-        yield _raised(claim, last.share, last.memory_limit_bytes, last.core_limit_ratio) if last else claim
-    present = {claim.container.pod_uid for claim in found}
+        if (claim.container, claim.resource) not in replaced:
+            last = had.get((claim.container.pod_uid, claim.gpu)) if claim.system in lasting else None
+            yield _raised(claim, last.share, last.memory_limit_bytes, last.core_limit_ratio) if last else claim
+    yield from kept
+
+
+def _without_annotation(
+    before: Iterable[Claim], found: Iterable[Claim], lasting: Container[str], inventory: Inventory
+) -> list[Claim]:
+    """Return the earlier claims of pods whose annotation is gone, if they still hold what it was about."""
+    claimed = {claim.container.pod_uid for claim in found}
+    annotated = {
+        claim.container.pod_uid for claim in found if claim.source == ANNOTATION or claim.ruled_out is not None
+    }
     # What only a process has shown is in doubt again with another annotation.
-    removed = [claim for claim in annotated if claim.container.pod_uid not in present and claim.ruled_out is None]
-    given = _given(inventory) if removed else set()
-    for claim in removed:
-        if claim.system in lasting or (claim.container.pod_uid, claim.resource) in given:
-            yield claim
-
-
-def _given(inventory: Inventory) -> set[tuple[str, str]]:
-    """Return the resources that pods were given, with their UIDs."""
-    pods = ((inventory.pod(given), given.resource) for given in inventory.allocations)
-    return {(pod.uid, resource) for pod, resource in pods if pod}
+    gone = [claim for claim in before if claim.container.pod_uid not in annotated and claim.ruled_out is None]
+    pods = ((inventory.pod(held), held.resource) for held in inventory.allocations) if gone else ()
+    held = {(pod.uid, resource) for pod, resource in pods if pod}
+    return [
+        claim
+        for claim in gone
+        if (claim.container.pod_uid, claim.resource) in held
+        or (claim.system in lasting and claim.container.pod_uid not in claimed)
+    ]
 
 
 def _placed(found: Iterable[Claim], inventory: Inventory, settled: Mapping[AmbiguousClaims, int]) -> list[Claim]:
-    """Claim for containers without any other claim: the only card, or those that their processes are on."""
+    """Return claims for containers that have no other: on the only card, or on those that their processes use."""
     claimed = {claim.container for claim in found}
     placed: list[Claim] = []
     for ambiguous, right in settled.items():
@@ -152,7 +164,7 @@ def _unsized(
 
 
 def _raised(claim: Claim, share: float, least_memory: int | None, least_cores: float | None) -> Claim:
-    """Raise a claim to what it is at least. A limit that is absent is already the highest."""
+    """Raise a claim to at least these values. An absent limit is already the highest."""
     memory, cores = claim.memory_limit_bytes, claim.core_limit_ratio
     return replace(
         claim,
@@ -163,7 +175,7 @@ def _raised(claim: Claim, share: float, least_memory: int | None, least_cores: f
 
 
 def _at_least(found: Iterable[Claim], inventory: Inventory) -> Iterator[Claim]:
-    """Let no annotation take a claim below what the spec asks for and the kubelet gave."""
+    """Let no annotation lower a claim below what the spec asks for and the kubelet allocated."""
     minimums = {system.name: system.minimum for system in systems()}
     for claim in found:
         minimum = minimums.get(claim.system)
@@ -172,7 +184,7 @@ def _at_least(found: Iterable[Claim], inventory: Inventory) -> Iterator[Claim]:
 
 
 def _without_trespassers(claims: Sequence[Claim]) -> Iterator[Claim]:
-    """Leave out what a tenant could have written about a card that another pod was given as a whole."""
+    """Leave out what a tenant could have written itself, on a card that is allocated as a whole to another pod."""
     whole: dict[str, set[tuple[str, str]]] = {}
     for claim in claims:
         if claim.source not in WRITTEN_BY_TENANTS and not claim.mig and claim.share >= 1:
@@ -184,7 +196,7 @@ def _without_trespassers(claims: Sequence[Claim]) -> Iterator[Claim]:
 
 
 def _together(claims: Sequence[Claim]) -> Iterator[Claim]:
-    """Join a container's claims of one card where there are more than anyone can read."""
+    """Merge each container's claims on a card if there are more claims than anyone can read."""
     if len(claims) <= MANY_CLAIMS:
         yield from claims
         return
@@ -207,7 +219,7 @@ def unclaimed(inventory: Inventory) -> tuple[Allocation, ...]:
 
 
 def excused(inventory: Inventory) -> dict[str, tuple[Excused, ...]]:
-    """Return by card the pods that have it for others."""
+    """Return, by card, the pods that hold it on behalf of others."""
     found: dict[str, tuple[Excused, ...]] = {}
     for system in systems():
         for card, holder in system.excused(inventory):
@@ -216,18 +228,18 @@ def excused(inventory: Inventory) -> dict[str, tuple[Excused, ...]]:
 
 
 def holders(inventory: Inventory) -> frozenset[tuple[str, str]]:
-    """Return the pods that were given a GPU, or a part of one, by namespace and name."""
+    """Return the pods that hold a GPU, or a part of one, by namespace and name."""
     of_gpus = signs()
-    given = (*inventory.allocations, *inventory.disputed, *inventory.dynamic_allocations)
-    return frozenset((held.namespace, held.pod) for held in given if is_gpu(held.resource, of_gpus))
+    allocated = (*inventory.allocations, *inventory.disputed, *inventory.dynamic_allocations)
+    return frozenset((held.namespace, held.pod) for held in allocated if is_gpu(held.resource, of_gpus))
 
 
 def statuses(
     inventory: Inventory, claims: Iterable[Claim], undecided: Iterable[AmbiguousClaims]
 ) -> tuple[SharingStatus, ...]:
-    """List the systems that were found, with what is missing where there is a sign but neither a claim nor a doubt.
+    """List the systems in use. One that only a sign points to, with neither claims nor doubts, says what is missing.
 
-    A resource that another system has claims for is no sign: MIG instances may be handed out as replicas.
+    A resource that another system has claims for is not a sign: MIG instances may be handed out as replicas.
     """
     claims = tuple(claims)
     counts = Counter(claim.system for claim in claims)
@@ -247,7 +259,7 @@ def statuses(
 
 
 def _doubts(system: str, undecided: Iterable[AmbiguousClaims]) -> Iterator[str]:
-    """Say what cannot be known of single containers."""
+    """Yield what is not known about single containers."""
     counts = Counter(item.doubt for item in undecided if item.usual is None and item.system == system)
     for doubt, count in counts.items():
         yield doubt.format(count="1 container" if count == 1 else f"{count} containers")
@@ -256,7 +268,7 @@ def _doubts(system: str, undecided: Iterable[AmbiguousClaims]) -> Iterator[str]:
 def _names(inventory: Inventory) -> set[str]:
     """Collect all names that may be signs."""
     names = {resource for resource, _ in inventory.allocatable}
-    names |= {given.resource for given in (*inventory.allocations, *inventory.dynamic_allocations)}
+    names |= {held.resource for held in (*inventory.allocations, *inventory.dynamic_allocations)}
     for pod in inventory.pods:
         if not pod.finished:
             names.update(pod.annotations, pod.labels, *(container.limits for container in pod.containers))
@@ -264,18 +276,18 @@ def _names(inventory: Inventory) -> set[str]:
 
 
 def concerns(pod: Pod, signs: tuple[str, ...]) -> bool:
-    """Whether a pod asks for a GPU, was given one, or may have one by a claim."""
+    """Whether a pod asks for a GPU, was allocated one, or may have one by a resource claim."""
     asked = (resource for container in pod.containers for resource in container.limits)
-    given = (resource for container in pod.containers for resource, _ in container.devices)
+    allocated = (resource for container in pod.containers for resource, _ in container.devices)
     return (
         pod.has_claims
-        or any(is_gpu(resource, signs) for resource in (*asked, *given))
+        or any(is_gpu(resource, signs) for resource in (*asked, *allocated))
         or any(name.startswith(signs) for name in (*pod.annotations, *pod.labels))
     )
 
 
 def is_gpu(resource: str, signs: tuple[str, ...]) -> bool:
-    """Device plugins also hand out network cards and the like."""
+    """Whether a resource is a GPU: device plugins also hand out network cards and the like."""
     vendor, _, name = resource.partition("/")
     return "gpu" in name or "nvidia" in vendor or resource.startswith(signs)
 
@@ -289,12 +301,12 @@ def observed(host: Host) -> Observation:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    """Yield the cards of a node that Kubernetes knows of, some of them more than once."""
+    """Yield the cards of a node that Kubernetes knows about, some of them more than once."""
     return (card for system in systems() for card in system.cards(inventory))
 
 
 def memory_of(allocation: Allocation, inventory: Inventory) -> int | None:
-    """Return how much of a card's memory an allocation is, for one whose card is not known."""
+    """Return how much memory an allocation stands for, also if its card is not known."""
     found = (system.memory_of(allocation, inventory) for system in systems())
     return next((memory for memory in found if memory is not None), None)
 
@@ -312,5 +324,5 @@ def node_annotations() -> frozenset[str]:
 
 
 def annotations() -> tuple[str, ...]:
-    """Return prefixes of all annotations that are read or are a sign."""
+    """Return the prefixes of all annotations that are read or that are a sign."""
     return tuple(sorted({name for system in systems() for name in (*system.annotations, *system.signs)}))

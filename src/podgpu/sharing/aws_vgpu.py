@@ -1,6 +1,6 @@
 """Amazon's virtual GPU plugin: `UUID-N` is one of several parts of a card, under a resource of its own.
 
-A container's share is what it holds of all parts, held or not.
+A container's share is its part of all parts, in use or not.
 """
 
 import re
@@ -32,7 +32,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    ids = (_ID.fullmatch(given.device_id) for given in inventory.allocations if given.resource == RESOURCE)
+    ids = (_ID.fullmatch(held.device_id) for held in inventory.allocations if held.resource == RESOURCE)
     return kube_cards.by_uuid(match["card"] for match in ids if match)
 
 

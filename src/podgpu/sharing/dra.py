@@ -1,13 +1,13 @@
 """Dynamic resource allocation: devices by resource claims, as NVIDIA's and HAMi's DRA drivers hand them out.
 
-Which devices of its claims a container uses is known, best first, from the pod's status, from the kubelet's list and
-from the claim itself. The kubelet lists a claim's devices under each of its containers; the claim says which of them
-are for which request. Of a device that several containers may use, each has an equal share, unless their claims say
-what they consume of its capacity. Then cores are the share, else memory, and both are limits.
+The pod's status, the kubelet's list and the claim itself, best first, say which devices of its claims a container uses.
+The kubelet lists a claim's devices under each of its containers; the claim says which of them are for which request. If
+several containers may use a device, each has an equal share, unless their claims say what they consume of its capacity.
+Then cores are the share, else memory, and both are limits.
 
-Which card or MIG instance a device is, its ResourceSlice says, else its name. The number in a name is that of
-/dev/nvidiaN. An instance's name ends in its profile's id and where it starts. Names of instances by NVIDIA's driver
-25.3 to 25.8 (`gpu-0-mig-19-0-1`) have no profile in words: these need the slices.
+A device's ResourceSlice, or else its name, says which card or MIG instance it is. The number in a name is that of
+/dev/nvidiaN. An instance's name ends in its profile's id and where it starts. The names that NVIDIA's driver 25.3 to
+25.8 gives to instances (`gpu-0-mig-19-0-1`) do not name the profile: these need the slices.
 """
 
 import re
@@ -52,7 +52,7 @@ Place: TypeAlias = tuple[str, str, str]  # driver, pool, device
 
 
 class HeldDevice(Struct, frozen=True, kw_only=True):
-    """A device that a container may use, and who said so.
+    """A device that a container may use, and where that is known from.
 
     `consumed` is what its claim consumes of a device that several claims may have, None as long as the claim is not
     known, and `share_id` names that part.
@@ -80,7 +80,7 @@ class ClaimIndex:
         return self._made.get((pod.namespace, pod.uid), {}) | pod.resource_claims
 
     def of(self, pod: Pod, name: str) -> ResourceClaim | None:
-        """Return a claim of the pod. One that is reserved for other pods was read before this pod was given it.
+        """Return a claim of the pod. One that names other pods was read before it was reserved for this one.
 
         A claim that is reserved for a group of pods names none of them.
         """
@@ -100,7 +100,7 @@ class ContainerDevices:
         self._claims = {name: claim for name, claim in found.items() if claim}
 
     def held(self, rows: list[DynamicAllocation], listed_by: str) -> Iterator[HeldDevice]:
-        """`rows` are what the part `listed_by` lists of the container."""
+        """`rows` are what the part `listed_by` lists for the container."""
         # The kubelet lists the init containers that stay. The others have ended.
         if self._container.is_init and not self._container.running and not rows:
             return
@@ -108,15 +108,17 @@ class ContainerDevices:
         for name, devices in status.items():
             yield from self._cut(name, devices)
         for row in rows:
-            # A claim whose name only the kubelet knows is one that the status has by the pod's name for it.
+            # The status lists a claim under the pod's own name for it. Which claim that is may not be known.
             name = row.claim_name if row.claim_name in self._requests else ""
             if name not in status:
                 yield from self._cut(name, [_row_held(row, listed_by)])
         yield from self._reserved({*status, *(row.claim_name for row in rows)})
 
     def _status(self) -> dict[str, list[HeldDevice]]:
-        """Return what the pod's status says, by the claim's name, unless the claim does not know these devices."""
-        found = {self._names.get(own, ""): devices for own, devices in _in_status(self._container).items()}
+        """Return the devices in the pod's status, by the claim's name, unless the claim has none of these devices."""
+        found: defaultdict[str, list[HeldDevice]] = defaultdict(list)
+        for own, devices in _in_status(self._container).items():
+            found[self._names.get(own, "")] += devices
         return {
             name: devices
             for name, devices in found.items()
@@ -131,7 +133,7 @@ class ContainerDevices:
                 yield from self._cut(name, devices)
 
     def _cut(self, name: str, devices: Iterable[HeldDevice]) -> Iterator[HeldDevice]:
-        """Leave out what the claim has for other requests. Without the claim nothing can be left out."""
+        """Leave out devices that the claim has for other requests. Without the claim nothing can be left out."""
         claim = self._claims.get(name)
         if claim is None:
             yield from devices
@@ -143,7 +145,7 @@ class ContainerDevices:
                     yield replace(held, share_id=claimed.share_id, consumed=claimed.consumed)
 
 
-# What containers hold of one device, by the part of it: `""` where that is not known.
+# What containers hold of one device, by the share id: `""` where that is not known.
 Holders: TypeAlias = dict[ContainerRef, dict[str, HeldDevice]]
 
 
@@ -186,9 +188,9 @@ def _claim(container: ContainerRef, held: HeldDevice, device: str, among: int, i
 
 
 def _part(held: HeldDevice, device: str, inventory: Inventory) -> tuple[float, int | None, float | None]:
-    """Return what is held of a device: the share, memory and cores. A part that only the kubelet names has no size.
+    """Return share, memory and cores of what is held of a device.
 
-    Where a claim consumes no memory and no cores, the share is not known.
+    A share of 0 is not known: only the kubelet names the part, or its claim consumes neither memory nor cores.
     """
     if not held.consumed:
         return (0.0 if held.share_id and held.consumed is None else 1.0), None, None
@@ -204,7 +206,7 @@ def _part(held: HeldDevice, device: str, inventory: Inventory) -> tuple[float, i
 
 
 def _ratio(consumed: Mapping[str, str], capacity: Mapping[str, str]) -> float | None:
-    """Return the part of the cores; none of them is no limit."""
+    """Return the part of the cores; None, if they are not limited."""
     cores, total = quantity(consumed.get(CORES, "")), quantity(capacity.get(CORES, ""))
     return min(1.0, float(cores / total)) if cores and total else None
 
@@ -251,7 +253,7 @@ def _device(place: Place, inventory: Inventory) -> str | None:
 
 
 def _pool(inventory: Inventory) -> Mapping[Place, PoolDevice]:
-    """Return what drivers offer."""
+    """Return the devices that drivers offer. Of two with the same name, the first counts."""
     return {_place(device): device for device in reversed(inventory.pool_devices)}
 
 
@@ -276,7 +278,7 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 
 
 def _instance(name: re.Match[str], parent: str | None, inventory: Inventory) -> str | None:
-    """Find an instance by its profile and where it starts. The driver cannot know the UUID of one made on demand."""
+    """Find an instance by its profile and where it starts: one that is created on demand has no UUID in the slice."""
     card = inventory.by_minor.get(name["minor"], parent)
     if parent not in (None, card):
         return None
@@ -300,12 +302,12 @@ def _place(device: ClaimedDevice | PoolDevice | DynamicAllocation) -> Place:
 
 
 def _is_same(listed: str, claimed: str) -> bool:
-    """Whether two names of a part may be of the same. Older kubelets list none."""
+    """Whether two share ids may name the same part. Older kubelets list none."""
     return not (listed and claimed) or listed == claimed
 
 
 def _requests(pod: Pod, container: PodContainer, names: dict[str, str]) -> dict[str, set[str]]:
-    """Return the requests that the container uses, by the claim's name. An empty one means all."""
+    """Return the requests that the container uses, by the claim's name. An empty request means all of them."""
     requests: defaultdict[str, set[str]] = defaultdict(set)
     for use in container.uses:
         if name := names.get(use.claim):
@@ -322,7 +324,7 @@ def _matches(request: str, wanted: set[str]) -> bool:
 
 
 def _in_status(container: PodContainer) -> dict[str, list[HeldDevice]]:
-    """Return the status's devices by the pod's own name for a claim. Some kubelets write ids that name no device."""
+    """Return the devices in the status by the pod's own name for a claim. Some kubelets write ids that name none."""
     found_in: defaultdict[str, list[HeldDevice | None]] = defaultdict(list)
     for resource, device_id in container.devices:
         kind, _, name = resource.partition(":")
@@ -332,7 +334,7 @@ def _in_status(container: PodContainer) -> dict[str, list[HeldDevice]]:
 
 
 def _status_device(device_id: str) -> HeldDevice | None:
-    """Read DRIVER/POOL/DEVICE, where a pool may have slashes. A name of the runtime's has `=` in it."""
+    """Read DRIVER/POOL/DEVICE, where a pool may have slashes. An id with `=` is a CDI name, which the runtime uses."""
     driver, _, rest = device_id.partition("/")
     pool, _, device = rest.rpartition("/")
     if not (driver and pool and device) or "=" in device_id:

@@ -25,7 +25,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    return kube_cards.by_uuid(given.device_id for given in inventory.allocations)
+    return kube_cards.by_uuid(allocation.device_id for allocation in inventory.allocations)
 
 
 def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Whose a file of the library inside a container is, where its folder may have another container's name.
+"""Finds the container that a file of the library inside it belongs to: its folder may have another container's name.
 
 A folder is named after its container. But one version takes a container's place among those with a GPU for its place
-in the spec: if a container without a GPU comes before it, the folder has the wrong name. Nothing in it says which
-version made it, so a folder that may be of two containers is left out.
+in the spec: if a container without a GPU comes before it, the folder has the wrong name. Nothing shows which version
+made a folder, so one that may belong to two containers is left out.
 """
 
 from collections import defaultdict
@@ -16,9 +16,9 @@ from podgpu.model import Pod, VirtualGpu
 def rightly_named(
     files: Sequence[VirtualGpu], holders: Mapping[str, Collection[str]], pods: Iterable[Pod]
 ) -> Iterator[VirtualGpu]:
-    """Yield the files under the names of their containers, without those that may be of two.
+    """Yield the files under the names of their containers, without those that may belong to two.
 
-    `holders` are the containers with a GPU, by the UID of their pod. Where none is known, names are believed.
+    `holders` are the containers with a GPU, by the UID of their pod. If none are known, names are believed.
     """
     folders: defaultdict[str, set[str]] = defaultdict(set)
     for file in files:
@@ -32,14 +32,14 @@ def rightly_named(
 
 
 def owners(folders: Collection[str], holders: Collection[str], pod: Pod | None) -> Mapping[str, str]:
-    """Return the container that each folder of a pod is of."""
+    """Return the container that each folder of a pod belongs to."""
     if len(folders) == len(holders) == 1:
         return dict(zip(folders, holders, strict=True))
     listed = [container for container in pod.containers if not container.is_ephemeral] if pod and pod.phase else []
     own = {name: name for name in holders}
-    if not listed:  # a pod without a phase is not known by its spec
+    if not listed:  # of a pod without a phase, the spec is not known
         return own if set(folders) == set(holders) else {}
-    # An init container that has ended is not listed as a holder, but may have been one.
+    # An init container that has ended is not among the holders, but may have been one.
     initial = [container.name for container in listed if container.is_init and container.limits]
     names = [container.name for container in listed]
     readings = [own, _by_place(names, holders), _by_place(names, {*holders, *initial})]

@@ -1,11 +1,10 @@
 """Tencent's gpu-manager: hundredths of a card and blocks of its memory, by ids that name no card.
 
-Annotations of the pod have the cards, by their numbers in /dev, under the container's position in the spec. Where
-the spec is not known or does not fit, an annotation counts if only one container can be meant, or if it makes no
+Annotations of the pod have the cards, by their numbers in /dev, under the container's position in the spec. If the
+spec is not known or does not fit, an annotation counts if only one container can be meant, or if it makes no
 difference which. Other ids stay unexplained.
 
-A part of a card is limited to its cores, unless the pod has a limit of its own: then it may use as much as that while
-others are idle.
+A container is limited to its cores, unless the pod sets a limit: then it may use as much as that while others are idle.
 """
 
 import re
@@ -41,7 +40,7 @@ AnnotatedCards: TypeAlias = Mapping[str, tuple[str, ...]]  # cards, by the place
 
 
 class HeldCores(Struct, frozen=True, kw_only=True):
-    """What one container holds. `allocation` is one of its cores."""
+    """A container's cores and blocks of memory. `allocation` is one of its cores."""
 
     allocation: Allocation
     cores: int
@@ -56,19 +55,14 @@ class HeldCores(Struct, frozen=True, kw_only=True):
         return self.cores >= CORES_OF_CARD
 
 
-class PlacedCores(Struct, frozen=True):
-    holding: HeldCores
-    cards: tuple[str, ...]
-
-
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
     return _is_own(allocation) and allocation.names in inventory.once(_places)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    for place in inventory.once(_places).values():
-        held, count = place.holding, len(place.cards)
-        for card in place.cards:
+    for names, cards in inventory.once(_places).items():
+        held, count = inventory.once(_held)[names], len(cards)
+        for card in cards:
             yield inventory.claim(
                 held.allocation,
                 card,
@@ -94,7 +88,7 @@ def memory_of(allocation: Allocation, _: Inventory) -> int | None:
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
-    """By the ids alone. A pod's own limit raises what it may use while others are idle, and lowers nothing."""
+    """Return what the ids say. A limit of the pod raises what it may use while others are idle, and lowers nothing."""
     held = inventory.once(_held).get(claim.container.names)
     if held is None:
         return None
@@ -103,7 +97,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    """A container with several cards cannot be on a node with one."""
+    """Leave out containers with several cards."""
     placed = inventory.once(_places)
     for names, held in inventory.once(_held).items():
         if names not in placed and held.cards == 1:
@@ -119,18 +113,18 @@ def _core_limit(held: HeldCores, inventory: Inventory) -> float | None:
 
 
 def _is_own(allocation: Allocation) -> bool:
-    """Whether it is gpu-manager's, also where the ids themselves are not known."""
+    """Whether it is gpu-manager's, also if the ids themselves are not known."""
     is_id = not allocation.device_id or _ID.fullmatch(allocation.device_id)
     return allocation.resource in (CORE, MEMORY) and bool(is_id)
 
 
 def _held(inventory: Inventory) -> dict[Names, HeldCores]:
-    """Return what counts as a GPU for gpu-manager: whole cards, or a part with some memory."""
-    own = [given for given in inventory.allocations if _is_own(given)]
+    """Return what containers hold that is a GPU to gpu-manager: whole cards, or a part with some memory."""
+    own = [allocation for allocation in inventory.allocations if _is_own(allocation)]
     units: Counter[tuple[Names, str]] = Counter()
-    for given in own:
-        units[given.names, given.resource] += given.units
-    one_core = {given.names: given for given in own if given.resource == CORE}
+    for allocation in own:
+        units[allocation.names, allocation.resource] += allocation.units
+    one_core = {allocation.names: allocation for allocation in own if allocation.resource == CORE}
     held = {
         names: HeldCores(allocation=core, cores=units[names, CORE], blocks=units[names, MEMORY])
         for names, core in one_core.items()
@@ -138,36 +132,36 @@ def _held(inventory: Inventory) -> dict[Names, HeldCores]:
     return {names: holding for names, holding in held.items() if holding.is_whole or holding.blocks}
 
 
-def _places(inventory: Inventory) -> dict[Names, PlacedCores]:
-    by_pod = grouped(inventory.once(_held).values(), lambda holding: holding.allocation.names[:2])
-    placed = (place for holdings in by_pod.values() for place in _placed(holdings, inventory))
-    return {place.holding.allocation.names: place for place in placed}
+def _places(inventory: Inventory) -> dict[Names, tuple[str, ...]]:
+    """Return the cards of each container for which they are known."""
+    by_pod = grouped(inventory.once(_held).values(), lambda held: held.allocation.names[:2])
+    return dict(place for holdings in by_pod.values() for place in _placed(holdings, inventory))
 
 
-def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[PlacedCores]:
-    """Place the containers of one pod, if its annotations are just as many and as long as they must be."""
+def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[tuple[Names, tuple[str, ...]]]:
+    """Find the cards of a pod's containers, if its annotations are as many and as long as they must be."""
     pod = inventory.pod(holdings[0].allocation)
     annotations = _annotated_cards(pod, inventory) if pod else {}
-    if pod is None or sorted(map(len, annotations.values())) != sorted(holding.cards for holding in holdings):
+    if pod is None or sorted(map(len, annotations.values())) != sorted(held.cards for held in holdings):
         return
     ordered = _by_order(pod, annotations)
     if all(len(ordered.get(held.allocation.container, ())) == held.cards for held in holdings):
-        yield from (PlacedCores(held, ordered[held.allocation.container]) for held in holdings)
+        yield from ((held.allocation.names, ordered[held.allocation.container]) for held in holdings)
         return
-    for holding in holdings:
-        fitting = {cards for cards in annotations.values() if len(cards) == holding.cards}
+    for held in holdings:
+        fitting = {cards for cards in annotations.values() if len(cards) == held.cards}
         if len(fitting) == 1:
-            yield PlacedCores(holding, *fitting)
+            yield held.allocation.names, fitting.pop()
 
 
 def _by_order(pod: Pod, annotations: AnnotatedCards) -> AnnotatedCards:
-    """Return the annotations by the names of the containers. A pod without a phase is not known by its spec."""
-    own = {str(place): container.name for place, container in enumerate(pod.main_containers if pod.phase else ())}
-    return {name: annotations[place] for place, name in own.items() if place in annotations}
+    """Return the annotations by the names of the containers. Of a pod without a phase, the spec is not known."""
+    names = {str(place): container.name for place, container in enumerate(pod.main_containers if pod.phase else ())}
+    return {name: annotations[place] for place, name in names.items() if place in annotations}
 
 
 def _annotated_cards(pod: Pod, inventory: Inventory) -> AnnotatedCards:
-    """Return the cards of each annotation by the container's place; none of any, if one names what this node lacks."""
+    """Return each annotation's cards by the container's place; nothing, if one names a card that this node lacks."""
     if pod.annotations.get(ASSIGNED) != "true":
         return {}
     texts = {key.removeprefix(CARDS): text for key, text in pod.annotations.items() if _ANNOTATION.fullmatch(key)}
@@ -176,7 +170,7 @@ def _annotated_cards(pod: Pod, inventory: Inventory) -> AnnotatedCards:
 
 
 def _cards(text: str, by_minor: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the cards of a list such as `0,1`; none, if it names one twice or one that is not here."""
+    """Return the cards of a list such as `0,1`; none, if it has one twice or one that is not here."""
     minors = text.split(",")
     cards = sorted({by_minor[minor] for minor in minors if minor in by_minor})
     return tuple(cards) if len(cards) == len(minors) else ()

@@ -1,13 +1,13 @@
 """Aliyun gpushare: memory units of a card, one device id each, `UUID-_-N`.
 
-The kubelet picks ids as it likes: only the number that a container got is reliable. The card is the one that the
-scheduler wrote on the pod, by a number. Plugins up to 0.3.0 take it for the number in /dev, newer ones hand it to
-NVIDIA's runtime, which takes it for NVML's index. Nothing on the node shows the version. So where these are
-two different cards, it is undecided which of them a container has until its processes show it.
+The kubelet picks any ids: only how many a container has is reliable. The scheduler writes the number of the card on the
+pod. Plugins up to 0.3.0 take it for the N of /dev/nvidiaN, newer ones pass it to NVIDIA's runtime, which takes it for
+NVML's index. Nothing on the node shows the version. So if these are two different cards, it is undecided which of them
+a container has until its processes show it.
 
 A newer annotation spreads a container over several cards, by its place in the spec: `{"PLACE": {"NUMBER": UNITS}}`.
-Anyone who may edit the pod can write there, so it counts only up to what the kubelet gave. Only where the pod is not
-known or has no annotation, the id's own UUID is used.
+Anyone who may edit the pod can write there, so it counts only up to what the kubelet allocated. The UUID in the ids is
+used only if the pod is not known or has no annotation.
 
 A unit is a GiB or a MiB. The plugin does not say which, but the number of units of a card shows it.
 """
@@ -34,13 +34,13 @@ SPREAD = "scheduler.framework.gpushare.allocation"
 NUMBER = "ALIYUN_COM_GPU_MEM_IDX"
 UNITS_OF_CARD = "ALIYUN_COM_GPU_MEM_DEV"
 MOST_GIB = 1024  # a card of more units than this is counted in MiB
-REMEMBERED = 512  # annotations that need not be read again
-MOST_CONTAINERS = 512  # no pod has as many
+REMEMBERED = 512  # annotations whose content is cached
+MOST_CONTAINERS = 512  # of a pod; an annotation with more is not read
 UNDECIDED = (
     "which card is meant is not known for {count}: the number on the pod is the index of one card and the number in "
     "/dev of another, and only the plugin's version says which of them counts. A process on one of the two settles it"
 )
-NEAR = 0.05  # by how much the units may miss the memory: the plugin rounds, the driver keeps some for itself
+NEAR = 0.05  # how far the units may be from the memory: the plugin rounds, the driver reserves some
 
 Container: TypeAlias = tuple[str, str, str]
 Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
@@ -49,11 +49,11 @@ Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
 class HeldUnits(Struct, frozen=True, kw_only=True):
     """A container's units on each card, by each reading of the annotation. `allocation` is one of its ids.
 
-    `given` is how many it has, `annotated` how many of them the annotation is about.
+    `units` is how many it has, `annotated` how many of them the annotation is about.
     """
 
     allocation: Allocation
-    given: int
+    units: int
     annotated: int
     readings: tuple[Mapping[str, int], ...]
     source: str
@@ -82,23 +82,23 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
-    """Take all ids, in the proportions of the annotation. Without an annotation they are all on this card."""
+    """Count all ids, in the proportions of the annotation. Without an annotation they are all on this card."""
     holding = inventory.once(_holdings).get(claim.container.names)
     if holding is None:
-        given = sum(allocation.units for allocation in inventory.once(_given).get(claim.container.names, ()))
+        units = sum(allocation.units for allocation in inventory.once(_allocated).get(claim.container.names, ()))
         of_card = _of_card(claim.gpu, 0, inventory)
-        return MinimumClaim(share=given / max(of_card, given) if of_card else 0.0)
-    more = holding.given / (holding.annotated or holding.given)
+        return MinimumClaim(share=units / max(of_card, units) if of_card else 0.0)
+    more = holding.units / (holding.annotated or holding.units)
     return MinimumClaim(share=claim.share * more, memory=round((claim.memory_limit_bytes or 0) * more))
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     placed = inventory.once(_holdings)
-    yield from (ids[0] for container, ids in inventory.once(_given).items() if container not in placed)
+    yield from (ids[0] for container, ids in inventory.once(_allocated).items() if container not in placed)
 
 
 def _claims(holding: HeldUnits, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
-    annotated = number(inventory.pod(holding.allocation), UNITS_OF_CARD)
+    annotated = units_of_card(inventory.pod(holding.allocation))
     for card, units in held.items():
         of_card = _of_card(card, annotated, inventory)
         of = f"{units} of {of_card} units" if of_card else f"{units} units"
@@ -127,37 +127,38 @@ def _unit(of_card: int, memory: int) -> int:
     return usual_unit(of_card)
 
 
-def _given(inventory: Inventory) -> dict[Container, list[Allocation]]:
-    return grouped((given for given in inventory.allocations if given.resource == RESOURCE), lambda given: given.names)
+def _allocated(inventory: Inventory) -> dict[Container, list[Allocation]]:
+    ids = (allocation for allocation in inventory.allocations if allocation.resource == RESOURCE)
+    return grouped(ids, lambda allocation: allocation.names)
 
 
 def _holdings(inventory: Inventory) -> dict[Container, HeldUnits]:
-    given = inventory.once(_given)
-    pods = Counter((namespace, pod) for namespace, pod, _ in given)
-    found = {container: _holding(ids, inventory, is_alone=pods[container[:2]] == 1) for container, ids in given.items()}
-    return {container: holding for container, holding in found.items() if holding.readings}
+    allocated = inventory.once(_allocated)
+    pods = Counter((namespace, pod) for namespace, pod, _ in allocated)
+    found = {names: _holding(ids, inventory, is_alone=pods[names[:2]] == 1) for names, ids in allocated.items()}
+    return {names: holding for names, holding in found.items() if holding.readings}
 
 
 def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> HeldUnits:
-    """`is_alone` says that no other container of the pod has been given anything."""
+    """`is_alone` says that no other container of the pod has any ids."""
     pod = inventory.pod(ids[0])
-    source, given = "annotation", sum(allocation.units for allocation in ids)
-    annotated = given
+    source, units = "annotation", sum(allocation.units for allocation in ids)
+    annotated = units
     if pod and SPREAD in pod.annotations:
         spread = _spread(pod, ids[0].container, is_alone=is_alone)
         annotated = sum(spread.values())
-        readings = _readings(spread, inventory) if annotated <= given else ()
+        readings = _readings(spread, inventory) if annotated <= units else ()
     elif pod and NUMBER in pod.annotations:
-        readings = _readings({pod.annotations[NUMBER]: given}, inventory)
+        readings = _readings({pod.annotations[NUMBER]: units}, inventory)
     else:
         named = Counter(allocation.device_id.partition(SEPARATOR)[0] for allocation in ids)
-        here = {card: units for card, units in named.items() if card in inventory.gpus}
+        here = {card: count for card, count in named.items() if card in inventory.gpus}
         readings, source = (here,) if here else (), inventory.source
-    return HeldUnits(allocation=ids[0], given=given, annotated=annotated, readings=readings, source=source)
+    return HeldUnits(allocation=ids[0], units=units, annotated=annotated, readings=readings, source=source)
 
 
 def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[str, int], ...]:
-    """Return units by card, as each version reads them. A reading with a card that is not here gives way."""
+    """Return units by card, as each version reads them. Prefer readings whose cards are all here."""
     found = [
         {cards[number]: count for number, count in units.items() if number in cards}
         for cards in (inventory.by_minor, inventory.by_index)
@@ -168,31 +169,31 @@ def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[s
 
 
 def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
-    """Return a container's units by minor. A pod without a phase is not known by its spec."""
+    """Return a container's units by the number of the card. Of a pod without a phase, the spec is not known."""
     annotation = _spreads(pod.annotations[SPREAD])
     if not pod.phase:
         return next(iter(annotation.values())) if len(annotation) == 1 and is_alone else {}
-    own = [each.name for each in pod.main_containers]
-    return annotation.get(str(own.index(container)), {}) if container in own else {}
+    names = [each.name for each in pod.main_containers]
+    return annotation.get(str(names.index(container)), {}) if container in names else {}
 
 
 def _offered(inventory: Inventory) -> Counter[str]:
-    """Count each card's units that the plugin offers: none, for a while, after a kubelet's restart."""
+    """Count the units of each card that the plugin offers: for a while after a kubelet's restart there are none."""
     return Counter(
         device_id.partition(SEPARATOR)[0] for resource, device_id in inventory.allocatable if resource == RESOURCE
     )
 
 
 def _by_memory(card: str, inventory: Inventory) -> int:
-    """Count them as the plugin does: a card's whole GiB or MiB."""
+    """Count a card's units as the plugin does: its whole GiB or MiB."""
     return inventory.memory.get(card, 0) // (MIB if inventory.once(_is_in_mib) else GIB)
 
 
 def _is_in_mib(inventory: Inventory) -> bool:
-    """Recognise it by an id whose number is higher than any card has GiB."""
+    """Whether units are MiB: then the number in an id may be higher than any card has GiB."""
     most = max(inventory.memory.values(), default=0) // GIB
-    ids = (given.device_id for given in inventory.allocations if given.resource == RESOURCE)
-    return any(positive(device_id.partition(SEPARATOR)[2]) >= most for device_id in ids)
+    ids = (allocation.device_id for allocation in inventory.allocations if allocation.resource == RESOURCE)
+    return any((kube_cards.number(device_id.partition(SEPARATOR)[2]) or 0) >= most for device_id in ids)
 
 
 @lru_cache(REMEMBERED)
@@ -201,28 +202,23 @@ def _spreads(text: str) -> dict[str, dict[str, int]]:
     return found if len(found) <= MOST_CONTAINERS else {}
 
 
-def number(pod: Pod | None, annotation: str) -> int:
-    return positive(pod.annotations.get(annotation, "") if pod else "")
-
-
-def positive(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+def units_of_card(pod: Pod | None) -> int:
+    """Return how many units a card has by the pod's annotation; 0 if it does not say."""
+    return kube_cards.number(pod.annotations.get(UNITS_OF_CARD, "") if pod else "") or 0
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    """Yield the cards by the numbers that the scheduler counts them with. Ids do not say which card is which number.
-
-    Where the node has one card of this kind, its ids name that one.
-    """
+    """Yield the cards by the scheduler's numbers. Ids do not say which card has which number, unless there is one."""
     count, of_card = inventory.once(by_node)
-    named = {given.device_id.partition(SEPARATOR)[0] for given in inventory.allocations if given.resource == RESOURCE}
+    ids = (allocation.device_id for allocation in inventory.allocations if allocation.resource == RESOURCE)
+    named = {device_id.partition(SEPARATOR)[0] for device_id in ids}
     uuid = next(iter(named)) if len(named) == count == 1 and kube_cards.UUID.fullmatch(min(named)) else ""
     for place in _numbers(inventory, count):
         yield kube_cards.card(uuid, number=place, memory=of_card * usual_unit(of_card) or None)
 
 
 def memory_of(allocation: Allocation, inventory: Inventory) -> int | None:
-    """Return what it asks for in bytes, as far as the node shows how large a unit is."""
+    """Return its units in bytes, if the node shows how large a unit is."""
     _, of_card = inventory.once(by_node)
     is_known = allocation.resource == RESOURCE and of_card
     return allocation.units * usual_unit(of_card) if is_known else None
@@ -233,22 +229,19 @@ def usual_unit(of_card: int) -> int:
 
 
 def by_node(inventory: Inventory) -> tuple[int, int]:
-    """Return how many cards the node has, and the units of each, as far as Kubernetes knows."""
+    """Return how many cards the node has, and how many units each of them, as far as Kubernetes knows."""
     units = kube_cards.offered(inventory.node.allocatable, RESOURCE)
-    annotated = min({number(pod, UNITS_OF_CARD) for pod in inventory.pods} - {0}, default=0)
+    annotated = min({units_of_card(pod) for pod in inventory.pods} - {0}, default=0)
     count = kube_cards.offered(inventory.node.allocatable, COUNT) or (units // annotated if annotated else 0)
     return count, units // count if count else annotated
 
 
 def _numbers(inventory: Inventory, count: int) -> list[int]:
-    """Count from 0. Where the node does not say how many cards it has, it may share only those in annotations."""
+    """Count from 0. A node that does not say how many cards it has may share only those in annotations."""
     annotated = _annotated(inventory)
-    is_said = COUNT in inventory.node.allocatable
-    return (
-        sorted(annotated)
-        if annotated and not is_said and len(annotated) <= (count or kube_cards.MOST_CARDS)
-        else list(range(min(count, kube_cards.MOST_CARDS)))
-    )
+    if annotated and COUNT not in inventory.node.allocatable and len(annotated) <= (count or kube_cards.MOST_CARDS):
+        return sorted(annotated)
+    return list(range(min(count, kube_cards.MOST_CARDS)))
 
 
 def _annotated(inventory: Inventory) -> set[int]:
@@ -257,7 +250,7 @@ def _annotated(inventory: Inventory) -> set[int]:
     for pod in inventory.pods:
         if SPREAD in pod.annotations and not pod.finished:
             found.update(place for spread in _spreads(pod.annotations[SPREAD]).values() for place in spread)
-    return {int(text) for text in found if text.isascii() and text.isdigit() and len(text) < 4}
+    return {number for text in found if (number := kube_cards.number(text, 3)) is not None}
 
 
 SYSTEM = SharingSystem(

@@ -1,4 +1,4 @@
-"""What a sharing system may read: the node's devices, the kubelet's allocations, and the pods."""
+"""What a sharing system can see: the node's devices, the kubelet's allocations, and the pods."""
 
 import re
 from collections import Counter, defaultdict
@@ -38,7 +38,7 @@ READINGS = frozenset({MEMORY, MODE})
 
 _UUID_START = re.compile("GPU-|MIG-")
 
-E = TypeVar("E", bound=tuple[object, ...])  # what an annotation gives one container, device by device
+E = TypeVar("E", bound=tuple[object, ...])  # a container's devices in an annotation
 T = TypeVar("T")
 
 
@@ -50,14 +50,14 @@ class Host(Struct, frozen=True, kw_only=True):
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """What systems left on the node, and the number of errors of each kind."""
+    """What sharing systems left on the node, and the number of errors by reason."""
 
     vgpus: tuple[VirtualGpu, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)
 
 
 def decoded(text: str, decode: Callable[[str], T]) -> T | None:
-    """Read an annotation; None for what is none, or no text, or nested without end."""
+    """Decode an annotation; None if it cannot be decoded."""
     try:
         return decode(text)
     except (ValueError, RecursionError):
@@ -65,7 +65,7 @@ def decoded(text: str, decode: Callable[[str], T]) -> T | None:
 
 
 def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
-    """Find the entry of each container by its number of ids, if all entries with so many are the same."""
+    """Find the entry of each container by its number of ids, unless entries of that length differ."""
     if sorted(map(len, entries)) != sorted(given.values()):
         return {}
     fitting = {count: {entry for entry in entries if len(entry) == count} for count in given.values()}
@@ -73,10 +73,9 @@ def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
 
 
 def _is_served(device: Device) -> bool | None:
-    """Recognise a plugin's MPS by the card's mode, which admits only its server; else by clients.
+    """Recognise a plugin's MPS by the card's compute mode, which admits only the server; without it, by clients.
 
-    A tenant of a time-sliced card may bring its own MPS, which sets no limits: then there are other processes beside
-    it.
+    A tenant of a time-sliced card may run its own MPS, which sets no limits: then there are other processes beside it.
     """
     mode = value_of(device.readings, MODE)
     if mode == ONE_PROCESS:
@@ -88,11 +87,11 @@ def _is_served(device: Device) -> bool | None:
 
 
 class Inventory:
-    """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index.
+    """`ratios` say into how many parts a card is divided: one number for all cards, or one for each by its index.
 
     `source` is where the allocations come from. `namespaces` are those of sharing systems themselves, besides the
-    usual ones: no tenant can make pods there. `node` is what Kubernetes knows of the node, given only for a node
-    without an agent.
+    usual ones: no tenant can create pods there. `node` is what Kubernetes knows about a node without an agent; with
+    one, it is None.
     """
 
     def __init__(
@@ -122,15 +121,15 @@ class Inventory:
         self.namespaces = frozenset(namespaces)
         self.is_seen = node is None
         self.node = node or KubeNode(name="")
-        self._given = tuple(allocations)
-        self._given_dynamically = tuple(dynamic)
-        self._known: dict[Callable[[Inventory], object], object] = {}
+        self._all_allocations = tuple(allocations)
+        self._all_dynamic = tuple(dynamic)
+        self._results: dict[Callable[[Inventory], object], object] = {}
 
     def once(self, function: Callable[["Inventory"], T]) -> T:
         """Call a function with this inventory, or return what it returned before. It must be a module's own."""
-        if function not in self._known:
-            self._known[function] = function(self)
-        return cast("T", self._known[function])
+        if function not in self._results:
+            self._results[function] = function(self)
+        return cast("T", self._results[function])
 
     @cached_property
     def _ended(self) -> set[tuple[str, str]]:
@@ -139,49 +138,49 @@ class Inventory:
 
     @cached_property
     def _listed(self) -> tuple[Allocation, ...]:
-        return tuple(given for given in self._given if (given.namespace, given.pod) not in self._ended)
+        return tuple(held for held in self._all_allocations if (held.namespace, held.pod) not in self._ended)
 
     @cached_property
     def disputed(self) -> tuple[Allocation, ...]:
-        """Whole devices that the kubelet lists for two pods, of which one must have ended.
+        """Allocations of a whole device that the kubelet lists for two pods, of which one must have ended.
 
-        The one that is known to live holds it, or none. With ratios, pods do share the id of a card.
+        If only one of them is known to live, it holds the device. With ratios, pods do share the id of a card.
         """
         if self.ratios or self.source != PODRESOURCES.name:
             return ()
         holders: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
-        for given in self._listed:
-            if given.device_id in self.gpus or given.device_id in self.instances:
-                holders[given.resource, given.device_id].add((given.namespace, given.pod))
+        for held in self._listed:
+            if held.device_id in self.gpus or held.device_id in self.instances:
+                holders[held.resource, held.device_id].add((held.namespace, held.pod))
         disputes = {key: pods & self._alive.keys() for key, pods in holders.items() if len(pods) > 1}
         return tuple(
-            given
-            for given in self._listed
-            if (living := disputes.get((given.resource, given.device_id))) is not None
-            and living != {(given.namespace, given.pod)}
+            held
+            for held in self._listed
+            if (living := disputes.get((held.resource, held.device_id))) is not None
+            and living != {(held.namespace, held.pod)}
         )
 
     @cached_property
     def allocations(self) -> tuple[Allocation, ...]:
         disputed = frozenset(self.disputed)
-        return tuple(given for given in self._listed if given not in disputed)
+        return tuple(held for held in self._listed if held not in disputed)
 
     @cached_property
     def dynamic(self) -> tuple[DynamicAllocation, ...]:
-        return tuple(given for given in self._given_dynamically if (given.namespace, given.pod) not in self._ended)
+        return tuple(held for held in self._all_dynamic if (held.namespace, held.pod) not in self._ended)
 
     @cached_property
     def dynamic_allocations(self) -> tuple[Allocation, ...]:
-        """The devices of resource claims in the words of a device plugin: driver, and pool/device."""
+        """The devices of resource claims as allocations: the driver is the resource, the id is pool/device."""
         return tuple(
             Allocation(
-                namespace=given.namespace,
-                pod=given.pod,
-                container=given.container,
-                resource=given.driver,
-                device_id=f"{given.pool}/{given.device}",
+                namespace=held.namespace,
+                pod=held.pod,
+                container=held.container,
+                resource=held.driver,
+                device_id=f"{held.pool}/{held.device}",
             )
-            for given in self.dynamic
+            for held in self.dynamic
         )
 
     @cached_property
@@ -203,7 +202,7 @@ class Inventory:
         return frozenset(map(len, (*self.gpus, *self.instances)))
 
     def named(self, text: str) -> Iterator[str]:
-        """Yield the cards and MIG instances whose UUIDs stand in a text."""
+        """Yield the cards and MIG instances whose UUIDs are in a text."""
         for start in (found.start() for found in _UUID_START.finditer(text)):
             ends = (start + length for length in self._lengths)
             yield from (
@@ -248,39 +247,39 @@ class Inventory:
 
     @cached_property
     def served(self) -> dict[str, bool]:
-        """A card's UUID -> whether an MPS server has it. Cards of which that is not known are left out."""
-        said = {device.gpu.uuid: _is_served(device) for device in self.devices}
-        return {uuid: served for uuid, served in said.items() if served is not None}
+        """A card's UUID -> whether an MPS server has it. Cards for which that is not known are left out."""
+        found = {device.gpu.uuid: _is_served(device) for device in self.devices}
+        return {uuid: served for uuid, served in found.items() if served is not None}
 
     @cached_property
     def vgpus(self) -> tuple[VirtualGpu, ...]:
-        """What libraries in containers keep in files, under the names of the containers that it is of."""
+        """What libraries in containers keep in files, each under the name of its container."""
         holders: defaultdict[str, set[str]] = defaultdict(set)
-        for given in self.allocations if self._files else ():
-            if (pod := self.pod(given)) and any(self.named(given.device_id)):
-                holders[pod.uid].add(given.container)
+        for held in self.allocations if self._files else ():
+            if (pod := self.pod(held)) and any(self.named(held.device_id)):
+                holders[pod.uid].add(held.container)
         return tuple(rightly_named(self._files, holders, self.pods))
 
     @cached_property
     def enforced(self) -> dict[tuple[str, str, str], int | None]:
-        """Limits of memory that a library in the container keeps in a file, by pod UID, container and card."""
+        """Limits of memory that a library in the container enforces, by pod UID, container and card."""
         return {(vgpu.pod_uid, vgpu.container, vgpu.gpu): vgpu.memory_limit_bytes for vgpu in self.vgpus}
 
     def parts(self, read: Callable[[str, str], tuple[str, int] | None], label: str = "") -> Counter[str]:
-        """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
+        """Count the parts that each device is divided into. `read` turns a resource and an id into device and number.
 
-        While a plugin has not registered, nothing is offered, and it is not known: those given out are too few. Nor is
-        anything offered of a device that is not healthy. A plugin cuts all its devices alike, and numbers begin at 0,
-        so there are as many parts as of the others, and more than the highest number that was given out: a share must
-        not grow because of what is not known. On a node without an agent, a device has 0 parts unless the node's
-        `label` says how many, or only one number fits.
+        Until a plugin has registered, nothing is offered, and the number is not known: the allocated parts are too few.
+        Nor is anything offered of a device that is not healthy. A plugin divides all its devices alike, and numbers
+        begin at 0. So such a device has as many parts as the others, and more than the highest number that is
+        allocated: a share must not grow because something is not known. On a node without an agent, a device has 0
+        parts unless the node's `label` says how many, or only one number fits.
         """
         if not self.is_seen:
             return self._parts_by_node(read, label)
-        given = [read(allocation.resource, allocation.device_id) for allocation in self.allocations]
+        allocated = [read(allocation.resource, allocation.device_id) for allocation in self.allocations]
         offered = [read(resource, device_id) for resource, device_id in self.allocatable]
-        counts = Counter(part[0] for part in given if part)
-        for device, number in filter(None, (*given, *offered)):
+        counts = Counter(part[0] for part in allocated if part)
+        for device, number in filter(None, (*allocated, *offered)):
             counts[device] = max(counts[device], number + 1)
         on_offer = {part[0] for part in offered if part}
         if not on_offer:
@@ -311,7 +310,7 @@ class Inventory:
         return {pod.uid: pod for pod in self.pods}
 
     def pod(self, allocation: Allocation) -> Pod | None:
-        """Return the pod that holds an allocation. The kubelet lists no UID, so two pods of that name are none."""
+        """Return the pod that holds an allocation. The kubelet lists no UID, so of two pods of a name it is neither."""
         found = self._alive.get((allocation.namespace, allocation.pod), [])
         return found[0] if len(found) == 1 else None
 
@@ -321,7 +320,7 @@ class Inventory:
 
     @cached_property
     def _limits(self) -> dict[tuple[str, str], Mapping[str, str]]:
-        """What containers ask for, by pod UID and name. A pod without a phase is not known by its spec."""
+        """What containers ask for, by pod UID and name. Of a pod without a phase, the spec is not known."""
         known = [pod for pod in self.pods if pod.phase]
         return {(pod.uid, container.name): container.limits for pod in known for container in pod.containers}
 
@@ -342,9 +341,9 @@ class Inventory:
         source: str = "",
         index: int | None = None,
     ) -> Claim:
-        """Claim a share of a card or a MIG instance, whichever `device` is the UUID of, with limits if there are any.
+        """Claim a share of a card or a MIG instance: `device` is its UUID. There may be limits of memory and cores.
 
-        `device_id` and `source` are the allocation's and the inventory's, unless given.
+        Without `device_id` and `source`, they are those of the allocation and of the inventory.
         """
         gpu = self.instances.get(device, device)
         return Claim(

@@ -1,17 +1,17 @@
 """KAI Scheduler and Run:ai: fractions of a card, for pods that the kubelet gave nothing.
 
 A reservation pod holds each shared card as a whole. Pods with a part of it carry the label of its group. So the card
-of a group is the one that the kubelet gave its reservation pod. Where the kubelet's list is missing, or its ids are
-not UUIDs, the annotation that the reservation pod wrote on itself names the card. The fraction, or the MiB, is what
-the pod asked for, of each of its cards. Reservation pods themselves have nothing of their cards.
+of a group is the one that the kubelet allocated to its reservation pod. If the kubelet's list is missing, or its ids
+are not UUIDs, the annotation that the reservation pod wrote on itself names the card. A pod has the fraction, or the
+MiB, that it asked for of each of its cards. Reservation pods themselves have nothing of their cards.
 
 Reservation pods have a namespace of their own, where tenants can write nothing: that alone is proof. Names, labels and
-annotations are not, since tenants can write them. Where an administrator has renamed it, `--sharing.namespaces` names
-it.
+annotations are not, since tenants can write them. `--sharing.namespaces` has the namespace's name if an administrator
+has changed it.
 
-A pod's author can change the request after the scheduler has read it. It counts as it was when it was highest.
+A pod's author can change the request after the scheduler has read it. The highest request counts.
 
-By default nothing enforces a fraction. Where HAMi's library does, its file in the container has the limit.
+By default nothing enforces a fraction. If HAMi's library does, its file in the container has the limit.
 """
 
 import re
@@ -41,13 +41,12 @@ RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
 GPUS = "nvidia.com/"
 
 _FRACTION = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,3})?")
-_WHOLE = re.compile(r"[0-9]{1,8}")
 
 PodName: TypeAlias = tuple[str, str]  # namespace, name
 
 
 class FractionRequest(Struct, frozen=True, kw_only=True):
-    """What a pod asked for of each card, as a part of it or in bytes."""
+    """What a pod asked for of each card: a share, or bytes."""
 
     name: str
     share: float = 0.0
@@ -74,20 +73,20 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
 
 
 def excused(inventory: Inventory) -> Iterator[tuple[str, Excused]]:
-    """Yield the reservation pods, each with the card that it has for others."""
+    """Yield the reservation pods, each with the card that it holds for others."""
     reserved = inventory.once(_reservations)
-    for given in inventory.allocations:
-        if given.resource.startswith(GPUS) and _is_reservation(given.namespace, given.pod, inventory):
-            named = given.device_id if given.device_id in inventory.gpus else ""
-            card = named or reserved.get((given.namespace, given.pod), "")
-            proof = f"its namespace {given.namespace} is the sharing system's own"
-            yield card, Excused(role="reservation", proof=proof, container=inventory.container(given))
+    for held in inventory.allocations:
+        if held.resource.startswith(GPUS) and _is_reservation(held.namespace, held.pod, inventory):
+            named = held.device_id if held.device_id in inventory.gpus else ""
+            card = named or reserved.get((held.namespace, held.pod), "")
+            proof = f"its namespace {held.namespace} is the sharing system's own"
+            yield card, Excused(role="reservation", proof=proof, container=inventory.container(held))
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
     """Yield the cards in annotations of reservation pods, where tenants can write nothing."""
-    usual = [pod for pod in inventory.pods if _is_own(pod.namespace, inventory) and not pod.finished]
-    return kube_cards.by_uuid(pod.annotations.get(RESERVED_CARD, "") for pod in usual)
+    reserving = (pod for pod in inventory.pods if _is_own(pod.namespace, inventory) and not pod.finished)
+    return kube_cards.by_uuid(pod.annotations.get(RESERVED_CARD, "") for pod in reserving)
 
 
 def _is_own(namespace: str, inventory: Inventory) -> bool:
@@ -95,7 +94,7 @@ def _is_own(namespace: str, inventory: Inventory) -> bool:
 
 
 def _is_reservation(namespace: str, pod: str, inventory: Inventory) -> bool:
-    """Whether a pod is one. Where labels are not known, its name distinguishes it from others in its namespace."""
+    """Whether a pod is a reservation pod. If labels are not known, its name sets it apart in its namespace."""
     by_name = _is_own(namespace, inventory) and pod.startswith(RESERVATION_PODS)
     return by_name or (namespace, pod) in inventory.once(_reservations)
 
@@ -106,29 +105,29 @@ def _is_fraction(pod: Pod, inventory: Inventory) -> bool:
 
 
 def _reservations(inventory: Inventory) -> dict[PodName, str]:
-    """Return the card of each reservation pod; none, where it is not known yet."""
-    given: defaultdict[PodName, list[Allocation]] = defaultdict(list)
+    """Return the card of each reservation pod; an empty text, as long as it is not known."""
+    ids: defaultdict[PodName, list[str]] = defaultdict(list)
     for allocation in inventory.allocations:
         if allocation.resource.startswith(GPUS):
-            given[allocation.namespace, allocation.pod].append(allocation)
-    is_listed = bool(inventory.allocations)
+            ids[allocation.namespace, allocation.pod].append(allocation.device_id)
     return {
-        (pod.namespace, pod.name): _card(pod, given[pod.namespace, pod.name], inventory, is_listed=is_listed)
+        (pod.namespace, pod.name): _card(pod, ids[pod.namespace, pod.name], inventory)
         for pod in inventory.pods
         if GROUP in pod.labels and not pod.finished and _is_own(pod.namespace, inventory)
     }
 
 
-def _card(pod: Pod, given: list[Allocation], inventory: Inventory, *, is_listed: bool) -> str:
-    """Return what the kubelet gave, else what the pod's annotation says, if the kubelet gave it one or has no list."""
-    if cards := {allocation.device_id for allocation in given if allocation.device_id in inventory.gpus}:
-        return cards.pop() if len(cards) == 1 else ""
+def _card(pod: Pod, ids: list[str], inventory: Inventory) -> str:
+    """Return the card that the pod's id names. If the id is no UUID, or the kubelet lists nothing, go by annotation."""
+    if cards := inventory.gpus.intersection(ids):
+        return min(cards) if len(cards) == 1 else ""
     annotated = pod.annotations.get(RESERVED_CARD, "")
-    return annotated if annotated in inventory.gpus and len(given) == is_listed else ""
+    is_plausible = len(ids) == 1 or not inventory.allocations
+    return annotated if is_plausible and annotated in inventory.gpus else ""
 
 
 def _cards(inventory: Inventory) -> dict[str, str]:
-    """Return the card of each group. A group with several cards has none."""
+    """Return the card of each group. A group of several cards is left out."""
     reserved = inventory.once(_reservations)
     found: defaultdict[str, set[str]] = defaultdict(set)
     for pod in inventory.pods:
@@ -152,8 +151,7 @@ def _request(pod: Pod) -> FractionRequest | None:
 
 
 def _number(pod: Pod, annotation: str, *, otherwise: int) -> int:
-    text = pod.annotations.get(annotation, str(otherwise))
-    return int(text) if _WHOLE.fullmatch(text) else 0
+    return kube_cards.number(pod.annotations.get(annotation, str(otherwise)), 8) or 0
 
 
 def _claim(pod: Pod, group: str, card: str, request: FractionRequest, inventory: Inventory) -> Claim:
@@ -172,7 +170,7 @@ def _claim(pod: Pod, group: str, card: str, request: FractionRequest, inventory:
 
 
 def _container(pod: Pod) -> str:
-    """Return the container that is named, else the first of the spec; none, if the spec is not known."""
+    """Return the container that is named, else the first of the spec; an empty text, if the spec is not known."""
     if named := pod.annotations.get(CONTAINER):
         return named if any(container.name == named for container in pod.containers) else ""
     return next((container.name for container in pod.main_containers), "")

@@ -30,12 +30,12 @@ MEMORY_RATIO = "koordinator.sh/gpu-memory-ratio"
 ISOLATION = "koordinator.sh/gpu-isolation-provider"
 WHOLE_GPU = "nvidia.com/gpu"
 PERCENT = 100
-MOST_CARDS = 256  # no annotation has as many
-REMEMBERED = 512  # annotations that need not be read again
+MOST_CARDS = 256  # of one annotation; the rest is ignored
+REMEMBERED = 512  # annotations whose content is cached
 
 
 class AllocatedCard(Struct):
-    """`id` is the card's UUID, or something of no use here."""
+    """`id` is the card's UUID, or something that does not help."""
 
     minor: Annotated[int, Meta(ge=0, lt=1 << 16)] | None = None
     id: str = ""
@@ -57,7 +57,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 def claims(inventory: Inventory) -> Iterator[Claim]:
     listed = inventory.once(_listed)
     for pod in inventory.pods:
-        # A pod that was given a card by its UUID needs no annotation: tenants can write those, not the kubelet's list.
+        # If the kubelet lists a card by its UUID, that counts: tenants can write annotations, not the kubelet's list.
         annotated = ANNOTATION in pod.annotations and not pod.finished
         if annotated and not _names_a_card(listed[pod.uid], inventory):
             container = ContainerRef(pod.namespace, pod.name, _container(pod, listed[pod.uid]), pod.uid)
@@ -72,7 +72,7 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
-    """By the spec, which asks for all cards together, in per cent. Of several containers the largest limit counts."""
+    """Return what the spec asks for, which has a sum of all cards, in per cent. The container that asks most counts."""
     pod = inventory.by_uid.get(claim.container.pod_uid)
     if pod is None or not pod.phase:
         return None
@@ -85,7 +85,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    """A pod's limits are all there is to see of it."""
+    """Go by the pods' limits: without an annotation there is nothing else."""
     listed = inventory.once(_listed)
     for pod in inventory.pods:
         asks = any(name.startswith(GPUS) for container in pod.main_containers for name in container.limits)
@@ -109,7 +109,7 @@ def _asked(pod: Pod, resource: str) -> Fraction:
 
 
 def _listed(inventory: Inventory) -> defaultdict[str, list[Allocation]]:
-    """Return what the kubelet gave, by the UID of the pod."""
+    """Return the kubelet's allocations by the UID of the pod."""
     listed: defaultdict[str, list[Allocation]] = defaultdict(list)
     for allocation in inventory.allocations:
         if pod := inventory.pod(allocation):
@@ -128,7 +128,7 @@ def _container(pod: Pod, allocations: Iterable[Allocation]) -> str:
 
 
 def _asking(pod: Pod) -> set[str]:
-    """Name who has a limit on GPUs. What an init container asked for is what others have after it."""
+    """Name the containers with a limit on GPUs. What an init container asked for, other containers have after it."""
     asking = {
         container.name
         for container in pod.containers
@@ -142,7 +142,7 @@ def _is_gpu(resource: str) -> bool:
 
 
 def _pod_claims(pod: Pod, inventory: Inventory) -> list[Claim]:
-    """Return what the pod as a whole is given. No scheduler names a card twice: such a card is skipped."""
+    """Return the claims of the pod as a whole. No scheduler names a card twice: such a card is skipped."""
     entries = _entries(pod.annotations.get(ANNOTATION, ""))
     cards = [_card(entry, inventory) for entry in entries]
     times = Counter(cards)
@@ -157,7 +157,7 @@ def _entries(text: str) -> list[AllocatedCard]:
 
 
 def _card(entry: AllocatedCard, inventory: Inventory) -> str | None:
-    """Return the card, if this node has it and the annotation does not contradict itself."""
+    """Find the card. There is none if this node lacks it, or if the annotation contradicts itself."""
     by_minor = None if entry.minor is None else inventory.by_minor.get(str(entry.minor))
     if not entry.id.startswith("GPU-"):
         return by_minor
@@ -165,9 +165,9 @@ def _card(entry: AllocatedCard, inventory: Inventory) -> str | None:
 
 
 def _claim(card: str, entry: AllocatedCard, pod: Pod) -> Claim | None:
-    """Read a share: of the cores, else of the memory.
+    """Claim a share of the cores, else of the memory.
 
-    Koordinator counts in whole per cent, rounded down. So a share may be 0, and the bytes beside it are the limit.
+    Koordinator counts in whole per cent, rounded down. So a share may be 0 where the bytes beside it are a limit.
     """
     percents = {name: quantity(entry.resources.get(name, "")) for name in (CORE, MEMORY_RATIO)}
     memory = size(entry.resources.get(MEMORY, ""))
@@ -189,7 +189,7 @@ def _claim(card: str, entry: AllocatedCard, pod: Pod) -> Claim | None:
 
 
 def _core_limit(percent: Fraction | None, pod: Pod) -> float | None:
-    """Cores are limited by a library in the container, if the pod asks for one. A whole card needs none."""
+    """Return the limit that a library in the container enforces, if the pod asks for one. A whole card needs none."""
     is_limited = bool(pod.labels.get(ISOLATION)) and percent is not None and percent < PERCENT
     return float(percent / PERCENT) if is_limited and percent else None
 

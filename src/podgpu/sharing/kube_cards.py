@@ -7,11 +7,11 @@ from podgpu.model import UNKNOWN, Ability, Device, Gpu, Instance, KubeNode, MigI
 from podgpu.model.kube import quantity
 
 MEMORY = "memory_total_bytes"
-MOST_CARDS = 1024  # no node has as many
-MOST_PARTS = 4096  # nor has a card
-MOST_BYTES = 1 << 44  # nor has a card as much memory
+MOST_CARDS = 1024  # of a node; more are not believed
+MOST_PARTS = 4096  # of a card
+MOST_BYTES = 1 << 44  # of a card
 
-# What NVIDIA adds to a resource for the label that says how often each device is handed out.
+# A resource's name with this is the label in which NVIDIA says how often each device is handed out.
 REPLICAS = ".replicas"
 
 UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -26,7 +26,7 @@ def card(
     memory: int | None = None,
     instances: Iterable[MigInstance] = (),
 ) -> Device:
-    """Make a card. A `number` may be the driver's index or the one in /dev: its writer does not say which."""
+    """Make a card. Its `number` may be the driver's index or that of /dev/nvidiaN: whoever wrote it does not say."""
     index = UNKNOWN if number is None else number
     migs = tuple(Instance(mig=mig) for mig in instances)
     return Device(
@@ -51,19 +51,25 @@ def by_uuid(names: Iterable[str]) -> Iterator[Device]:
 
 
 def offered(resources: Mapping[str, str], name: str) -> int:
-    """How many devices of a resource a node offers; 0 if none, or if that is no number."""
+    """Return how many devices of a resource a node offers; 0 if none, or if that is not a number."""
     return count(resources.get(name, ""))
 
 
 def count(text: str) -> int:
-    """Read a quantity of devices; 0 if it is none. Nearly all are plain numbers, which take no fractions."""
-    if text.isascii() and text.isdigit() and len(text) < 10:
-        return int(text)
+    """Read a quantity of devices; 0 if it is not one. Nearly all are plain numbers, which are faster to read."""
+    plain = number(text)
+    if plain is not None:
+        return plain
     return int(quantity(text) or 0) if text else 0
 
 
+def number(text: str, most_digits: int = 9) -> int | None:
+    """Read a plain number. Anyone may have written it, and Python raises for one of thousands of digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= most_digits else None
+
+
 def size(value: str | int) -> int | None:
-    """Read a number of bytes that a card may have."""
+    """Read a number of bytes, if it is one that a card may have."""
     found = quantity(value)
     return int(found) if found and 1 <= found <= MOST_BYTES else None
 
@@ -73,13 +79,14 @@ def numbered(many: int, memory: int | None = None) -> list[Device]:
 
 
 def parts_of_each(node: KubeNode, resource: str, label: str, least: int, devices: int) -> int:
-    """Into how many parts each device of a resource is cut; 0 if that is not clear.
+    """Return into how many parts each device of a resource is divided; 0 if that is not clear.
 
-    The label may say so. There are at least `least` parts of a device, and so many `devices`, all cut alike.
+    The label may say so. Else it follows from the node's capacity: all `devices` are divided alike, into at least
+    `least` parts each.
     """
-    said = node.labels.get(label or f"{resource}{REPLICAS}", "")
-    if said.isascii() and said.isdigit() and len(said) < 5 and int(said) >= least:
-        return int(said)
+    labelled = number(node.labels.get(label or f"{resource}{REPLICAS}", ""), 4)
+    if labelled is not None and labelled >= least:
+        return labelled
     total = offered(node.capacity, resource)
     most = total // devices
     fitting = [parts for parts in range(least, min(most, MOST_PARTS) + 1) if total % parts == 0]

@@ -1,6 +1,6 @@
 """MIG instances: the device plugin's id is the instance's UUID, or its place on the card with old drivers.
 
-The resource is `nvidia.com/gpu` where all instances of the node are alike, or there is one for each profile.
+The resource is `nvidia.com/gpu` if all instances of the node are alike. Otherwise each profile has its own.
 """
 
 import re
@@ -32,9 +32,9 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 def cards(inventory: Inventory) -> Iterator[Device]:
     """Put all instances on one card without a UUID: an instance's UUID does not name its card."""
     homeless: dict[str, MigInstance] = {}
-    for given in inventory.allocations:
-        name = given.device_id.partition(REPLICA)[0]
-        profile = given.resource.removeprefix(BY_PROFILE) if given.resource.startswith(BY_PROFILE) else ""
+    for held in inventory.allocations:
+        name = held.device_id.partition(REPLICA)[0]
+        profile = held.resource.removeprefix(BY_PROFILE) if held.resource.startswith(BY_PROFILE) else ""
         if kube_cards.MIG.fullmatch(name):
             homeless.setdefault(name, kube_cards.instance(name, profile=profile))
         elif old := _OLD.fullmatch(name):

@@ -1,4 +1,4 @@
-"""Virtual GPUs of a plugin that provides no details: the ratio, their number for each card, is a setting of this node.
+"""Virtual GPUs of a plugin that provides no details: how many each card has, the ratio, is a setting of this node.
 
 Such a plugin hands out a card's UUID more than once, or the UUID with a suffix. A container with two of a
 card's four virtual GPUs holds half of the card. A card without a ratio has no claims of this kind.
@@ -35,11 +35,11 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
 
 def _ratios(inventory: Inventory) -> dict[str, float]:
     """Return each card's ratio, by its UUID."""
-    given = inventory.ratios
-    if len(given) == 1:
-        return dict.fromkeys(inventory.gpus, given[0])
+    ratios = inventory.ratios
+    if len(ratios) == 1:
+        return dict.fromkeys(inventory.gpus, ratios[0])
     gpus = (device.gpu for device in inventory.devices)
-    return {gpu.uuid: given[gpu.index] for gpu in gpus if 0 <= gpu.index < len(given)}
+    return {gpu.uuid: ratios[gpu.index] for gpu in gpus if 0 <= gpu.index < len(ratios)}
 
 
 def _card(allocation: Allocation, inventory: Inventory) -> str | None:
@@ -48,11 +48,11 @@ def _card(allocation: Allocation, inventory: Inventory) -> str | None:
     card = max((uuid for uuid in named if allocation.device_id.startswith(uuid)), key=len, default="")
     if card not in ratios:
         return None
-    behind = allocation.device_id.removeprefix(card)
-    if not behind:
+    suffix = allocation.device_id.removeprefix(card)
+    if not suffix:
         return card if ratios[card] != 1 else None
     # Another system knows how many replicas there are.
-    is_part = not behind[0].isalnum() and not behind.startswith(REPLICA)
+    is_part = not suffix[0].isalnum() and not suffix.startswith(REPLICA)
     return card if is_part and allocation.resource.startswith(VENDOR) else None
 
 

@@ -1,7 +1,7 @@
 """Replicas by NVIDIA's device plugin: `UUID::N` is one of several of a card or a MIG instance.
 
-A container's share is what it holds of all replicas, held or not. The id alone counts: the plugin may give replicas
-any resource name. It is the same for time-slicing and for MPS, which keeps each client to its part of memory and SMs.
+A container's share is its part of all replicas, in use or not. The id alone counts: the plugin may give replicas any
+resource name. It is the same for time-slicing and for MPS, which limits each client to its part of memory and SMs.
 Where cards have no UUIDs, `all::N` is a replica of all of them (WSL), `tegra::N` of the built-in card.
 """
 
@@ -25,7 +25,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    """Claim with the limits of an MPS server: one replica's part of the memory, in MiB, and of the threads."""
+    """Claim replicas. An MPS server limits each to its part of the memory, in whole MiB, and of the threads."""
     replicas = inventory.parts(_replica)
     for allocation in inventory.allocations:
         for device in _devices(allocation, inventory):
@@ -41,12 +41,12 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    found = (_replica(given.resource, given.device_id) for given in inventory.allocations)
+    found = (_replica(held.resource, held.device_id) for held in inventory.allocations)
     return kube_cards.by_uuid(replica[0] for replica in found if replica)
 
 
 def _replica(_resource: str, device_id: str) -> tuple[str, int] | None:
-    """Return the name of what it is a replica of, and which one it is."""
+    """Return the device that an id is a replica of, and the replica's number."""
     found = _ID.fullmatch(device_id)
     return (found["device"], int(found["number"])) if found else None
 
@@ -62,7 +62,7 @@ def _devices(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
 
 
 def _request_lines(wanted: WantedPart) -> str:
-    """Write the device plugin's configuration: how many containers share a card is the same for all cards of a node."""
+    """Return the device plugin's configuration, which has one number of replicas for all cards of a node."""
     return f"timeSlicing: {{resources: [{{name: {VENDOR}gpu, replicas: {wanted.devices}}}]}}"
 
 

@@ -1,4 +1,4 @@
-"""What a sharing system is. A file or folder of this package that is one exports it as `SYSTEM`."""
+"""What a sharing system is. Its file or folder in this package exports it as `SYSTEM`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused
 from podgpu.model.fit import WantedPart
 from podgpu.sharing.inventory import Host, Inventory, Observation
 
-# The container, and the cards of each option: as long as these are the same, so is the answer.
+# The system, the container, and the cards of each option: as long as these are the same, so is the answer.
 AmbiguityKey: TypeAlias = tuple[str, ContainerRef, tuple[frozenset[str], ...]]
 
 
 class MinimumClaim(Struct, frozen=True, kw_only=True):
-    """What a claim is at least. `memory` is in bytes, `cores` are a part of all multiprocessors: limits, if any.
+    """The least that a claim can be: its share, and its limits of memory in bytes and of cores as a ratio, if any.
 
     Anyone who may edit a pod can write its annotations. A small number there would put the cost on the other tenants
-    of the card. So the container's spec, and the ids that the kubelet gave it, count for more.
+    of the card. So the container's spec, and the ids that the kubelet allocated, count for more.
     """
 
     share: float = 0.0
@@ -33,9 +33,9 @@ class AmbiguousClaims:
     """What a container may have, where its annotations or ids can be read in more than one way.
 
     Each option has at least one claim, and no two options have the same cards. `usual` is the option that counts
-    unless the container's processes are seen on the cards of another. Without a usual one nothing is claimed until
-    they are seen. `doubt` is what to say meanwhile, with `{count}` for the number of containers. If `is_floor`, it
-    counts only where nothing else is claimed for the container. Compared by identity, which makes it a cheap key.
+    unless the container's processes are seen on the cards of another one. Without it, nothing is claimed until they
+    are seen. `doubt` is what to say meanwhile, with `{count}` for the number of containers. If `is_floor`, the options
+    count only if nothing else is claimed for the container. Compared by identity, which makes it a cheap key.
     """
 
     options: tuple[tuple[Claim, ...], ...]
@@ -60,25 +60,9 @@ class AmbiguousClaims:
         return self.system, self.container, self.cards
 
     def settled(self, right: int) -> Iterator[Claim]:
-        """Yield the claims of the right option, with the cards that the others would have named."""
+        """Yield the claims of the right option, with the cards that it rules out."""
         others = sorted(frozenset().union(*self.cards) - self.cards[right])
         yield from (replace(claim, ruled_out=tuple(others)) for claim in self.options[right])
-
-
-def _none(_: Inventory) -> tuple[()]:
-    return ()
-
-
-def _unknown(_what: Claim | Allocation, _: Inventory) -> None:
-    return None
-
-
-def _never(_claim: Claim, _: Inventory) -> bool:
-    return False
-
-
-def _unobserved(_: Host) -> Observation:
-    return Observation()
 
 
 @dataclass(frozen=True)
@@ -95,21 +79,21 @@ class SharingSystem:
 
     `signs` are prefixes of names that show that the system is in use: of resources, drivers, and annotations and
     labels of pods. `needs` says what podgpu needs to book by it. `explains` says whether an allocation has one of the
-    system's own ids. `withdraws` takes back what another system claims. A system that `yields` makes no claim for a
-    container that another system's annotation or file covers. `ambiguous_claims` are of the containers that may have
+    system's own ids. `withdraws` rejects a claim of another system. A system that `yields` makes no claim for a
+    container that another system's annotation or file covers. `ambiguous_claims` are those of containers that may have
     other cards than `claims` says. `doubts` are sentences about what cannot be known. `observe` reads what the system
-    left on the node. `excused` are pods whose claims it withdraws because they have cards for others, each with the
+    left on the node. `excused` are pods whose claims it withdraws because they hold cards for others, each with the
     card and the proof.
 
-    `cards` are those that Kubernetes shows on a node that has no agent: the inventory has no devices then.
-    `node_annotations` are those in which a plugin lists the cards of its node, `node_labels` what it says about them
-    all. `memory_of` is the memory that an allocation stands for, whichever card it is of.
+    `cards` are those that Kubernetes shows on a node without an agent: the inventory has no devices then.
+    `node_annotations` are those in which a plugin lists the cards of its node, `node_labels` those in which it
+    describes them all. `memory_of` is the memory that an allocation stands for, on whichever card.
 
     `annotations` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A
-    system with annotations says what holds without them: `minimum`, by the container's spec and ids, and `unplaced`,
-    one allocation of each container whose annotation names no card, though it was given something; its `units` are
-    the cards that it has. Of a system that `lasts` only annotations show anything, and its scheduler writes them once:
-    a pod keeps the most that it had by them. `request` is how a pod asks for what the system gives.
+    system with annotations says what is true without them: `minimum`, by the container's spec and ids, and `unplaced`,
+    one allocation of each container that holds something but whose annotation names no card; its `units` are the
+    number of its cards. A system `lasts` if only annotations show what a pod has, and its scheduler writes them once:
+    a pod keeps the most that it ever had by them. `request` is how a pod asks for what the system provides.
     """
 
     name: str
@@ -117,18 +101,18 @@ class SharingSystem:
     needs: str
     explains: Callable[[Allocation, Inventory], bool]
     claims: Callable[[Inventory], Iterable[Claim]]
-    withdraws: Callable[[Claim, Inventory], bool] = _never
+    withdraws: Callable[[Claim, Inventory], bool] = lambda *_: False
     yields: bool = False
-    ambiguous_claims: Callable[[Inventory], Iterable[AmbiguousClaims]] = _none
-    doubts: Callable[[Inventory], Iterable[str]] = _none
-    observe: Callable[[Host], Observation] = _unobserved
-    excused: Callable[[Inventory], Iterable[tuple[str, Excused]]] = _none
-    cards: Callable[[Inventory], Iterable[Device]] = _none
+    ambiguous_claims: Callable[[Inventory], Iterable[AmbiguousClaims]] = lambda _: ()
+    doubts: Callable[[Inventory], Iterable[str]] = lambda _: ()
+    observe: Callable[[Host], Observation] = lambda _: Observation()
+    excused: Callable[[Inventory], Iterable[tuple[str, Excused]]] = lambda _: ()
+    cards: Callable[[Inventory], Iterable[Device]] = lambda _: ()
     node_annotations: tuple[str, ...] = ()
     node_labels: tuple[str, ...] = ()
-    memory_of: Callable[[Allocation, Inventory], int | None] = _unknown
+    memory_of: Callable[[Allocation, Inventory], int | None] = lambda *_: None
     annotations: tuple[str, ...] = ()
-    minimum: Callable[[Claim, Inventory], MinimumClaim | None] = _unknown
-    unplaced: Callable[[Inventory], Iterable[Allocation]] = _none
+    minimum: Callable[[Claim, Inventory], MinimumClaim | None] = lambda *_: None
+    unplaced: Callable[[Inventory], Iterable[Allocation]] = lambda _: ()
     lasts: bool = False
     request: PartRequest | None = None

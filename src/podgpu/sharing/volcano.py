@@ -1,16 +1,16 @@
 """Volcano: its vGPUs, and the older sharing of cards. The ids say how much, the pod's annotation which card.
 
-A vGPU's ids are `UUID-N`, `UUID-memory-N` and `UUID-core-N`. Their resources have names that can be set. The older
+A vGPU's ids are `UUID-N`, `UUID-memory-N` and `UUID-core-N`. The names of their resources can be configured. The older
 plugin has ids `INDEX-N` for units of memory, and UUIDs for whole cards. It does not keep to either: an annotation of
 the pod has the indices of its cards.
 
-The annotation of vGPUs has an entry for each container with a vGPU, joined by `;`, each device of it ended by `:`. A
-device is `UUID,TYPE,UNITS,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a
+The annotation of vGPUs has an entry for each container with a vGPU, joined by `;`, in which each device is ended by
+`:`. A device is `UUID,TYPE,UNITS,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a
 container with as many ids as it has devices. Entries are in the order of the spec; where that is not known, containers
-with equally many ids and different entries cannot be distinguished, and have none.
+with equally many ids and different entries cannot be told apart, and have none.
 
-A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it
-is 0: the limit is a fact, a share would be a guess.
+A share is the part of the cores, if these are limited, else the part of the card's memory. If that is not known, it is
+0: the limit is a fact, a share would be a guess.
 """
 
 import re
@@ -36,15 +36,15 @@ MEMORY, NUMBER, INDICES = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "vol
 NODE_CARDS = "volcano.sh/node-vgpu-register"
 ALL_CORES = 100
 MOST_UNITS = 1 << 24
-MOST_ENTRIES = 512  # no pod has as many containers
+MOST_ENTRIES = 512  # more than a pod has containers
 MOST_DEVICES = 1024  # in all entries
-REMEMBERED = 512  # annotations that need not be read again
-ANY_CARD = 32_767  # ids that plugins 1.9.2 to 1.11 offer of every card
+REMEMBERED = 512  # annotations whose content is cached
+ANY_CARD = 32_767  # the number of ids that plugins 1.9.2 to 1.11 offer for every card
 UNKNOWN_UNIT = (
     "limits of memory are not known: the ids that the plugin offers do not show the size of a unit. "
     "Those of plugin 1.12 do, and so does a container's file in /usr/local/vgpu"
 )
-_UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UUID = kube_cards.UUID.pattern
 _VGPU = re.compile(rf"{_UUID}-[0-9]{{1,5}}")
 _PART = re.compile(rf"(?P<card>{_UUID})-(?P<kind>memory|core)-[0-9]{{1,8}}")
 _UNIT = re.compile(r"(?P<index>[0-9]{1,3})-[0-9]{1,8}")
@@ -67,12 +67,12 @@ class VolcanoDevice(Struct, frozen=True, kw_only=True):
 
 
 class MemoryUnit(Struct, frozen=True, kw_only=True):
-    """A unit of memory: so many MiB, by a factor that is a setting of Volcano's plugins.
+    """A unit of memory: `mib` is how many MiB it has, a factor that is a setting of Volcano's plugins.
 
-    `of_card` is how many a card has, by its UUID, where that is known; `mib` is how large a unit is.
+    `of_card` is how many units a card has, by its UUID, where that is known.
 
     A plugin offers a card's MiB divided by the factor, rounded down, as ids. So the factor is one of those that lead
-    to the number of ids, for all cards alike. If these are several, it is the only round number among them; if there
+    to the number of ids, for all cards alike. If there are several, it is the only round number among them; if there
     are two round ones, it is not known. Older plugins offer no memory and no cores, and count in MiB. Newer ones may
     offer no memory either: the kubelet refuses lists that are too long.
     """
@@ -85,12 +85,12 @@ class MemoryUnit(Struct, frozen=True, kw_only=True):
         return min(1.0, units / total) if total else 0.0
 
     def size(self, card: str, units: int) -> int | None:
-        """Return bytes. More units than a card has mean that the kubelet still lists those of an earlier factor."""
+        """Return bytes. If there are more units than a card has, the kubelet still lists those of an earlier factor."""
         is_possible = 0 < units <= self.of_card.get(card, 0)
         return units * self.mib * MIB if self.mib and is_possible else None
 
 
-Entry: TypeAlias = tuple[VolcanoDevice | None, ...]  # one container's devices; None cannot be read
+Entry: TypeAlias = tuple[VolcanoDevice | None, ...]  # one container's devices; None is one that cannot be read
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -116,14 +116,14 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
-    """Withdraw claims that follow the UUIDs of a pod with an annotation: the plugin follows the annotation."""
+    """Withdraw claims by UUID if the pod has an annotation, which is what the plugin follows."""
     if claim.resource != NUMBER or claim.system == NAME:
         return False
     return claim.container.pod_uid in inventory.once(_indexed)
 
 
 def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
-    """Yield where annotation and UUIDs name different cards. The plugin follows the annotation, if it can read it."""
+    """Yield containers whose annotation and UUIDs differ. The plugin follows the annotation, if it can read it."""
     given = inventory.once(_given)
     for pod in inventory.pods if given else ():
         for held in given.get((NUMBER, pod.uid), {}).values():
@@ -135,9 +135,9 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
-    """By the ids of memory and cores, so much of each card; older plugins have none, then by the spec."""
+    """Return what the ids of memory and cores say of each card. Older plugins have none: then go by the spec."""
     if claim.resource in (MEMORY, NUMBER):
-        return None  # the ids say it all
+        return None  # no annotation says how much
     units, cores = (_asked(kind, claim, inventory) for kind in (VGPU_MEMORY, VGPU_CORES))
     limits = inventory.limits(claim.container) or {}
     percent = float(quantity(limits.get(VGPU_PERCENT, "")) or 0) / ALL_CORES
@@ -190,7 +190,7 @@ def _holders(inventory: Inventory) -> set[tuple[str, str]]:
 
 
 def _kind(allocation: Allocation, inventory: Inventory) -> str | None:
-    """Return the usual name of the resource that an id is of; a plugin may have given it another."""
+    """Return the usual name of an id's resource: the plugin may be configured to use another."""
     resource, device_id = allocation.resource, allocation.device_id
     if not device_id:
         return resource if resource in (VGPU, VGPU_MEMORY, VGPU_CORES, MEMORY, NUMBER) else None
@@ -206,18 +206,18 @@ def _kind(allocation: Allocation, inventory: Inventory) -> str | None:
 
 
 def _is_renamed(inventory: Inventory) -> bool:
-    """Whether a plugin of Volcano's offers vGPUs by another name: no other plugin has parts of memory and cores."""
+    """Whether Volcano's plugin offers vGPUs under another name: no other plugin has parts of memory and cores."""
     return bool(inventory.once(_parts)) and not any(resource == VGPU for resource, _ in inventory.allocatable)
 
 
 def _parts(inventory: Inventory) -> Counter[str]:
-    """Count the units of memory that are offered of each card."""
+    """Count the units of memory that each card offers."""
     found = (_PART.fullmatch(device_id) for _, device_id in inventory.allocatable)
     return Counter(part["card"] for part in found if part and part["kind"] == "memory")
 
 
 def _given(inventory: Inventory) -> dict[tuple[str, str], dict[str, list[Allocation]]]:
-    """Return what the kubelet gave, by the kind of resource and the pod's UID, for each container."""
+    """Return the ids of each container, by the kind of resource and the pod's UID."""
     given: dict[tuple[str, str], dict[str, list[Allocation]]] = {}
     for allocation in inventory.allocations:
         if (kind := _kind(allocation, inventory)) and (pod := inventory.pod(allocation)):
@@ -226,7 +226,7 @@ def _given(inventory: Inventory) -> dict[tuple[str, str], dict[str, list[Allocat
 
 
 def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, VolcanoDevice]]:
-    """Yield what a pod holds of this node's cards, with one of its ids."""
+    """Yield a pod's devices on this node's cards, each with one of the container's ids."""
     given = inventory.once(_given).get((VGPU, pod.uid), {}) if VGPU_IDS in pod.annotations else {}
     entries = matched(pod, {container: _number(held) for container, held in given.items()}) if given else {}
     for container, entry in entries.items():
@@ -253,7 +253,7 @@ def _number(held: list[Allocation]) -> int:
 
 
 def _indexed(inventory: Inventory) -> dict[str, tuple[str, ...]]:
-    """Return the cards that pods were given by index, by the UID of the pod; none, if one of them is not here."""
+    """Return the cards in the annotations of indices, by the UID of the pod; none, if one of them is not here."""
     by_index = inventory.by_index
     annotated = {pod.uid: pod.annotations.get(INDICES, "") for pod in inventory.pods}
     read = {uid: text.split(",") for uid, text in annotated.items() if _INDICES.fullmatch(text)}
@@ -275,7 +275,7 @@ def _vgpu_unit(inventory: Inventory) -> MemoryUnit:
 
 
 def _is_old(inventory: Inventory) -> bool:
-    """Whether the plugin offers vGPUs and neither memory nor cores, and no container was given any."""
+    """Whether the plugin offers vGPUs, but neither memory nor cores, and no container has any of these."""
     has_vgpus = any(resource == VGPU for resource, _ in inventory.allocatable)
     has_parts = any(_PART.fullmatch(device_id) for _, device_id in inventory.allocatable)
     return has_vgpus and not has_parts and not any(kind != VGPU for kind, _ in inventory.once(_given))
@@ -292,7 +292,7 @@ def _by_index(inventory: Inventory, resource: str) -> Counter[str]:
 
 
 def _claim(allocation: Allocation, device: VolcanoDevice, unit: MemoryUnit, inventory: Inventory) -> Claim:
-    """Claim a part of a card. Where a unit's size is not known, the library in the container may keep the limit."""
+    """Claim a part of a card. If a unit's size is not known, the file of the library in the container has the limit."""
     cores = device.cores / 100 if device.cores else None
     pod = inventory.pod(allocation)
     enforced = inventory.enforced.get((pod.uid if pod else "", allocation.container, device.card))
@@ -310,12 +310,12 @@ def _claim(allocation: Allocation, device: VolcanoDevice, unit: MemoryUnit, inve
 
 
 def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
-    """Find the entry of each container that was given ids, by their numbers."""
+    """Find the entry of each container. `given` is how many ids each has."""
     text = pod.annotations[VGPU_IDS]
     if text.count(";") > MOST_ENTRIES or text.count(":") > MOST_DEVICES:
         return {}
     entries = _entries(text)
-    # A pod without a phase is not known by its spec.
+    # Of a pod without a phase, the spec is not known.
     listed = [container.name for container in pod.containers if pod.phase and not container.is_init]
     names = [name for name in listed if name in given]
     if len(names) == len(given) and [given[name] for name in names] == list(map(len, entries)):
@@ -338,7 +338,7 @@ def _device(text: str) -> VolcanoDevice | None:
 
 
 def offered(counts: Counter[str], memory: Mapping[str, int]) -> MemoryUnit:
-    """Return the unit of which so many ids are offered of each card. `memory` is the cards' in bytes."""
+    """Return the unit that fits the number of ids of each card. `memory` has the cards' memory in bytes."""
     known = {card: count for card, count in counts.items() if count != ANY_CARD}
     sizes = {card: memory[card] // MIB for card in known if memory.get(card)}
     least = max((mib // (known[card] + 1) + 1 for card, mib in sizes.items()), default=1)

@@ -271,6 +271,13 @@ def test_the_status_of_one_claim_leaves_the_others_to_the_kubelet() -> None:
     assert shown(held(*rows, pods=[one])) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
 
 
+def test_a_container_keeps_the_devices_of_two_claims_whose_names_are_not_known() -> None:
+    status = [("claim:own", f"{DRIVER}/{POOL}/gpu-5"), ("claim:second", f"{DRIVER}/{POOL}/gpu-0")]
+    both = pod(container("main", "own", "second", told=status), claims="")
+    rows = [row("gpu-5", claim="c-1"), row("gpu-0", claim="c-2")]
+    assert shown(held(*rows, pods=[both])) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
+
+
 def test_where_the_kubelet_lists_nothing_the_reserved_claim_tells() -> None:
     found = held(pods=[pod(*TWO)], claims=[TWO_CLAIM])
     assert shown(found) == EACH_ITS_OWN

@@ -1,12 +1,12 @@
 """HAMi: parts of a card's memory and cores.
 
-The kubelet picks ids `UUID-N` as it likes: only the number that a container got is reliable. The scheduler writes the
-cards on the pod. With `enableGetPreferredAllocation` the plugin keeps to the ids after all, which only a container's
-processes can show. Where such annotations cannot be seen, the file that the library in the container keeps has them.
-Tenants can write both, so neither counts for more than the kubelet gave.
+The kubelet picks any ids `UUID-N`: only how many a container has is reliable. The scheduler writes the cards on the
+pod. With `enableGetPreferredAllocation` the plugin follows the ids after all, which only a container's processes can
+show. Where annotations cannot be seen, the cards are in the file that the library in the container keeps. Tenants can
+write both, so neither counts for more than the kubelet allocated.
 
-A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it
-is 0: the limit is a fact, a share would be a guess.
+A share is the part of the cores, if these are limited, else the part of the card's memory. If that is not known, it is
+0: the limit is a fact, a share would be a guess.
 """
 
 import re
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from podgpu.model import Allocation, Claim, ContainerRef, Pod, VirtualGpu
 from podgpu.model.fit import PORTION, WantedPart
 from podgpu.model.kube import grouped, quantity
+from podgpu.sharing import kube_cards
 from podgpu.sharing.hami import annotation
 from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED, MIG_ALLOCATIONS, HamiDevice, lenders, matched
 from podgpu.sharing.hami.cache_files import observe
@@ -34,13 +35,13 @@ ALL_CORES = 100
 NEAR_GIB = 1.5  # profiles are named after whole GB
 ROUNDING = 1e-6
 
-_UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UUID = kube_cards.UUID.pattern
 _ID = re.compile(rf"{_UUID}-[0-9]{{1,5}}")
 _REPLICA = re.compile(rf"{_UUID}::[0-9]{{1,5}}")
 _PART = re.compile(rf"(?P<card>{_UUID})(?:-|::)[0-9]{{1,5}}")
 _PROFILE = re.compile(r"[0-9]+g\.(?P<size>[0-9]+)gb.*")
 
-Given: TypeAlias = dict[str, dict[str, list[Allocation]]]  # what the kubelet gave, by pod UID and container
+Given: TypeAlias = dict[str, dict[str, list[Allocation]]]  # the ids of each container, by pod UID and name
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -62,17 +63,14 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
-    """In its MPS mode HAMi has the ids of NVIDIA's plugin, and does not keep to them."""
+    """In its MPS mode HAMi has ids like those of NVIDIA's plugin, and does not keep to them."""
     holder = claim.container.pod_uid, claim.container.container
-    return (
-        claim.system != NAME
-        and _REPLICA.fullmatch(claim.device_id) is not None
-        and (holder in inventory.once(_holders))
-    )
+    is_replica = claim.system != NAME and _REPLICA.fullmatch(claim.device_id) is not None
+    return is_replica and holder in inventory.once(_holders)
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
-    """By the spec: so much of each card. A spec without limits means what the plugin cuts a card into."""
+    """Return what the spec asks for of each card; without limits, one of the parts that the plugin divides it into."""
     lender = inventory.once(_lenders).get(claim.container)
     limits = inventory.limits(lender or claim.container)
     if limits is None:
@@ -88,7 +86,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
 
 
 def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
-    """Return by whose spec the entry of a container was written, where it is another's."""
+    """Return the containers that use an entry written for another one, and that other one."""
     found: dict[ContainerRef, ContainerRef] = {}
     for pod, counts, resources in inventory.once(_annotated_pods):
         refer = partial(ContainerRef, pod.namespace, pod.name, pod_uid=pod.uid)
@@ -98,7 +96,7 @@ def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    """Leave out ids of other resources: these are HAMi's only by an annotation, and this one says nothing."""
+    """Leave out ids of other resources: only an annotation that can be read would show that they are HAMi's."""
     placed = inventory.once(_holders)
     for uid, containers in inventory.once(_given).items() if inventory.once(_is_here) else ():
         for name, ids in containers.items():
@@ -107,14 +105,14 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 
 
 def _is_here(inventory: Inventory) -> bool:
-    """Whether anything but ids shows that it is HAMi's node: other plugins have such ids too."""
+    """Whether anything but ids shows that HAMi runs on this node: other plugins have such ids too."""
     limits = (name for pod in inventory.pods for container in pod.containers for name in container.limits)
     annotated = any(DEVICES_ALLOCATED in pod.annotations for pod in inventory.pods)
     return annotated or bool(inventory.vgpus) or any(name.startswith(SIGNS) for name in limits)
 
 
 def _parts(inventory: Inventory) -> Counter[str]:
-    """Count into how many parts the plugin cuts each card: none, for a while, after a kubelet's restart."""
+    """Count the parts that the plugin divides each card into: for a while after a kubelet's restart there are none."""
     offered = (_PART.fullmatch(device_id) for _, device_id in inventory.allocatable)
     return Counter(part["card"] for part in offered if part)
 
@@ -129,7 +127,7 @@ def _claims(inventory: Inventory) -> tuple[Claim, ...]:
 
 
 def _listed(annotated: Sequence[Claim], ids: Sequence[Allocation], inventory: Inventory) -> Iterator[Claim]:
-    """Claim as much of the cards that the ids name, unless the annotation's parts differ: which is which is unknown."""
+    """Claim the annotated parts on the cards that the ids name, unless the parts differ: which is where is unknown."""
     named = [next(inventory.named(allocation.device_id), "") for allocation in ids]
     parts = {(claim.memory_limit_bytes, claim.core_limit_ratio) for claim in annotated}
     is_whole = len(annotated) == len(ids) and not any(claim.mig for claim in annotated)
@@ -147,8 +145,8 @@ def _listed(annotated: Sequence[Claim], ids: Sequence[Allocation], inventory: In
 def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
     """Whether an id is HAMi's. The resource may have any name, if the pod has an annotation.
 
-    Ids like those of NVIDIA's plugin are HAMi's only on a node that its library has left a file on. Where ids are not
-    known, an annotation makes the device HAMi's.
+    Ids like those of NVIDIA's plugin are HAMi's only on a node where its library has left a file. Where ids are not
+    known, the annotation is enough.
     """
     if _ID.fullmatch(allocation.device_id) and allocation.resource.startswith(VENDOR):
         return True
@@ -170,7 +168,7 @@ def _given(inventory: Inventory) -> Given:
 
 
 def _annotated_pods(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set[str]]]:
-    """Return the annotated pods that were given something: how many ids each container, and of which resources."""
+    """Return the annotated pods that have ids: how many each container has, and of which resources."""
     given = inventory.once(_given)
     found = []
     for pod in inventory.pods:
@@ -193,7 +191,7 @@ def _annotated(inventory: Inventory) -> tuple[Claim, ...]:
 
 
 def _by_cache(inventory: Inventory) -> Iterator[Claim]:
-    """Claim what a container's own file names, where annotations cannot be seen, and no more cards than it has ids."""
+    """Claim by a container's own file, where annotations cannot be seen, and no more cards than it has ids."""
     given = inventory.once(_given)
     bare = {pod.uid for pod in inventory.pods if not pod.annotations}
     believed = (vgpu for vgpu in inventory.vgpus if vgpu.pod_uid in bare)
@@ -208,16 +206,16 @@ def _by_cache(inventory: Inventory) -> Iterator[Claim]:
 
 
 def _shared(inventory: Inventory) -> set[str]:
-    """The cards that a file may name: whole ones that no other system's id mentions."""
+    """Return the cards that a file may name: those without MIG that no other system's id names."""
     foreign = (allocation.device_id for allocation in inventory.allocations if not _is_own(allocation, inventory))
     others = {card for device_id in foreign for card in inventory.named(device_id)}
     return set(inventory.gpus) - set(inventory.instances.values()) - others
 
 
 def _within(cached: Sequence[Claim], annotated: Sequence[Claim]) -> Iterator[Claim]:
-    """Let files share what annotations leave of a card: a large number in one file takes nothing from the others.
+    """Divide what annotations leave of a card among the files, so that a large number in one costs the others nothing.
 
-    If that is too little for all of them, each has at most an equal part of it.
+    If there is too little for all of them, each has at most an equal part of it.
     """
     taken: defaultdict[str, float] = defaultdict(float)
     for claim in annotated:
@@ -231,7 +229,7 @@ def _within(cached: Sequence[Claim], annotated: Sequence[Claim]) -> Iterator[Cla
 
 
 def _device_of(vgpu: VirtualGpu) -> HamiDevice:
-    """All of the cores is what the library writes where no limit was set."""
+    """Without a limit on cores, the library writes 100 %."""
     cores = round((vgpu.core_limit_ratio or 0.0) * ALL_CORES)
     return HamiDevice(
         text=f"{vgpu.pod_uid}_{vgpu.container}/{vgpu.index}",
@@ -257,7 +255,7 @@ def _claim(allocation: Allocation, device: HamiDevice, source: str, index: int |
 
 
 def _instance(device: HamiDevice, inventory: Inventory) -> str | None:
-    """Return the MIG instance, if the annotation has its UUID, or its place and it is as large as annotated."""
+    """Find the MIG instance by its UUID in the annotation, or by its place if it is as large as annotated."""
     if inventory.instances.get(device.mig) == device.card:
         return device.mig
     instances = inventory.migs.get(device.card, ())

@@ -1,11 +1,12 @@
 """What HAMi writes on pods and nodes.
 
-On a pod it is an entry for each container, ended by `;`, a device of it by `:`. A device is `UUID,TYPE,MiB,CORES%`.
-Anyone who may edit the pod can write there, so an entry counts only for a container with as many ids as it has
-devices. Whose an entry is depends on the version. Up to 2.9 every container has one, empty or `,,0,0:` if it asks for
-no GPU, in older versions without the init containers. From 2.10 on only those that ask have one. The version is not
-known, so an entry counts if all readings that fit the kubelet's list agree on it. Where the spec is not known,
-containers with equally many ids and different entries cannot be distinguished, and have none.
+A pod has an entry for each container, ended by `;`, in which each device is ended by `:`. A device is
+`UUID,TYPE,MiB,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a container with as
+many ids as it has devices. Which container an entry belongs to depends on the version. Up to 2.9 every container has
+one, empty or `,,0,0:` if it asks for no GPU; older versions leave out init containers. From 2.10 on only containers
+that ask for a GPU have one. The version is not known, so an entry counts if all readings that fit the kubelet's list
+agree on it. Where the spec is not known, containers with equally many ids and different entries cannot be told apart,
+and have none.
 """
 
 import re
@@ -25,9 +26,9 @@ DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 NODE_CARDS = "hami.io/node-nvidia-register"  # on the node
 MOST_MIB = 1 << 24
-MOST_ENTRIES = 512  # no pod has as many containers
+MOST_ENTRIES = 512  # more than a pod has containers
 MOST_DEVICES = 1024  # in all entries
-REMEMBERED = 512  # annotations that need not be read again
+REMEMBERED = 512  # annotations whose content is cached
 NO_DEVICE = ("", ",,0,0")
 # In MIG mode versions before 2.10 put the template and the instance's place in it in brackets after the UUID.
 _DEVICE = re.compile(
@@ -39,7 +40,7 @@ _DEVICE = re.compile(
 class HamiDevice(Struct, frozen=True, kw_only=True):
     """What a container has of a card: bytes and percent, 0 where there is no limit.
 
-    `mig` is the UUID of an instance, if the annotation names one; `place` its place among the card's, if it has that.
+    If the annotation names a MIG instance, `mig` is its UUID, or `place` its place among the card's instances.
     """
 
     text: str
@@ -63,13 +64,13 @@ class RegisteredCard(Struct):
     type: str = ""
 
 
-Entry: TypeAlias = tuple[HamiDevice | None, ...]  # one container's devices; None cannot be read
+Entry: TypeAlias = tuple[HamiDevice | None, ...]  # one container's devices; None is one that cannot be read
 _decode_cards = Decoder(list[RegisteredCard]).decode
 _decode_migs = Decoder(list[MigAllocation]).decode
 
 
 def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> dict[str, Entry]:
-    """Find the entry of each container that was given ids of these resources, by their numbers."""
+    """Find the entry of each container. `given` is how many ids of these resources each has."""
     text = pod.annotations[DEVICES_ALLOCATED]
     if text.count(";") > MOST_ENTRIES or text.count(":") > MOST_DEVICES:
         return {}
@@ -82,10 +83,10 @@ def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
 
 
 def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> dict[str, str]:
-    """Name whose entry an init container has, where it has another's.
+    """Return, for each init container that uses another container's entry, the name of that container.
 
-    Versions up to 2.6 write none for init containers, and their plugin gives the first entry of the right length to
-    the container that starts first. The container that it was written for asked for devices and was given none.
+    Versions up to 2.6 write no entries for init containers, and their plugin gives the first entry of the right length
+    to the container that starts first. The container that it was written for asked for devices and was given none.
     """
     entries = _entries(pod.annotations[DEVICES_ALLOCATED], pod.annotations.get(MIG_ALLOCATIONS, "[]"))
     lasting = pod.main_containers if pod.phase else []
@@ -106,7 +107,7 @@ def _asks(container: PodContainer, resources: Collection[str]) -> bool:
 
 
 def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) -> Iterator[dict[str, Entry]]:
-    """Yield the ways to place all entries. A pod without a phase is not known by its spec."""
+    """Yield the ways to assign all entries to containers. Of a pod without a phase, the spec is not known."""
     listed = [container for container in pod.containers if pod.phase and not container.is_ephemeral]
     lasting = [container for container in listed if not container.is_init]
     for containers in (listed, lasting):
@@ -119,7 +120,7 @@ def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) ->
 
 
 def _fits(placed: Mapping[str, Entry], given: Mapping[str, int], pod: Pod) -> bool:
-    """Whether entries are as long as they must be. The kubelet lists only those init containers that keep running."""
+    """Whether the entries have the right lengths. The kubelet lists only those init containers that keep running."""
     init = {container.name for container in pod.containers if container.is_init}
     return given.keys() <= placed.keys() and all(
         len(entry) == given.get(name, 0) for name, entry in placed.items() if name in given or name not in init
@@ -129,8 +130,8 @@ def _fits(placed: Mapping[str, Entry], given: Mapping[str, int], pod: Pod) -> bo
 def _likely(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> Iterator[list[Entry]]:
     """Yield what may be the entries of the containers that the kubelet lists.
 
-    Newer versions of HAMi put init containers first. Of these the kubelet lists only the ones that keep running; the
-    others hold nothing that the pod's containers do not hold after them.
+    Newer versions of HAMi put init containers first. Of these the kubelet lists only the ones that keep running. The
+    pod's other containers take over what the rest had.
     """
     init = [container.name for container in pod.containers if container.is_init]
     unlisted = {place for place, name in enumerate(init) if name not in given}
@@ -161,7 +162,7 @@ def _device(text: str, mig: str) -> HamiDevice | None:
 
 
 def _migs(text: str) -> dict[tuple[int, int], str]:
-    """Instances by the places of the entry and of the device in it."""
+    """Return the UUIDs of instances, by the places of the entry and of the device in it."""
     found = decoded(text, _decode_migs) or ()
     return {(instance.container_index, instance.device_index): instance.mig_uuid for instance in found}
 
@@ -185,10 +186,6 @@ def _joined(text: str) -> Iterator[RegisteredCard]:
     for card in text.split(":"):
         fields = card.split(",")
         if len(fields) >= 7:
-            index = fields[7] if len(fields) > 7 else ""
-            yield RegisteredCard(
-                id=fields[0],
-                index=int(index) if index.isascii() and index.isdigit() else None,
-                devmem=int(fields[2]) if fields[2].isascii() and fields[2].isdigit() else 0,
-                type=fields[4],
-            )
+            index = kube_cards.number(fields[7]) if len(fields) > 7 else None
+            memory = kube_cards.number(fields[2]) or 0
+            yield RegisteredCard(id=fields[0], index=index, devmem=memory, type=fields[4])

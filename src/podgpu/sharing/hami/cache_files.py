@@ -1,6 +1,6 @@
-"""What HAMi's library keeps for one container, as it lies in a file. Reads bytes and nothing else.
+"""Reads the files in which HAMi's library keeps the limits and the use of each container.
 
-A tenant can write every one of them. Whatever they are, `parse` returns something plausible or raises `BadRegion`.
+A tenant can write every byte of them. Whatever they hold, `parse` returns something plausible or raises `BadRegion`.
 
 Numbers are little-endian. After the cards' UUIDs and limits come 1024 slots, one for each process, those in use first;
 then the number of those in use. Newer files have a version, wider slots and the time of the last kernel. There are
@@ -26,15 +26,15 @@ from podgpu.sharing.inventory import Host, Observation
 MAGIC = 19920718
 MOST_CARDS, UUID_BYTES, ALL_SLOTS = 16, 96, 1024
 MOST_SLOTS = 256  # a card has no room for more contexts
-MOST_BYTES = 1 << 44  # no card has as much
-MOST_SECONDS = 1 << 33  # a time after this is none
+MOST_BYTES = 1 << 44  # more than any card has
+MOST_SECONDS = 1 << 33  # a later time is not believed
 PERCENT = 100
 PID, FREE = 4, 0  # in a slot
 SM, LAST_KERNEL = 16, 16
 
 _UUID = re.compile(rb"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-Read: TypeAlias = Callable[[int, int], bytes]  # (offset, length) -> at most so many bytes
+Read: TypeAlias = Callable[[int, int], bytes]  # (offset, length) -> at most `length` bytes
 
 
 class BadRegion(Exception):
@@ -44,10 +44,10 @@ class BadRegion(Exception):
 
 
 class RegionLayout(Struct, frozen=True, kw_only=True):
-    """Where things are in a file. `cards` is the offset of their number, `memory_at` that of the memory in a slot.
+    """Offsets and sizes in a file. `cards` is the offset of their number, `memory_at` that of the memory in a slot.
 
-    The others are sizes: of a slot, and of what it says of one card's memory and activity. Activity of size 0 is not
-    written. `versions` are empty where the file has no version.
+    `slot` is the size of a slot, `memory` and `activity` are the sizes of what it says about one card; 0 if it does not
+    say it. `versions` are empty if the file has no version.
     """
 
     cards: int
@@ -103,7 +103,7 @@ class RegionCard(Struct, frozen=True, kw_only=True):
 
 
 class SlotUse(Struct, frozen=True, kw_only=True):
-    """What a process has of one card: bytes, and the percentage of time that it used the multiprocessors.
+    """A process's use of one card: bytes, and the percentage of time that it used the multiprocessors.
 
     The oldest files do not have that percentage.
     """
@@ -116,7 +116,7 @@ class SlotUse(Struct, frozen=True, kw_only=True):
 
 
 class Slot(Struct, frozen=True, kw_only=True):
-    """`pid` is the process's on the node. The uses are in the order of the cards."""
+    """`pid` is the process's PID on the node. The uses are in the order of the cards."""
 
     pid: int
     uses: tuple[SlotUse, ...]
@@ -189,7 +189,7 @@ def _cards(head: bytes, layout: RegionLayout) -> Iterator[RegionCard]:
 
 
 def _slots(data: bytes, layout: RegionLayout, cards: int) -> Iterator[Slot | None]:
-    """Yield those in use; None for one that is not believed."""
+    """Yield the slots in use; None for one that is not believed."""
     for start in range(0, len(data), layout.slot):
         if _int(data, start + layout.status) != FREE:
             uses = tuple(_use(data, start, layout, index) for index in range(cards))
@@ -214,19 +214,19 @@ def _long(data: bytes, offset: int) -> int:
     return int.from_bytes(data[offset : offset + 8], "little")
 
 
-# HAMi's, and that of Volcano's plugin since 1.12.
+# HAMi's folder, and that of Volcano's plugin since 1.12.
 FOLDERS = ("usr/local/vgpu/containers", "usr/local/vgpu/vgpu/containers")
 SUFFIX = ".cache"
 MOST_FOLDERS = 1024
 MOST_FILES = 64
 
-_CLOSED_IN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAME = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)", re.ASCII)
 
 
 def observe(host: Host) -> Observation:
-    look = CacheScan(host)
-    return Observation(vgpus=tuple(look.vgpus()), errors=look.errors)
+    scan = CacheScan(host)
+    return Observation(vgpus=tuple(scan.vgpus()), errors=scan.errors)
 
 
 class CacheScan:
@@ -304,7 +304,7 @@ def _vgpu(
 
 
 def _sm_ratio(card: RegionCard, percents: Sequence[int | None]) -> float | None:
-    """It is written only if there is a limit. 100 may be no limit, and then 0 may mean that it was never written."""
+    """The library writes it only if cores are limited. 100 may mean no limit, and then 0 that it was never written."""
     known = [percent for percent in percents if percent is not None]
     if card.cores is None or len(known) < len(percents) or (card.cores == PERCENT and not any(known)):
         return None
@@ -339,7 +339,7 @@ def _names(folder: int, most: int) -> list[str]:
 
 @contextmanager
 def _opened(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
-    opened = os.open(name, _CLOSED_IN | flags, dir_fd=folder)
+    opened = os.open(name, _FLAGS | flags, dir_fd=folder)
     try:
         yield opened
     finally:
