@@ -56,7 +56,7 @@ from podgpu.model.ports import (
 from podgpu.sharing.inventory import Host, Inventory
 from podgpu.supervise import QUIET_SECONDS, LatestReply, Supervisor, Work
 
-SAVE_SECONDS = 0.2  # that a cycle waits for the disk
+SAVE_SECONDS = 0.2  # how long a cycle waits for the disk
 MANY_IDS = 2000  # with more of them, claims are found in a thread, so that pages are served meanwhile
 
 
@@ -215,9 +215,9 @@ class Attribution:
         )
 
     def _signs(self, devices: Iterable[Device], holders: Mapping[int, Holder]) -> object:
-        """Return what changes when a pod starts or ends, if it need not be found out in each cycle.
+        """Return what changes when a pod starts or ends; None, if the kubelet must be asked in every cycle.
 
-        A process shows that a pod runs. One that holds a card and does nothing is seen only by a list that is kept.
+        A process shows that its pod runs. A pod that holds a card without using it shows only in a watched list.
         """
         if not (self._is_brisk and self._pods.are_watched):
             return None
@@ -243,7 +243,7 @@ class Attribution:
         return self._claims
 
     def _able(self, devices: Sequence[Device]) -> list[Device]:
-        """Add to what the source can do that the owners of processes can be looked up."""
+        """Note on each device whether the owners of its processes can be looked up."""
         if not self._owners.are_known:
             return list(devices)
         return [
@@ -293,7 +293,7 @@ class Attribution:
         return cycles
 
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:
-        """Labels only as far as they are allowed; annotations may hold secrets and stay here."""
+        """Keep the labels that are allowed, and no annotations: they may hold secrets."""
         labels = {key: value for key, value in pod.labels.items() if key in self._pod_labels}
         shown = replace(pod, labels=labels, annotations={}, workload=workloads.get(pod.uid))
         return self._owners.placed(shown)

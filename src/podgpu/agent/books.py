@@ -93,7 +93,7 @@ class CardBooks(Struct, gc=False):
     switching_us: int | None = None
 
     def close_cycle(self) -> None:
-        """Gauges are those of one cycle alone."""
+        """Drop the gauges, which count for one cycle only."""
         self.cycle = None
         for totals in (*self.tenants.values(), *self.rest.values()):
             totals.booking = None
@@ -121,7 +121,7 @@ class CardBooks(Struct, gc=False):
                 self._close_period()
 
     def _begin_with_log(self, cycle: CycleBooks) -> None:
-        """Samples prove less than the log: with seconds of both, an idle tenant would not be known to be idle.
+        """Begin a new period with the first log: mixed with samples, it would not prove that a tenant was idle.
 
         A party that the log finds to evade the samples did so in the seconds before, too.
         """
@@ -179,7 +179,10 @@ class CardBooks(Struct, gc=False):
         return self.rest.get(party) or self.rest.setdefault(party, Totals())
 
     def ended(self, now: float) -> Iterator[tuple[float, list[TenantKey]]]:
-        """Group tenants by name. Pods of one name share their series: they are retired together or not at all."""
+        """Yield tenants that have ended, by name, and when they were last seen.
+
+        Pods of one name share their series: they are retired together or not at all.
+        """
         if all(totals.seen_at == now for totals in self.tenants.values()):
             return
         named = grouped(self.tenants, _name)

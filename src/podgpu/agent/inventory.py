@@ -28,7 +28,7 @@ BELIEVED_SECONDS = 600.0  # how long the last allocations count while the kubele
 
 
 def _facts(device: Device) -> tuple[object, ...]:
-    """The readings of a card that sharing systems use. Its other readings change all the time."""
+    """Return what sharing systems use of a card. Its other readings change all the time."""
     return (
         device.gpu,
         device.fault is None,
@@ -91,39 +91,23 @@ class InventoryCollector:
         dynamic = believed.dynamic if believed else ()
         if self._dynamics:
             self._dynamics.follow(pods, dynamic)
-        allocations = believed.devices if believed else tuple(reported)
-        source = self._allocations.name if believed and self._allocations else reporter
-        allocatable = allocated.allocatable if allocated else ()
-        resource_claims = self._dynamics.claims() if self._dynamics else ()
-        pool_devices = self._dynamics.devices() if self._dynamics else ()
-        vgpus = seen.vgpus if seen else ()
-        cards = tuple(map(_facts, devices))
-        inputs = (
-            cards,
-            allocations,
-            dynamic,
-            source,
-            allocatable,
-            resource_claims,
-            pool_devices,
-            vgpus,
-            pods,
+        make = partial(
+            Inventory,
+            allocations=believed.devices if believed else tuple(reported),
+            allocatable=allocated.allocatable if allocated else (),
+            pods=pods,
+            dynamic=dynamic,
+            resource_claims=self._dynamics.claims() if self._dynamics else (),
+            pool_devices=self._dynamics.devices() if self._dynamics else (),
+            vgpus=seen.vgpus if seen else (),
+            ratios=self._ratios,
+            source=self._allocations.name if believed and self._allocations else reporter,
+            namespaces=self._namespaces,
         )
+        inputs = (*map(_facts, devices), make.keywords)
         if inputs != self._inputs:
             self._inputs = inputs
-            self._inventory = Inventory(
-                devices,
-                allocations,
-                allocatable,
-                pods,
-                dynamic=dynamic,
-                resource_claims=resource_claims,
-                pool_devices=pool_devices,
-                vgpus=vgpus,
-                ratios=self._ratios,
-                source=source,
-                namespaces=self._namespaces,
-            )
+            self._inventory = make(devices)
         return self._inventory
 
     def works(self) -> list[tuple[str, Work]]:
@@ -170,8 +154,7 @@ _decode = msgspec.json.Decoder(tuple[Claim, ...]).decode
 class NodeClaims:
     """All claims on the node's cards.
 
-    `settled` has the readings of ambiguous claims that processes have shown to be right. `before` are the claims that
-    were found last.
+    `settled` has the options of ambiguous claims that processes have shown to be right. `before` are the last claims.
     """
 
     def __init__(
@@ -206,7 +189,7 @@ class NodeClaims:
     def excused(
         self, servers: Mapping[str, Mapping[int, str]], holders: Mapping[int, Holder]
     ) -> dict[str, tuple[Excused, ...]]:
-        """Return by card who has it for others. `servers` are the PIDs of MPS servers, each with its proof."""
+        """Return, by card, the pods and processes that have it for others. `servers` have proofs by PID."""
         found = dict(self._reservations)
         for card, proofs in servers.items():
             for pid, proof in sorted(proofs.items()):
@@ -234,7 +217,7 @@ class Disambiguation:
     def settle(
         self, ambiguous: Sequence[AmbiguousClaims], devices: Iterable[Device], holders: Mapping[int, Holder]
     ) -> dict[AmbiguousClaims, int]:
-        """Return the right reading of each container that has been seen to run, now or before, on its cards alone."""
+        """Return the right option for each container that was seen, now or before, on the cards of one option alone."""
         if not ambiguous:
             self._decided = {}
             return {}
@@ -245,7 +228,7 @@ class Disambiguation:
         return settled
 
     def _right(self, ambiguous: AmbiguousClaims, cards: set[str]) -> int | None:
-        """A container on cards of no reading, or of several, shows nothing: what it showed before stands."""
+        """Cards that fit no option, or several, show nothing: what was shown before stands."""
         fitting = [place for place, named in enumerate(ambiguous.cards) if cards and cards <= named]
         return fitting[0] if len(fitting) == 1 else self._decided.get(ambiguous.key)
 
@@ -286,12 +269,12 @@ class RememberedClaims:
         self.is_changed = False
 
     def before(self, last: tuple[Claim, ...]) -> tuple[Claim, ...]:
-        """Return the last claims, and those of pods that had some before."""
+        """Return the last claims, and the remembered ones of pods that have none among them."""
         known = {claim.container.pod_uid for claim in last}
         return (*last, *(claim for claim in self._claims if claim.container.pod_uid not in known))
 
     def keep(self, claims: Iterable[Claim], pods: Iterable[Pod]) -> None:
-        """Take the claims of now. Those of pods that are not listed stay for a while."""
+        """Remember these claims, and for a while those of pods that are not listed."""
         now = self._clock()
         ended = {pod.uid for pod in pods if pod.finished}
         self._seen_at |= {pod.uid: now for pod in pods}

@@ -35,11 +35,11 @@ DECIMALS = 6  # of a watt
 
 
 class PowerSplit(Struct, frozen=True, kw_only=True):
-    """Divides the card's power reading as the energy was divided that it last counted.
+    """Divides the card's power reading in the proportions of the energy that was last counted.
 
-    So the power of all adds up to the card's at any moment, and the only tenant of a card has what the card has.
+    So the power of all parties always adds up to the card's, and the only tenant of a card has all of it.
     `energy_mj` is what the card's counter moved by the last time it moved, in `energy_us` if that is known.
-    `power_watts` is the card's own reading, None if it has none. Then power is energy over its time.
+    `power_watts` is the card's own reading. Without one, power is energy divided by its time.
     """
 
     energy_mj: int | None = None
@@ -81,7 +81,7 @@ def read(device: Device) -> Card:
 
 
 class Join:
-    """What the join of all cards of a cycle has in common. Workloads and start times are by the UID of the pod.
+    """Joins the cards of one cycle. Workloads and start times are by the UID of the pod.
 
     `excused` are by the UUID of the card.
     """

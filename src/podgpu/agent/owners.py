@@ -1,4 +1,4 @@
-"""The pods on the node, and whose each process on a GPU is: its cgroup's owner, with the names of pod and container."""
+"""The pods on the node, and the owner of each process on a GPU: by its cgroup, with the names of pod and container."""
 
 import asyncio
 from collections import Counter
@@ -22,21 +22,21 @@ from podgpu.model.ports import (
 from podgpu.supervise import LatestReply
 
 OUTSIDE = ("host", "container")
-MANY_PROCESSES = 2000  # are not worked on without a turn for others
+MANY_PROCESSES = 2000  # after so many, other tasks get their turn
 
 
 class ContainerNames:
     """Pods by UID. A static pod's cgroup carries a hash; the API server knows the pod by another UID.
 
-    `others` are lists that may be ahead of the best: containers that only they list are named too.
-    The id of a container never becomes another container's.
+    `others` are lists that may be newer than the best: containers that only they list are named too.
+    A container's id is never used again for another one.
     """
 
     def __init__(self, pods: Iterable[Pod], others: Iterable[Iterable[Pod]] = ()) -> None:
         pods = tuple(pods)
         further = [pod for listed in others for pod in listed]
         self._pods = {pod.static_hash: pod for pod in pods if pod.static_hash}
-        # A user who may create a pod may write a static pod's hash on it: what two claim is neither's.
+        # A user who may create a pod may write a static pod's hash on it: a hash that two pods have is neither's.
         for claimed, count in Counter(pod.static_hash for pod in pods).items():
             if count > 1:
                 self._pods.pop(claimed, None)
@@ -168,7 +168,7 @@ class Owners:
         return self._names
 
     def _remembered(self, recent: EndedProcessSource, holder: Holder, seen_at: float, *, is_listed: bool) -> Holder:
-        """Return its owner, if it started after the last reading and has ended since."""
+        """Return the owner of a process that started after the last reading and has ended since, if it is known."""
         if not is_listed and recent.is_disputed(holder.pid):
             self._last.pop(holder.pid, None)
             return Holder(pid=holder.pid, kind="unknown", reason="exited")
@@ -201,7 +201,7 @@ class Owners:
 
 
 def _style(holders: Iterable[Holder]) -> CgroupStyle | None:
-    """A pod counts only if its status lists the container: any user may name cgroups after a pod."""
+    """Go by pods whose status lists the container: any user may name a cgroup after a pod."""
     lines = (style_of(holder.cgroup, holder.owner) for holder in holders if holder.kind == "pod" and holder.container)
     return next(filter(None, lines), None)
 
@@ -220,7 +220,7 @@ def _container(pod: Pod, owner: Owner, ids: Mapping[str, str]) -> str | None:
 
 
 def _restarted(pod: Pod) -> str | None:
-    """Name the only container that runs or will. Init containers that have ended do not run beside it."""
+    """Name the only container that runs or will run again. Init containers that have ended do not run beside it."""
     living = [
         container
         for container in pod.containers

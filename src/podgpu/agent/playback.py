@@ -1,4 +1,4 @@
-"""A node as it was recorded, in place of the agent's loop: the same surface, but nothing is read and nothing booked."""
+"""Plays a recorded node in place of the agent's loop: nothing is read, and nothing is booked."""
 
 import asyncio
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class Playback(SnapshotFeed):
 
     def pause(self) -> None:
         self.player.pause()
-        log.info("paused" if self.player.is_paused else "going on")
+        log.info("playback paused" if self.player.is_paused else "playback continues")
 
     def moment(self, number: int) -> Snapshot:
         """Return one of the recorded moments. Raises UserError."""

@@ -36,8 +36,8 @@ _SECRETS = SystemRandom()
 class CardCheck(Struct):
     """One card. `due` is when the next check begins, `begun` when this one did, `is_new` if it did in this cycle.
 
-    `evaded` says that the log decides, `suspicious` that chance is an unlikely reason for what samples say of a tenant,
-    but not out of the question.
+    `evaded` says that the log decides. `suspicious` says that chance is an unlikely, but possible, reason for what the
+    samples say about a tenant.
     """
 
     due: float
@@ -51,7 +51,7 @@ class CardCheck(Struct):
 
 
 class SamplingChecks:
-    """When each card's log is open, and what came of it. `chance` returns unpredictable numbers from 0 to 1."""
+    """Decides when each card's log is open, and judges tenants. `chance` returns unpredictable numbers from 0 to 1."""
 
     def __init__(
         self,
@@ -98,10 +98,10 @@ class SamplingChecks:
         if state.evaded:
             state.begun = None  # it stays open
         elif was_evaded:
-            state.begun = self._clock()  # it is open, and closed like that of any check
+            state.begun = self._clock()  # the log is open, and is closed like that of any check
 
     def mark(self, cycle: CycleBooks) -> None:
-        """Enter what is known into the bookings."""
+        """Enter the verdicts into the bookings."""
         state = self._cards.get(cycle.gpu)
         for party, verdict in state.verdicts.items() if state else ():
             if party in cycle.bookings:

@@ -1,4 +1,4 @@
-"""Which cards' logs of context switches are read, and what they have to say about each cycle."""
+"""Decides which cards' logs of context switches are read, and prepares what they say about each cycle."""
 
 import time
 from collections import Counter
@@ -13,7 +13,7 @@ from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, Device, PartStatus, Process, Slice, Span, SwitchLog
 from podgpu.model.ports import SwitchLogSource
 
-LINGER_SECONDS = 60.0  # after a card was last shared: opening a log is not for every other cycle
+LINGER_SECONDS = 60.0  # a log stays open this long after its card was last shared, so as not to open it again and again
 NO_OWNER = frozenset({"overhead", "idle"})
 
 
@@ -54,7 +54,7 @@ class SwitchLogs:
 
     @property
     def open(self) -> Mapping[str, bool]:
-        """The cards whose log is open, and whether it had something to say in the last cycle, and decides."""
+        """The cards whose log is open, and whether it was read in the last cycle and decides."""
         return {card: card in self._logs and self._decides(card) for card in self._wanted}
 
     def status(self) -> PartStatus:
@@ -91,7 +91,7 @@ class SwitchLogs:
         return self._buffers[device.gpu.uuid].take(log, windows)
 
     def rules(self, cycle: CycleBooks) -> bool:
-        """Whether a booking by the log stands, after what it says about the samples."""
+        """Judge the samples by the log, and return whether the booking by the log stands."""
         self._checks.judge(cycle)
         return self._decides(cycle.gpu)
 

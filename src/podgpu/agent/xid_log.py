@@ -1,4 +1,4 @@
-"""The last XIDs of each card, with who was on it at that time: a later reading shows only those who came after."""
+"""The last XIDs of each card, with the containers that were on it then: later readings no longer show these."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class XidLog:
         self._before: dict[str, Presence] = {}
 
     def noted(self, events: Iterable[XidEvent], cards: Iterable[Card]) -> tuple[Card, ...]:
-        """Return the cards with their XIDs. Those of now came since the cards were read the last time.
+        """Return the cards with their XIDs. The events happened since the cards were last read.
 
         An XID often ends the process that caused it, so who was there at the last reading counts too.
         """

@@ -1,4 +1,4 @@
-"""Opens what a server needs: its pages, the guard that says who may read them, and what was: the last hour."""
+"""Opens what a server needs: its pages, the guard that says who may read them, and the history."""
 
 import asyncio
 import time
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TIMEOUT_SECONDS = 5.0  # less than a scrape waits
 NODE_BYTES, CLUSTER_BYTES = 4 << 20, 96 << 20
-# An agent may read faster; a moment every few seconds is enough. Nodes are many.
+# Seconds between two moments. An agent may read faster, but this is enough; a cluster has many nodes.
 NODE_STEP, CLUSTER_STEP = 5.0, 30.0
-# As many changes are read for one moment, at most.
+# A whole moment is kept after so many changes, so that no more need be read for one.
 NODE_WHOLE, CLUSTER_WHOLE = 80, 30
 
 
@@ -112,12 +112,12 @@ def open_node_history(config: Config) -> InMemoryHistory[Snapshot, CardOrPods] |
 
 
 def open_recorded_history(playback: Playback) -> RecordingHistory:
-    """All of a recording is its past, also what is to be played yet."""
+    """The history is all of the recording, also what has not been played yet."""
     return RecordingHistory(playback.player.times, playback.moment)
 
 
 async def stored_timeline(history: StoreHistory, hours: int) -> Object:
-    """A timeline of so many hours until now, from a store."""
+    """Return a timeline of the last hours from a store."""
     seconds = 3600 * hours
     step = max(LEAST_STEP, seconds // POINTS)
     moments = await history.moments(seconds, step)

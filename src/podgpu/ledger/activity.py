@@ -1,4 +1,4 @@
-"""How a device's active time and energy are divided: the weights, and the method each party's came by.
+"""How a device's active time and energy are divided: each party's weight, and the method that it was found by.
 
 What is not accounted for stays unattributed, so that a process that was not seen never adds to another one's bill.
 """
@@ -22,9 +22,9 @@ SERVERS = "overhead"  # what the processes of MPS servers are booked to
 class Weights(Struct, kw_only=True, gc=False):
     """Party `p` has `of[p] / whole` of what was active; the rest is unknown.
 
-    A `hidden` party may have some of the rest: what it did is not known. `unnamed_us` is busy time of the only party
-    that no sample has named it for yet, `strange_us` the part of it that is taken to be another process's. `bounds` are
-    what a log of context switches proves: for each party the least and the most of `whole`.
+    A `hidden` party may have some of the rest: what it did is not known. `unnamed_us` is busy time for which no sample
+    has named the only party yet, `strange_us` the part of it that is taken to be another process's. `bounds` are what a
+    log of context switches proves: for each party the least and the most of `whole`.
     """
 
     of: dict[Party, int] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def _by_measure(usages: Mapping[Party, Usage], busy: int | None) -> Weights:
 
 
 def _divides(residency: Residency, usages: Mapping[Party, Usage]) -> bool:
-    """Whether there is more than one to divide among, and the log saw some of it."""
+    """Whether the log saw busy time, and there is more than one party to divide it among."""
     return residency.busy_ns > 0 and len((residency.stays.keys() - {SERVERS}) | usages.keys()) > 1
 
 
@@ -205,7 +205,7 @@ def _clients(usages: Mapping[Party, Usage]) -> list[Party]:
 
 
 def _of_those_seen(device: Device, usages: Mapping[Party, Usage], busy: int | None) -> Weights:
-    """Where others may be there too, no party is taken to be alone: each has what was measured, and no more."""
+    """If some processes may not be seen, no party is taken to be alone: each has what was measured, and no more."""
     if device.instances or not measured(usages.values()):
         return Weights()
     return _by_measure(usages, busy)

@@ -40,7 +40,7 @@ def book(
     """Book one cycle of a card. `claims` are those on this card, `servers` the PIDs of its MPS servers.
 
     `evidence` is what the driver's log of context switches says, if it is read. `estimates` are those of the energy
-    that was drawn since the last that was counted.
+    that was drawn since the counter last moved.
     """
     claimed = reserved(claims, device)
     used = usages(device, holders, interval.elapsed_us, servers)
@@ -94,9 +94,9 @@ def _opened(
 
 
 def _parties(used: Mapping[Party, Usage], serve: Sequence[Process]) -> dict[int, Party]:
-    """Return the party of each process; of MPS clients only that they are served.
+    """Return the party of each process; for MPS clients, that of the servers.
 
-    They run side by side in one slice, and the log names one of them, or their server. With MIG the instances are
+    Clients run side by side in one slice, and the log names one of them, or their server. With MIG the instances are
     counted exactly without a log.
     """
     parties: dict[int, Party] = {process.pid: SERVERS for process in serve}
@@ -112,7 +112,7 @@ def _resident(
     parties: Mapping[int, Party],
     evidence: Evidence,
 ) -> Residency:
-    """Find how long each was on the card; of MPS clients only what they had together."""
+    """Find how long each party was on the card; MPS clients count together."""
     there = resident_us(evidence.log, parties) if evidence.log else {}
     for party in (*(party for party, usage in used.items() if not usage.is_client), *there):
         bookings[party].resident_us = there.get(party, 0)
@@ -167,7 +167,7 @@ def _describe(bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved
 
 
 def _describe_instances(device: Device, bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved) -> None:
-    """On MIG the profiling counters are all there is; they are a party's own if it is alone there."""
+    """With MIG there are only profiling counters. They are a party's own if it is alone on its instance."""
     for instance in gpu_instances(device) if device.instances else ():
         seen = on_instance(instance, used, claimed, visible=True)
         parties = seen or on_instance(instance, used, claimed, visible=False)
@@ -177,7 +177,7 @@ def _describe_instances(device: Device, bookings: Bookings, used: Mapping[Party,
 
 
 def _set_ratios(bookings: Bookings, weights: Weights, elapsed_us: int, *, is_watched: bool) -> None:
-    """Set which part of the card's time is booked to each, except where it is unknown what a party did."""
+    """Set which part of the card's time is booked to each party, unless it is unknown what the party did."""
     for party, booking in bookings.items():
         is_weighed = party in weights.methods and party not in weights.hidden
         is_away = is_watched and not booking.processes

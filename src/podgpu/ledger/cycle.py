@@ -1,4 +1,4 @@
-"""What the books of one cycle are kept in: a booking for each tenant, and for each reason why something has none."""
+"""The books of one cycle: a booking for each tenant, and for each reason why something belongs to none."""
 
 from collections.abc import Mapping
 
@@ -58,7 +58,7 @@ class Comparison(Struct, frozen=True, gc=False):
 class CycleBooking(Struct, kw_only=True, gc=False):
     """One party's booking for one cycle: its claims and processes, and what it used. Counters are increases.
 
-    `sm_ratio` is the booked busy time as a part of the card's time, None where it is unknown what it did;
+    `sm_ratio` is the booked busy time as a part of the card's time, None if it is unknown what the party did;
     `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the samples
     that named it; `resident_us` is how long its contexts were on the card, None without a log of switches; then
     `least_us` and `most_us` are what the log proves of its busy time. `idle_mj` is the part of `energy_mj` that the

@@ -16,13 +16,13 @@ from podgpu.model import Band, BusyWindow, Lane, Lanes
 
 STEP_NS = 200_000_000
 MOST_COLUMNS = 600
-LEAST_SEEN = 0.75  # of the time; of less, no column can be told
+LEAST_SEEN = 0.75  # of the time; with less there are no lanes
 
 Columns: TypeAlias = "array[int]"  # nanoseconds
 
 
 class LaneRecorder(Struct):
-    """Collects the windows of a period. `begin_ns` is the beginning of its first."""
+    """Collects the windows of a period. `begin_ns` is when the first one begins."""
 
     begin_ns: int = 0
     seen: Columns = field(default_factory=lambda: array("Q"))
@@ -62,7 +62,7 @@ class LaneRecorder(Struct):
         return self.booked[party]
 
     def lanes(self, bands: Mapping[Party, Band], whole: Band, ended_at: float, *, is_whole: bool) -> Lanes | None:
-        """Return what was collected. The bands are of the same time; None if there is no log of it."""
+        """Return what was collected; None if the log has too little of it. The bands are those of the same time."""
         if not self.seen or sum(self.seen) < LEAST_SEEN * 1000 * whole.elapsed_us:
             return None
         # Tenants by name, then the reasons.
@@ -81,7 +81,7 @@ class LaneRecorder(Struct):
         )
 
     def _lane(self, party: Party, booked_us: int) -> Lane:
-        # Of one that the log does not know, such as a client of MPS, it is not known when it worked.
+        # The log does not show when an MPS client worked: its time is spread evenly.
         busy_us = _scaled(self.booked.get(party, self.seen), booked_us)
         if isinstance(party, TenantKey):
             return Lane(container=party.container, busy_us=busy_us)
@@ -89,7 +89,7 @@ class LaneRecorder(Struct):
 
 
 def _columns(window: BusyWindow, begin_ns: int) -> Iterable[tuple[int, int]]:
-    """Yield the columns that a window is in, and its part of each. A clock that was set back has none."""
+    """Yield the columns that a window is in, and its part of each; none, if the clock was set back."""
     at = window.begin_ns
     while begin_ns <= at < window.end_ns:
         column = (at - begin_ns) // STEP_NS

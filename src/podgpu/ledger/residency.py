@@ -30,7 +30,7 @@ Piece = tuple[Party, int]  # who was on the card, and for how many nanoseconds
 SAMPLE_NS = 200_000_000
 LONGEST_NS = 300_000_000
 PROOF = log(1e6)  # a chance of one in a million
-DOUBT = log(1e2)  # below this nothing is left of the proof
+DOUBT = log(1e2)  # with less, nothing is left of a proof
 LEAST_DIFFERENCE = 0.05  # of the card's busy time; less would not be worth an accusation
 MOST_CERTAIN = 0.98  # 1.3 % of the samples on an H200 named another process than the log
 
@@ -44,7 +44,7 @@ class Stay(Struct, gc=False):
 
 
 class Evidence(Struct, frozen=True, kw_only=True, gc=False):
-    """What the log has to say about one cycle of a card: windows, slices that cover them, and where it is blind."""
+    """What the log says about one cycle of a card: windows, slices that cover them, and where it is blind."""
 
     windows: tuple[BusyWindow, ...] = ()
     slices: tuple[Slice, ...] = ()
@@ -53,7 +53,7 @@ class Evidence(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Residency(Struct, frozen=True, kw_only=True, gc=False):
-    """`busy_ns` of the card was seen by the log and is divided among `stays`; `blind_ns` was not. `windows`: when."""
+    """The card's busy time: `busy_ns` was seen by the log and is divided among `stays`, `blind_ns` was not."""
 
     stays: dict[Party, Stay] = field(default_factory=dict)
     busy_ns: int = 0
@@ -81,7 +81,7 @@ def residency(evidence: Evidence, parties: Mapping[int, Party]) -> Residency:
 
 
 def resident_us(log: SwitchLog, parties: Mapping[int, Party]) -> dict[Party, int]:
-    """How long each was on the card, whether it worked or not."""
+    """Return how long each party was on the card, whether it worked or not."""
     found: dict[Party, int] = {}
     for piece in log.slices:
         party = parties.get(piece.pid, "unknown")

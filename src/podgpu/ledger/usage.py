@@ -1,4 +1,4 @@
-"""Who is on a device and what they were measured to use.
+"""Which parties are on a device, and what they were measured to use.
 
 Under MPS the driver counts all of the clients' time as their server's. Here it goes back to them. Measured on an H200:
 with two clients at work, the server was sampled at 99 % and the clients at nothing.
@@ -21,7 +21,7 @@ PodName = tuple[str, str]
 class Usage(Struct, kw_only=True, gc=False):
     """What one party's processes add up to. None is what could not be measured for all of them.
 
-    `is_client` says that some are clients of an MPS server, which has all of their time.
+    `is_client` says that some are clients of an MPS server: the driver counts their time as the server's.
     """
 
     processes: list[Process] = field(default_factory=list)
@@ -164,6 +164,6 @@ def _meet(server: str | None, client: str | None) -> bool:
 
 
 def are_certain(servers: Iterable[Holder]) -> bool:
-    """Whether each user has one, as with MPS. If there are more, some of them are not servers."""
+    """Whether no user has two servers, as MPS has it. If one does, some of them are not servers."""
     users = [server.user for server in servers]
     return len(set(users)) == len(users)
