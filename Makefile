@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test steady fuzz fit-check deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost test-login test-solver test-parquet
+.PHONY: help demo test steady mutants fuzz fit-check deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost test-login test-solver test-parquet
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -42,6 +42,10 @@ RUNS ?= 3
 steady: $(READY) ## run the tests that TESTS names while their processes are stopped now and then: TESTS=tests/push RUNS=3
 	@test -n "$(TESTS)" || { echo "make steady TESTS=tests/push" >&2; exit 2; }
 	$(BIN)/python -m tests.steady --runs $(RUNS) $(if $(AT),--at $(AT)) $(TESTS) $(PYTEST)
+
+mutants: $(READY) ## change the module that MODULE names in many ways, and print what its tests do not notice: MODULE=ledger/book.py
+	@test -n "$(MODULE)" || { echo "make mutants MODULE=ledger/book.py" >&2; exit 2; }
+	$(BIN)/python -m tools.mutants $(MODULE) $(if $(MOST),--most $(MOST)) $(if $(SEED),--seed $(SEED))
 
 SECONDS_OF_FUZZ ?= 600
 fuzz: $(READY) ## damage documents, store answers, recordings and files for ten minutes of processor time, and see what escapes
