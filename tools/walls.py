@@ -65,7 +65,7 @@ IMPURE_CALLS = {"open", "now", "utcnow", "today"}
 
 # Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
-    "podgpu.sources": {"child", "child_process", "merged", "protocols", "registry"},
+    "podgpu.sources": {"child", "child_process", "merged", "player", "protocols", "registry"},
     "podgpu.sharing": {"folders", "inventory", "kube_cards", "system"},
     "podgpu.views.dialects": {"_dcgm", "_hami_names", "_pod_tenant"},
 }

@@ -34,7 +34,8 @@ from podgpu.model import Snapshot
 from podgpu.model.document import decode
 from podgpu.serve.guard import web_config
 from podgpu.serve.pages import NATIVE_ALONE
-from podgpu.sources.replay.recording import MAGIC, Player, Recording, frame
+from podgpu.sources.player import Player
+from podgpu.sources.replay.recording import MAGIC, Recording, frame
 from podgpu.views import exposition
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.exposition import Format
@@ -183,7 +184,7 @@ async def recordings(random: Random) -> None:
                 continue
             await show_cluster(cluster)
         try:
-            playback = Playback(Player(recording, speed=1.0, is_loop=True), _only)
+            playback = Playback(Player(recording.times, recording.document, speed=1.0, is_loop=True), _only)
         except UserError:
             return
         show_node(playback.snapshot)

@@ -7,7 +7,7 @@ from podgpu import log
 from podgpu.errors import UserError
 from podgpu.feed import SnapshotFeed
 from podgpu.model import Snapshot
-from podgpu.sources.protocols import Playing
+from podgpu.sources.player import Player
 from podgpu.supervise import Supervisor
 
 MOST_WAIT_SECONDS = 0.5  # a pause or another speed may come at any time
@@ -19,7 +19,7 @@ class Playback(SnapshotFeed):
     ready = True
     name = "playback"
 
-    def __init__(self, player: Playing, take: Callable[[bytes], Snapshot]) -> None:
+    def __init__(self, player: Player, take: Callable[[bytes], Snapshot]) -> None:
         self.player = player
         self.supervisor = Supervisor()
         self._take = take

@@ -1,6 +1,6 @@
 """What a source is to the rest of podgpu."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -30,39 +30,6 @@ class SlowSource(Protocol):
         """Begin with the first report, before anything awaits it."""
 
 
-class Playing(Protocol):
-    """A recording that is being played."""
-
-    speed: float
-    is_paused: bool
-
-    @property
-    def times(self) -> Sequence[float]:
-        """When its moments were, in order."""
-
-    @property
-    def number(self) -> int:
-        """Which of its moments is due."""
-
-    @property
-    def is_over(self) -> bool: ...
-
-    @property
-    def seconds_to_next(self) -> float:
-        """How long until the next moment is due; infinite if it is paused or over."""
-
-    def document(self, number: int) -> bytes:
-        """Return a moment as the document of a cluster. Raises UserError."""
-
-    def pause(self) -> None:
-        """Pause, or resume."""
-
-    def go_faster(self, steps: int) -> None: ...
-
-    def step(self, by: int) -> None:
-        """Pause, and go so many moments forth, or back."""
-
-
 class PageFinder(Protocol):
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
         """Return the URLs of pages, each with the node it describes. If there are none, the fault says why."""
@@ -82,8 +49,8 @@ class FindPods(Protocol):
 class Site(Struct, frozen=True):
     """What a source may need to know about the machine it runs on. `node` is empty if its name is unknown.
 
-    Of the cards that `watched` names, the source reports busy windows, where it has them. The value is True for cards
-    whose windows should be short, whatever that costs.
+    For the cards that `watched` names, the source reports busy windows if it can. The value is True for cards whose
+    windows should be as short as possible, whatever that costs.
     """
 
     node: str

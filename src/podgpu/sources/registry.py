@@ -11,7 +11,8 @@ from typing import Any
 import podgpu.sources
 from podgpu.model.ports import NodeSources
 from podgpu.option import OptionsOf
-from podgpu.sources.protocols import Playing, Site, Source
+from podgpu.sources.player import Player
+from podgpu.sources.protocols import Site, Source
 
 FLAGS = ("is_default", "is_demo", "names_holders", "sees_processes", "lends_profiling", "borrows_profiling")
 
@@ -31,7 +32,7 @@ class SourceEntry:
     lends_profiling: bool = False
     borrows_profiling: bool = False
     node_sources: Callable[[], NodeSources] | None = None
-    play: Callable[[OptionsOf], Playing] | None = None
+    play: Callable[[OptionsOf], Player] | None = None
 
 
 @cache
@@ -89,9 +90,9 @@ def _entry(folder: str) -> SourceEntry | None:
 
 def _section(name: str) -> type | None:
     """Return the dataclass that the module of options declares, if there is such a module."""
-    found = vars(import_module(name)).values() if find_spec(name) else ()
-    own = (kind for kind in found if isinstance(kind, type) and is_dataclass(kind))
-    return next((kind for kind in own if kind.__module__ == name), None)
+    members = vars(import_module(name)).values() if find_spec(name) else ()
+    classes = (member for member in members if isinstance(member, type) and is_dataclass(member))
+    return next((kind for kind in classes if kind.__module__ == name), None)
 
 
 def _combined(first: SourceEntry, second: SourceEntry) -> SourceEntry:

@@ -16,7 +16,7 @@ from podgpu.model import Cluster, Snapshot
 from podgpu.option import CLUSTER, TERMINAL, options_of
 from podgpu.option.value import did_you_mean
 from podgpu.sources import registry
-from podgpu.sources.protocols import Playing
+from podgpu.sources.player import Player
 
 HERE = "http://127.0.0.1:19400"
 
@@ -44,7 +44,7 @@ class Target(Protocol):
         """The newest one: the same object until there is a newer one."""
 
     @property
-    def player(self) -> Playing | None: ...
+    def player(self) -> Player | None: ...
 
     @property
     def is_one_node(self) -> bool:

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 from podgpu.errors import UserError
 from podgpu.insight import InsightSettings, ensured
 from podgpu.model import Cluster, Snapshot
-from podgpu.sources.protocols import Playing
+from podgpu.sources.player import Player
 from podgpu.views.cluster import json
 
 _MOST_WAIT_SECONDS = 0.1  # a key may pause it at any time
 
 
 class RecordingTarget:
-    def __init__(self, player: Playing, settings: InsightSettings) -> None:
+    def __init__(self, player: Player, settings: InsightSettings) -> None:
         self.player = player
         self._settings = settings
         self._number = player.number

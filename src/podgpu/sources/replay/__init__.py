@@ -3,18 +3,19 @@
 from typing import TYPE_CHECKING
 
 from podgpu.errors import UserError
+from podgpu.sources.player import Player
 
 if TYPE_CHECKING:
     from podgpu.sources.replay.options import ReplayOptions
-    from podgpu.sources.replay.recording import Player
 
 NAME = "replay"
 HELP = "a recording"
 
 
-def play(options: "ReplayOptions") -> "Player":
-    from podgpu.sources.replay.recording import Player, Recording
+def play(options: "ReplayOptions") -> Player:
+    from podgpu.sources.replay.recording import Recording
 
     if options.file is None:
         raise UserError("a replay needs a recording; give --replay.file=PATH, made by `podgpu record`")
-    return Player(Recording(options.file), speed=options.speed, is_loop=options.loop == "on")
+    recording = Recording(options.file)
+    return Player(recording.times, recording.document, speed=options.speed, is_loop=options.loop == "on")
