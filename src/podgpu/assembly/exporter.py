@@ -15,11 +15,11 @@ from podgpu.cluster.discovery import NodeTarget
 from podgpu.cluster.node_state import ReadFault
 from podgpu.config import ClusterOptions, Config
 from podgpu.kube.api import ApiServer
-from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload, Written
+from podgpu.model import PartStatus, Pod, Snapshot, Workload, Written
 from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.options import DcgmOptions
 from podgpu.sources.dcgm.page import PageClient
-from podgpu.sources.dcgm.source import DcgmSource
+from podgpu.sources.dcgm.source import DcgmSource, FixedPages
 from podgpu.views.cluster.json import slim
 
 _REASONS = {
@@ -62,13 +62,9 @@ def open_exporter(
 ) -> ExporterReader:
     """With a `proxy`, the addresses are paths of that API server."""
     options, interval = config.of(DcgmOptions), config.of(ClusterOptions).interval
-    urls = dict.fromkeys(target.urls, target.node)
-
-    async def find() -> tuple[dict[str, str], Fault | None]:
-        return urls, None
-
+    finder = FixedPages(dict.fromkeys(target.urls, target.node))
     client = partial(ProxyPageClient, proxy) if proxy else PageClient
-    source = DcgmSource(find, client(timeout=options.timeout, max_bytes=options.max_bytes))
+    source = DcgmSource(finder, client(timeout=options.timeout, max_bytes=options.max_bytes))
     pods = _WatchedPods(allocations, target.node)
     attribution = Attribution(
         interval=interval,

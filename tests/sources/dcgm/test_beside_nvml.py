@@ -5,9 +5,9 @@ from pathlib import Path
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.catalog.profiling import ROWS
-from podgpu.model import SEES_ALL, Device, Fault, Gpu, Process, Reading, Report, Snapshot
+from podgpu.model import SEES_ALL, Device, Gpu, Process, Reading, Report, Snapshot
 from podgpu.sources.dcgm.page import PageClient
-from podgpu.sources.dcgm.source import DcgmSource
+from podgpu.sources.dcgm.source import DcgmSource, FixedPages
 from podgpu.sources.merged import Merged
 from tests.agent.stage import check_balance
 from tests.sources.dcgm.exporter import FakeExporter
@@ -38,11 +38,7 @@ def without_gpm() -> ScriptedSource:
 async def booked(*, beside: bool) -> Snapshot:
     nvml = without_gpm()
     async with FakeExporter(PAGE.read_bytes()) as exporter:
-
-        async def find() -> tuple[dict[str, str], Fault | None]:
-            return {exporter.url: "n"}, None
-
-        page = DcgmSource(find, PageClient(timeout=60.0, max_bytes=1 << 20))
+        page = DcgmSource(FixedPages({exporter.url: "n"}), PageClient(timeout=60.0, max_bytes=1 << 20))
         source = Merged(nvml, page) if beside else nvml
         agent = Agent(source, node="n", interval=5.0, settings=SETTINGS, attribution=Attribution(interval=5.0))
         await agent.cycle()

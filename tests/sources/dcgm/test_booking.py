@@ -15,9 +15,9 @@ from podgpu.assembly.agent import open_agent
 from podgpu.catalog.agent_parts import DCGM, PROCFS
 from podgpu.config.precedence import load
 from podgpu.host.procfs import Procfs
-from podgpu.model import Fault, Snapshot
+from podgpu.model import Snapshot
 from podgpu.sources.dcgm.page import PageClient
-from podgpu.sources.dcgm.source import DcgmSource
+from podgpu.sources.dcgm.source import DcgmSource, FixedPages
 from tests.agent.stage import check_balance
 from tests.agent.test_attribution import Kubelet
 from tests.patience import PATIENCE
@@ -45,10 +45,7 @@ def page(*pods: str, joules: int = 0, util: int = 50) -> bytes:
 
 @asynccontextmanager
 async def agent_over(exporter: FakeExporter, kubelet: Kubelet | None = None) -> AsyncIterator[Agent]:
-    async def find() -> tuple[dict[str, str], Fault | None]:
-        return {exporter.url: "n"}, None
-
-    source = DcgmSource(find, PageClient(timeout=PATIENCE, max_bytes=1 << 20))
+    source = DcgmSource(FixedPages({exporter.url: "n"}), PageClient(timeout=PATIENCE, max_bytes=1 << 20))
     attribution = Attribution(interval=5.0, allocations=kubelet, processes=Procfs(Path("/proc")))
     agent = Agent(source, node="n", interval=5.0, settings=SETTINGS, attribution=attribution)
     try:

@@ -1,7 +1,7 @@
 """Good and bad pages over real HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -12,7 +12,7 @@ from podgpu.config.precedence import load
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.reading import MOST_CARDS
-from podgpu.sources.dcgm.source import AT_ONCE, DcgmSource
+from podgpu.sources.dcgm.source import AT_ONCE, DcgmSource, FixedPages
 from tests.patience import PATIENCE, LoopClock, settle, until
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
@@ -22,12 +22,18 @@ A800 = recorded("mig_a800_8gpu_mixed_full")
 FOREVER = 20 * PATIENCE
 
 
+class FoundPages(FixedPages, frozen=True):
+    fault: Fault | None
+
+    async def find(self) -> tuple[Mapping[str, str], Fault | None]:
+        return self.urls, self.fault
+
+
 @asynccontextmanager
 async def pages(*urls: str, fault: Fault | None = None, max_bytes: int = 16 << 20) -> AsyncIterator[DcgmSource]:
-    async def find() -> tuple[dict[str, str], Fault | None]:
-        return dict.fromkeys(urls, "gpu-node"), fault
-
-    source = DcgmSource(find, PageClient(timeout=PATIENCE, max_bytes=max_bytes))
+    source = DcgmSource(
+        FoundPages(dict.fromkeys(urls, "gpu-node"), fault), PageClient(timeout=PATIENCE, max_bytes=max_bytes)
+    )
     try:
         yield source
     finally:

@@ -221,12 +221,12 @@ class _CardBuilder:
                 self._take(place, row.labels, name, meaning, value)
 
     def _take(self, place: PagePlace, labels: row_labels.Labels, name: str, meaning: Meaning, value: float) -> None:
-        own = tuple(row_labels.fact(labels, label) for label in meaning.row.own_labels)
+        values = tuple(row_labels.fact(labels, label) for label in meaning.row.own_labels)
         base = meaning.base(value)
         if base is None:
             self._errors["implausible_value"] += 1
-        key = (meaning.row.name, (*meaning.row.label_values, *own))
-        if base is None or not all(own) or (not base and key in ZERO_IS_NONE):
+        key = (meaning.row.name, (*meaning.row.label_values, *values))
+        if base is None or not all(values) or (not base and key in ZERO_IS_NONE):
             return
         if place.instance is None:
             self._card.of(place).add(key, name, base)

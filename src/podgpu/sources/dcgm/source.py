@@ -3,19 +3,19 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, zip_longest
 from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.page import PageFault
 from podgpu.sources.dcgm.reading import MOST_CARDS, PageCard, PageContents, read
+from podgpu.sources.protocols import PageFinder
 
-# Returns the addresses of pages, each with its node. If there are none, the fault says why.
-Find = Callable[[], Awaitable[tuple[Mapping[str, str], Fault | None]]]
 AT_ONCE = 15  # pages
 NO_GPU = "there is no GPU on the page; does dcgm-exporter see any?"
 
@@ -27,27 +27,33 @@ class PageFetcher(Protocol):
     async def close(self) -> None: ...
 
 
+class FixedPages(Struct, frozen=True):
+    """Pages at known addresses, each with its node. Without a node, the host that the page names counts."""
+
+    urls: Mapping[str, str]
+
+    async def find(self) -> tuple[Mapping[str, str], Fault | None]:
+        return self.urls, None
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
 class DcgmSource:
+    """All pages are of one node."""
+
     name = NAME
     demo = False
 
-    def __init__(
-        self,
-        find: Find,
-        pages: PageFetcher,
-        *,
-        closing: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        """All pages are of one node. `closing` closes what `find` keeps open."""
-        self._find = find
+    def __init__(self, finder: PageFinder, pages: PageFetcher) -> None:
+        self._finder = finder
         self._pages = pages
-        self._closing = closing
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._renumbered: Mapping[str, int] = {}
 
     async def read(self) -> Report:
         began = time.monotonic()
-        pages, fault = await self._find()
+        pages, fault = await self._finder.find()
         answers = await asyncio.gather(*(self._answer(url, len(pages)) for url in pages))
         faults = [answer for answer in answers if isinstance(answer, Fault)]
         found = [answer for answer in answers if isinstance(answer, PageContents)]
@@ -64,8 +70,7 @@ class DcgmSource:
 
     async def close(self) -> None:
         await self._pages.close()
-        if self._closing:
-            await self._closing()
+        await self._finder.close()
 
     async def _answer(self, url: str, together: int) -> PageContents | Fault:
         """Read one page. Its failure must not affect the others, and its time starts with its turn."""
@@ -114,23 +119,21 @@ def _numbered(cards: list[PageCard], before: Mapping[str, int]) -> tuple[list[Pa
     Return the cards, and the new index of each card that had to change. `before` has the changes of the last cycle: a
     card keeps its new index, even while the other exporter does not answer.
     """
-    own = {card.device.gpu.index for card in cards}
+    printed = {card.device.gpu.index for card in cards}
     used: set[int] = set()
-    others: dict[str, int] = {}
+    renumbered: dict[str, int] = {}
     for card in cards:
         gpu = card.device.gpu
         if gpu.uuid in before or gpu.index in used:
             kept = before.get(gpu.uuid, gpu.index)
-            not_free = {*used, *own, *before.values()}
-            fresh = next(number for number in count(max(own) + 1) if number not in not_free)
-            others[gpu.uuid] = fresh if kept in own | used else kept
-        used.add(others.get(gpu.uuid, gpu.index))
-    numbered = [
-        _with_index(card, others[card.device.gpu.uuid]) if card.device.gpu.uuid in others else card for card in cards
-    ]
-    return sorted(numbered, key=lambda card: card.device.gpu.index), others
+            taken = {*used, *printed, *before.values()}
+            free = next(number for number in count(max(printed) + 1) if number not in taken)
+            renumbered[gpu.uuid] = free if kept in printed | used else kept
+        used.add(renumbered.get(gpu.uuid, gpu.index))
+    numbered = [_with_index(card, renumbered.get(card.device.gpu.uuid, card.device.gpu.index)) for card in cards]
+    return sorted(numbered, key=lambda card: card.device.gpu.index), renumbered
 
 
 def _with_index(card: PageCard, index: int) -> PageCard:
-    gpu = replace(card.device.gpu, index=index)
-    return replace(card, device=replace(card.device, gpu=gpu))
+    gpu = card.device.gpu
+    return card if gpu.index == index else replace(card, device=replace(card.device, gpu=replace(gpu, index=index)))
