@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import msgspec
@@ -59,9 +60,7 @@ _BY_ENDING: dict[str, tuple[float, float]] = {
     "_watts": (-LARGEST_WATTS, LARGEST_WATTS),
     "seconds": (-LONGEST_SECONDS, LONGEST_SECONDS),
 }
-
-
-_SUM = ""  # in place of a name: what adds up many numbers may go beyond the bounds of each
+_SUM = ""  # in place of a field's name: a sum may be larger than each of its parts may
 
 
 def bounds(kind: type, name: str) -> tuple[float, float]:
@@ -81,59 +80,56 @@ def is_moment(at: float) -> bool:
     return 0.0 <= at <= LAST_MOMENT
 
 
-class BoundsChecker:
-    """Makes types that hold nothing but the numbers of a document, each with its bounds: to decode is to check."""
+def check_bounds(struct: Struct) -> None:
+    """Raise msgspec.ValidationError where a number of a struct is out of bounds."""
+    msgspec.convert(struct, _numbers(type(struct)) or Any, from_attributes=True)
 
-    def __init__(self, stands_for: dict[type[Struct], type[Struct]] | None = None) -> None:
-        """`stands_for` names structs that a document writes in another way than the model has them."""
-        self._stands_for = stands_for or {}
-        self._made: dict[type[Struct], type[Struct] | None] = {}
 
-    def checker(self, model: type[Struct]) -> Callable[[bytes | Raw], object]:
-        """Return a function that raises msgspec.ValidationError where a number is out of bounds."""
-        return Decoder(self.of(model) or dict).decode
+def _bounds_check(model: type[Struct]) -> Callable[[bytes | Raw], object]:
+    """Return a function that raises msgspec.ValidationError where a number of a document is out of bounds."""
+    return Decoder(_numbers(model) or dict).decode
 
-    def check(self, struct: Struct) -> None:
-        """Raise msgspec.ValidationError where a number of a struct is out of bounds."""
-        msgspec.convert(struct, self.of(type(struct)) or Any, from_attributes=True)
 
-    def of(self, model: type[Struct]) -> type[Struct] | None:
-        """Return the numbers of the struct, or None if it has none."""
-        if model not in self._made:
-            written = self._stands_for.get(model, model)
-            fields = [
-                (field.name, kind, None)
-                for field in msgspec.structs.fields(written)
-                if (kind := self._bounded(field.type, field.name if model is not Sums else _SUM)) is not None
-            ]
-            self._made[model] = defstruct(f"_Numbers{model.__name__}", fields, gc=False) if fields else None
-        return self._made[model]
+@cache
+def _numbers(model: type[Struct]) -> type[Struct] | None:
+    """Make a type of nothing but the numbers of a struct, each with its bounds: to decode is to check.
 
-    def _bounded(self, kind: Any, name: str) -> Any:
-        """Return the type with bounds on its numbers, or None if there is no number in it."""
-        if kind in (int, float):
-            least, largest = bounds(kind, name)
-            return Annotated[kind, Meta(ge=kind(least), le=kind(largest))]
-        if get_origin(kind) in (typing.Union, types.UnionType):
-            return self._of_union(get_args(kind), name)
-        if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
-            inside = self._bounded(get_args(kind)[0], name)
-            return None if inside is None else list[inside]  # type: ignore[valid-type]
-        if isinstance(kind, type) and issubclass(kind, Struct):
-            return self.of(kind)
-        return None
+    Return None if the struct has no numbers.
+    """
+    fields = [
+        (field.name, kind, None)
+        for field in msgspec.structs.fields(_WrittenReading if model is Reading else model)
+        if (kind := _bounded(field.type, field.name if model is not Sums else _SUM)) is not None
+    ]
+    return defstruct(f"_Numbers{model.__name__}", fields, gc=False) if fields else None
 
-    def _of_union(self, kinds: tuple[Any, ...], name: str) -> Any:
-        found = [self._bounded(each, name) for each in kinds if each is not types.NoneType]
+
+def _bounded(kind: Any, name: str) -> Any:
+    """Return the type with bounds on its numbers, or None if there is no number in it."""
+    if kind in (int, float):
+        least, largest = bounds(kind, name)
+        return Annotated[kind, Meta(ge=kind(least), le=kind(largest))]
+    if get_origin(kind) in (typing.Union, types.UnionType):
+        found = [_bounded(each, name) for each in get_args(kind) if each is not types.NoneType]
         return found[0] | None if len(found) == 1 and found[0] is not None else None
+    if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
+        inside = _bounded(get_args(kind)[0], name)
+        return None if inside is None else list[inside]  # type: ignore[valid-type]
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return _numbers(kind)
+    return None
 
 
 class SchemaError(UserError):
     """The document is of another schema, older or newer than ours."""
 
-    def __init__(self, schema: object) -> None:
+    def __init__(self, schema: int) -> None:
         super().__init__(f"The snapshot has schema {schema}, not {SCHEMA}: use matching versions of podgpu.")
-        self.is_newer = isinstance(schema, int) and schema > SCHEMA
+        self.is_newer = schema > SCHEMA
+
+
+class _Schema(Struct):
+    schema: int
 
 
 class _WrittenReading(Struct, gc=False):
@@ -152,10 +148,7 @@ _Instance = _as_written(Instance, readings=tuple[_WrittenReading, ...])
 _Card = _as_written(Card, readings=tuple[_WrittenReading, ...], instances=tuple[_Instance, ...])  # type: ignore[valid-type]
 _Snapshot = _as_written(Snapshot, cards=tuple[_Card, ...])  # type: ignore[valid-type]
 _DOCUMENT: Decoder[Any] = Decoder(defstruct("_Document", [("schema", int)], bases=(_Snapshot,), kw_only=True))
-_SCHEMA: Decoder[Any] = Decoder(defstruct("_Schema", [("schema", object, None)]))
-# How a document writes what the model has as plain rows.
-NUMBERS = BoundsChecker({Reading: _WrittenReading})
-_check_numbers = NUMBERS.checker(Snapshot)
+_check_numbers = _bounds_check(Snapshot)
 
 
 def decode(data: bytes | Raw) -> Snapshot:
@@ -171,17 +164,17 @@ def decode(data: bytes | Raw) -> Snapshot:
     return Snapshot(**fields | {"cards": tuple(map(_card, document.cards))})
 
 
-def _check(schema: object) -> None:
-    if schema is not None and schema != SCHEMA:
+def _check(schema: int) -> None:
+    if schema != SCHEMA:
         raise SchemaError(schema)
 
 
-def _schema(data: bytes | Raw) -> object:
-    """Return the schema of a document that is not ours, or None if it names none."""
+def _schema(data: bytes | Raw) -> int:
+    """Return the schema that a document names; ours if it names none."""
     try:
-        return _SCHEMA.decode(data).schema
+        return msgspec.json.decode(data, type=_Schema).schema
     except (ValueError, RecursionError):
-        return None
+        return SCHEMA
 
 
 def _card(written: Any) -> Card:
@@ -215,15 +208,11 @@ class _Named(Struct):
     name: str
 
 
-class _Schema(Struct):
-    schema: int
-
-
 # The rows are read one by one: a whole document of a large cluster takes long.
 _NodeRow = _as_written(ClusterNode, snapshot=Raw, written=object)
 _ClusterFrame: Any = defstruct("_ClusterFrame", [("nodes", list[Raw])], bases=(Cluster,), kw_only=True)
-_check_frame = BoundsChecker().checker(_ClusterFrame)
-_check_row = BoundsChecker().checker(_NodeRow)
+_check_frame = _bounds_check(_ClusterFrame)
+_check_row = _bounds_check(_NodeRow)
 
 
 def decode_cluster(data: bytes) -> Cluster:

@@ -17,7 +17,7 @@ from podgpu.cluster.store.response import EMPTY, NOTHING, Notice, Point, Series,
 from podgpu.cluster.store.snapshot import NodeRows, snapshot
 from podgpu.insight.idle import PlaceKey
 from podgpu.model import Fault, PartStatus, Snapshot, Written
-from podgpu.model.document import NUMBERS
+from podgpu.model.document import check_bounds
 
 # Far enough to see two scrapes of nearly every configuration; a store itself forgets a series after five minutes.
 RECENT = "[5m]"
@@ -98,7 +98,7 @@ def _node(rows: NodeRows | None, scrape: _Scrape, now: float) -> NodeReading | F
     if rows is not None:
         try:
             made = snapshot(rows, taken_at=scrape.taken_at, interval=scrape.interval)
-            NUMBERS.check(made)
+            check_bounds(made)
         except Exception as error:  # whatever the store holds of a node, the others are shown
             return Fault(reason="implausible", detail=str(error) or repr(error))
         if seconds <= STALE_SCRAPES * made.interval_seconds:
