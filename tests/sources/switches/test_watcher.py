@@ -356,3 +356,10 @@ async def test_a_gap_in_the_numbers_of_the_records_is_counted_and_lost_time(node
         log = await first_log(reader)
     assert reader.errors["lost_records"] == 2
     assert log.lost
+
+
+async def test_a_bind_that_fails_is_not_repeated_although_the_driver_asks_for_it(node: SwitchNode) -> None:
+    node.script(bind_status=0x66)
+    async with opened() as reader:
+        assert await reason(reader) == "refused: bind: status 0x66"
+    assert node.calls().count("control 20801238") == 1

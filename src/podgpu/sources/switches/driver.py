@@ -113,20 +113,21 @@ class Driver:
 
     def control(self, handle: int, command: int, parameters: bytes, name: str) -> bytes:
         """Return the parameters as the driver left them."""
-        status, answer = self.try_control(handle, command, parameters, name)
-        _check(status, name)
-        return answer
-
-    def try_control(self, handle: int, command: int, parameters: bytes, name: str) -> tuple[int, bytes]:
-        held, status = array("B", parameters), layout.UNWRITTEN
-        request = layout.CONTROL_CALL.pack(
-            self._client, handle, command, 0, held.buffer_info()[0], len(parameters), layout.UNWRITTEN
-        )
         for _ in range(TRIES):
-            status = layout.CONTROL_CALL.unpack(self._call(layout.CONTROL, request, name))[-1]
+            status, answer = self.control_once(handle, command, parameters, name)
             if status not in layout.RETRY:
                 break
             time.sleep(TRY_AGAIN_SECONDS)
+        _check(status, name)
+        return answer
+
+    def control_once(self, handle: int, command: int, parameters: bytes, name: str) -> tuple[int, bytes]:
+        """Return the status too."""
+        held = array("B", parameters)
+        request = layout.CONTROL_CALL.pack(
+            self._client, handle, command, 0, held.buffer_info()[0], len(parameters), layout.UNWRITTEN
+        )
+        status = layout.CONTROL_CALL.unpack(self._call(layout.CONTROL, request, name))[-1]
         return status, held.tobytes()
 
     def map(self, memory: int, size: int) -> mmap.mmap:
@@ -249,7 +250,7 @@ class CardLog:
 
     def _bind(self) -> None:
         """Bind once, without retries: a bind that fails may disturb other readers of the log."""
-        status, answer = self._driver.try_control(layout.SUBDEVICE_HANDLE, layout.BIND, layout.bind(), "bind")
+        status, answer = self._driver.control_once(layout.SUBDEVICE_HANDLE, layout.BIND, layout.bind(), "bind")
         if status:
             reason = BIND_REASONS.get(int.from_bytes(answer[20:24], "little"))
             raise SwitchLogRefused("refused", "bind", reason or STATUSES.get(status, f"status 0x{status:x}"))

@@ -4,7 +4,7 @@ Times are those of the card, in nanoseconds. `cut` converts them to the node's c
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -111,13 +111,16 @@ class SliceBuilder:
         if self._lost_since_ns is not None and self._lost_since_ns < until:
             self._lose(self._lost_since_ns, until)
             self._lost_since_ns = until
+        lost, self._lost = _split(self._lost, until)
+        # Gaps are cut where slices are, so that time on the card and between contexts is never more than there was.
+        gaps, self._gaps = _split(self._gaps, until)
         return SwitchLog(
             begin_ns=begin - ahead_ns,
             end_ns=until - ahead_ns,
             slices=tuple(self._slices_until(until, ahead_ns)),
-            lost=tuple(self._lost_until(until, ahead_ns)),
+            lost=tuple(Span(span.begin_ns - ahead_ns, span.end_ns - ahead_ns) for span in lost),
             switches=self._switches_until(until),
-            switching_ns=sum(gap.end_ns - gap.begin_ns for gap in self._gaps_until(until)),
+            switching_ns=sum(gap.end_ns - gap.begin_ns for gap in gaps),
         )
 
     def _ahead(self, clock: CardClock) -> tuple[int, bool]:
@@ -234,24 +237,14 @@ class SliceBuilder:
             current.begin_ns = until
         return ready
 
-    def _lost_until(self, until: int, ahead: int) -> list[Span]:
-        ready = [
-            Span(span.begin_ns - ahead, min(span.end_ns, until) - ahead) for span in self._lost if span.begin_ns < until
-        ]
-        self._lost = _after(self._lost, until)
-        return ready
-
     def _switches_until(self, until: int) -> int:
         left = [stamp for stamp in self._starts if stamp >= until]
         count, self._starts = len(self._starts) - len(left), left
         return count
 
-    def _gaps_until(self, until: int) -> list[Span]:
-        """Cut gaps where slices are cut, so that time on the card and between contexts is never more than there was."""
-        ready = [Span(gap.begin_ns, min(gap.end_ns, until)) for gap in self._gaps if gap.begin_ns < until]
-        self._gaps = _after(self._gaps, until)
-        return ready
 
-
-def _after(spans: Iterable[Span], time_ns: int) -> list[Span]:
-    return [Span(max(span.begin_ns, time_ns), span.end_ns) for span in spans if span.end_ns > time_ns]
+def _split(spans: Sequence[Span], at_ns: int) -> tuple[list[Span], list[Span]]:
+    """Return the parts before and after a time."""
+    before = [Span(span.begin_ns, min(span.end_ns, at_ns)) for span in spans if span.begin_ns < at_ns]
+    after = [Span(max(span.begin_ns, at_ns), span.end_ns) for span in spans if span.end_ns > at_ns]
+    return before, after
