@@ -1,9 +1,12 @@
 """The instances of a card, read through the fake library, with their first memory slice if the driver reports it."""
 
+import time
+
 import pynvml
 import pytest
 
 from podgpu.model import Device
+from podgpu.sources.nvml import gpm
 from podgpu.sources.nvml.handle import CallTracker
 from podgpu.sources.nvml.reader import GpuReader
 from tests.fakenvml.fake_node import UNKNOWN, FakeFault, FakeGpu, FakeMig
@@ -105,3 +108,39 @@ def test_an_instance_without_a_uuid_may_have_processes_that_nobody_sees(stage: S
     device = card_of(stage, mig_card(), fault)[0].read()
     assert [instance.mig.uuid for instance in device.instances] == ["MIG-a"]
     assert not device.ability.sees_all
+
+
+@pytest.mark.parametrize("code", [pynvml.NVML_ERROR_UNKNOWN, pynvml.NVML_ERROR_NO_PERMISSION])
+@pytest.mark.parametrize("call", ["nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex"])
+def test_a_list_of_instances_that_cannot_be_read_does_not_mean_that_there_are_no_processes(
+    stage: Stage, call: str, code: int
+) -> None:
+    card, _ = card_of(stage, mig_card(), FakeFault(f"return {code}", call))
+    for _ in range(2):
+        device = card.read()
+        assert device.fault is None
+        assert device.instances == ()
+        assert not device.ability.sees_all
+        assert "processes" not in {reading.metric for reading in device.readings}
+    stage.node.faults = []
+    stage.rewrite()
+
+
+def test_an_instance_that_could_not_be_profiled_at_first_is_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", "nvmlGpmMigSampleGet", times=1)
+    card, _ = card_of(stage, mig_card(), failure)
+
+    def profiled(device: Device) -> list[str]:
+        return [
+            instance.mig.uuid
+            for instance in device.instances
+            if "sm_active_ratio" in {reading.metric for reading in instance.readings}
+        ]
+
+    card.read()
+    assert profiled(card.read()) == ["MIG-b"]
+    now = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + gpm.RETRY_SECONDS)
+    assert profiled(card.read()) == ["MIG-a", "MIG-b"]

@@ -212,3 +212,25 @@ def test_links_are_asked_for_once_something_went_over_any_of_them(stage: Stage) 
     stage.rewrite()
     card.read()
     assert values(card.read(), link) == [2.0 * (1 << 20)]
+
+
+def test_in_another_pid_namespace_an_empty_list_does_not_mean_that_there_are_no_processes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There the driver lists no process, but still reports the utilization of all."""
+    monkeypatch.setattr(reader, "sees_node", lambda: False)
+    gpu = h200(0)
+    gpu.processes = [FakeProcess(70, 1 << 20, kinds=(), sm=30)]
+    device = card_of(stage, gpu).read()
+    assert [process.pid for process in device.processes] == [70]
+    assert values(device, "processes") == []
+    assert not device.ability.sees_all
+
+
+def test_a_field_of_a_type_that_the_bindings_do_not_know_costs_that_value_alone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(plan.FIELD_VALUE, pynvml.NVML_VALUE_TYPE_UNSIGNED_INT)
+    device = card_of(stage, h200(0)).read()
+    assert device.fault is None
+    assert values(device, "utilization_ratio") == [0.96]

@@ -45,7 +45,7 @@ def test_pauses_grow_to_an_hour_and_start_over_after_an_answer() -> None:
 def test_what_the_library_lacks_is_never_asked_again() -> None:
     clock = Clock()
     refusals = Refusals(clock)
-    refusals.record_refusal(KEY, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, forever=True)
+    refusals.record_refusal(KEY, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
     clock.now += 1e9
     assert refusals.is_paused(KEY)
 

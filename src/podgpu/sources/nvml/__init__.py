@@ -34,9 +34,9 @@ BORROWS_PROFILING = True  # NVML has no profiling counters for cards older than 
 class ReadRequest(Struct, frozen=True):
     """Read all GPUs and answer with a Report within `seconds`, even if some have not answered.
 
-    Of the cards in `windows`, read the busy time of each of the driver's windows too. Until the next request, take ten
-    busy samples a second of those in `sampled`, to split their windows in halves. A `brief` reading leaves out what
-    takes long: slow values, and profiling counters, of which it only takes the first of two samples.
+    For the cards in `windows`, also read the busy time of each of the driver's windows. Until the next request, take
+    ten busy samples a second of those in `sampled`, to split their windows into halves. A `brief` reading leaves out
+    what takes long: slow values, and profiling counters, of which it only takes the first of two samples.
     """
 
     seconds: float

@@ -1,6 +1,6 @@
 """NVML's return codes as a closed set of reasons, and what a device refuses.
 
-A refusal may be a mistake of a moment, so each call is made again, after growing pauses.
+A refusal may be temporary, so each call is made again, after growing pauses.
 """
 
 import time
@@ -121,11 +121,11 @@ class Refusals:
         call = self._refused.get(key)
         return call is not None and self._clock() < call.due
 
-    def record_refusal(self, key: Key, code: int, *, forever: bool = False) -> bool:
-        """Remember a refusal, `forever` if no later answer can differ. Return whether the call was answered before."""
+    def record_refusal(self, key: Key, code: int) -> bool:
+        """Remember a refusal. Return whether the call was answered before."""
         last = self._refused.get(key)
         pause = min(2 * last.pause, LONGEST_PAUSE) if last else FIRST_PAUSE
-        self._refused[key] = _RefusedCall(code, inf if forever else self._clock() + pause, pause)
+        self._refused[key] = _RefusedCall(code, inf if code in FOREVER else self._clock() + pause, pause)
         return last is None and key in self._answered
 
     def record_answer(self, key: Key) -> None:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import pynvml
@@ -21,7 +22,7 @@ from podgpu.sources.nvml.window_split import BusySample
 CLOSEST_SAMPLES = 0.1  # seconds that the driver requires between two samples
 MOST_BUSY_SAMPLES = 300  # half a minute; the oldest are dropped
 BUSY_METRIC = pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL  # of the whole card, as in `graphics_engine_active_ratio`
-
+RETRY_SECONDS = 30.0  # after a device that can be profiled, or does not say, gave no sample
 
 IDS = sorted({gpm.id for _, gpm in plan.GPM_ROWS})
 WHOLE_IDS = sorted({gpm.id for _, gpm in plan.GPM_ROWS if gpm.part_of is None})
@@ -93,7 +94,8 @@ class Profiler:
     """Profiles a GPU, or one of its GPU instances through the GPU's handle."""
 
     def __init__(self, handle: Handle, gpu_instance_id: int | None = None) -> None:
-        self._tracker = handle.tracker
+        self._handle = handle
+        self._open_due = 0.0
         self._samples = GpmSamples(handle, WHOLE_IDS, gpu_instance_id)
         self._asks_parts = False
         self._rows = [(row, gpm) for row, gpm in plan.GPM_ROWS if row.mig or gpu_instance_id is None]
@@ -101,23 +103,27 @@ class Profiler:
         self._seen: set[Metric] = set()
         self._sums: dict[Metric, float] = {}
 
-    @staticmethod
-    def supported(handle: Handle) -> bool | None:
-        """Ask whether the device can be profiled. Return None if it does not answer."""
-        support = handle.call("nvmlGpmQueryDeviceSupport")
-        return None if support is None else bool(support.isSupportedDevice)
+    @property
+    def is_open(self) -> bool:
+        return self._samples.is_open
 
-    @classmethod
-    def opened(cls, handle: Handle, gpu_instance_id: int | None = None) -> "Profiler | None":
-        """Take the first sample. Return None if the device has no profiling after all."""
-        profiler = cls(handle, gpu_instance_id)
-        if not profiler._samples.open():
-            return None
-        profiler._taken_at = time.monotonic()
-        return profiler
+    def open(self) -> None:
+        """Take the first sample if the device can be profiled. A failure may pass, so it is tried again later."""
+        if self.is_open or (now := time.monotonic()) < self._open_due:
+            return
+        self._open_due = now + RETRY_SECONDS
+        support = self._handle.call("nvmlGpmQueryDeviceSupport")
+        if support is None:
+            return
+        if not support.isSupportedDevice:
+            self._open_due = inf
+        elif self._samples.open():
+            self._taken_at = time.monotonic()
 
     def read(self) -> Iterator[Reading]:
         """Yield the means since the previous read. Wait if the last sample is too recent."""
+        if not self.is_open:
+            return
         time.sleep(max(0.0, self._taken_at + CLOSEST_SAMPLES - time.monotonic()))
         if not self._samples.take():
             return
@@ -138,7 +144,7 @@ class Profiler:
             self._seen.add(row)
         elif gpm.doubtful and row not in self._seen:
             return None
-        reading = plan.reading(row, value, self._tracker)
+        reading = plan.reading(row, value, self._handle.tracker)
         if reading and gpm.integral:
             self._sums[row] = self._sums.get(row, 0.0) + reading.value * seconds
             return Reading(row.name, self._sums[row], row.label_values)

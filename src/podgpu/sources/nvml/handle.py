@@ -25,6 +25,7 @@ OLDER = {
     for newer, older in (("_v3", "_v2"), ("_v2", ""))
 }
 
+NOT_TEXT = "not_text"  # the bindings cannot decode what is not UTF-8
 TRIES = 3  # of a call that is refused for the first time: the driver rarely makes a mistake three times
 
 
@@ -78,8 +79,8 @@ class Handle:
                 self.fail(error.value, name, *args)
                 if not self.refusals.is_refused(key):
                     return None
-            except UnicodeDecodeError:  # the bindings raise it for a name that is not UTF-8
-                self.tracker.errors["not_text"] += 1
+            except UnicodeDecodeError:
+                self.tracker.errors[NOT_TEXT] += 1
                 return None
             else:
                 self.refusals.record_answer(key)
@@ -90,7 +91,7 @@ class Handle:
         """Raise, remember or count a failed call. NOT_FOUND is an answer, not a failure."""
         failure.raise_if_lost(code, name)
         if code in failure.REFUSED:
-            if self.refusals.record_refusal(_key(name, args), code, forever=code in failure.FOREVER):
+            if self.refusals.record_refusal(_key(name, args), code):
                 self.tracker.errors["refused"] += 1
         elif code != pynvml.NVML_ERROR_NOT_FOUND:
             self.tracker.errors[failure.reason(code)] += 1
@@ -127,7 +128,7 @@ class _ProcessInfoV1(ctypes.Structure):
 
 
 class ProcessInfo(NamedTuple):
-    """A process, in the words of the bindings. Memory is None if the driver has no figure for it."""
+    """A process, with the field names of the bindings. Memory is None if the driver has no figure for it."""
 
     pid: int
     usedGpuMemory: int | None  # noqa: N815

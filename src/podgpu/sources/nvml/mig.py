@@ -19,13 +19,14 @@ class InstanceReader:
     def __init__(self, parent: Handle, handle: Handle, mig: MigInstance, *, reports_gpu_instance: bool) -> None:
         self.mig = mig
         self._handle = handle
-        self._reports_gpu_instance = reports_gpu_instance
-        self._profiler: Profiler | None = None
-        if reports_gpu_instance and Profiler.supported(parent):
-            self._profiler = Profiler.opened(parent, mig.gpu_instance_id)
+        self._profiler = Profiler(parent, mig.gpu_instance_id) if reports_gpu_instance else None
+
+    def open_profiler(self) -> None:
+        if self._profiler:
+            self._profiler.open()
 
     def read(self, *, brief: bool) -> tuple[Instance, Listing]:
-        readings = tuple(self._readings(brief=brief)) if self._reports_gpu_instance else ()
+        readings = tuple(self._readings(self._profiler, brief=brief)) if self._profiler else ()
         gpu_instance, compute_instance = self.mig.gpu_instance_id, self.mig.compute_instance_id
         listing = running(self._handle, None)
         processes = (
@@ -34,10 +35,10 @@ class InstanceReader:
         )
         return Instance(mig=self.mig, readings=readings), listing._replace(processes=tuple(processes))
 
-    def _readings(self, *, brief: bool) -> Iterator[Reading]:
+    def _readings(self, profiler: Profiler, *, brief: bool) -> Iterator[Reading]:
         yield from plan.read(plan.INSTANCE, self._handle)
-        if self._profiler and not brief:
-            yield from self._profiler.read()
+        if not brief:
+            yield from profiler.read()
 
     def close(self) -> None:
         if self._profiler:
@@ -52,15 +53,18 @@ class InstanceReaders:
         self._handles: dict[str, Handle] = {}
         self._readers: dict[str, InstanceReader] = {}
 
-    def read(self, *, brief: bool = False) -> tuple[tuple[Instance, ...], Listing]:
-        """Read all. The list of processes is not complete if an instance does not report its ids."""
-        handles = {handle.get("UUID") or "": handle for handle in self._listed()}
-        is_complete = handles.pop("", None) is None
+    def read(self, *, brief: bool) -> tuple[tuple[Instance, ...], Listing]:
+        """Read all. The list of processes is complete only if each instance is listed and reports its ids."""
+        listed, is_complete = self._listed()
+        handles = {handle.get("UUID") or "": handle for handle in listed}
+        is_complete &= handles.pop("", None) is None
         if list(handles) != list(self._handles):
             self.close()
             self._handles = handles
         self._identify()
         readers = [self._readers[uuid] for uuid in self._handles if uuid in self._readers]
+        for reader in readers:  # before the first read, which waits until its two samples are far enough apart
+            reader.open_profiler()
         results = [reader.read(brief=brief) for reader in readers]
         return (
             tuple(instance for instance, _ in results),
@@ -86,19 +90,25 @@ class InstanceReaders:
                 is_first = mig.gpu_instance_id not in reported
                 self._readers[uuid] = InstanceReader(self._parent, handle, mig, reports_gpu_instance=is_first)
 
-    def _listed(self) -> Iterator[Handle]:
-        for index in range(self._count()):
-            raw = self._parent.get("MigDeviceHandleByIndex", index)
-            if raw is not None:
-                yield Handle(raw, self._parent.tracker)
+    def _listed(self) -> tuple[list[Handle], bool]:
+        """List the MIG devices, and say whether these are all. NOT_FOUND means that there is none at an index."""
+        tracker, count = self._parent.tracker, self._count()
+        failures = tracker.errors.total()
+        found = [self._parent.get("MigDeviceHandleByIndex", index) for index in range(count or 0)]
+        is_complete = (
+            count is not None
+            and tracker.errors.total() == failures
+            and not any(self._parent.refuses("nvmlDeviceGetMigDeviceHandleByIndex", index) for index in range(count))
+        )
+        return [Handle(raw, tracker) for raw in found if raw is not None], is_complete
 
-    def _count(self) -> int:
+    def _count(self) -> int | None:
         """An implausible number is a mistake of the driver, and would make a loop that never ends."""
-        count = self._parent.get("MaxMigDeviceCount") or 0
-        if 0 <= count <= MOST_INSTANCES:
-            return int(count)
+        count = self._parent.get("MaxMigDeviceCount")
+        if count is None or 0 <= count <= MOST_INSTANCES:
+            return count
         self._parent.tracker.errors["implausible_value"] += 1
-        return 0
+        return None
 
 
 def _instance(uuid: str, handle: Handle, parent: Handle) -> MigInstance | None:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope
 from podgpu.model import Reading
-from podgpu.sources.nvml import failure
 from podgpu.sources.nvml.handle import CallTracker, Handle
 
 # How NVML writes "not available" in each width of number, and DCGM's blank values.
@@ -86,18 +85,17 @@ def _read_fields(plan: Plan, handle: Handle) -> Iterator[Reading]:
     wanted = tuple(field for field in plan.fields if not handle.refusals.is_paused((FIELD_CALL, field)))
     answers = handle.get("FieldValues", wanted) if wanted else None
     for field, answer in zip(wanted, answers if answers is not None else (), strict=False):
-        key, code = (FIELD_CALL, field), answer.nvmlReturn
+        code = answer.nvmlReturn
         if code == pynvml.NVML_SUCCESS:
-            handle.refusals.record_answer(key)
-            value = getattr(answer.value, FIELD_VALUE[answer.valueType])
+            handle.refusals.record_answer((FIELD_CALL, field))
+            member = FIELD_VALUE.get(answer.valueType)
+            value = getattr(answer.value, member) if member else None  # a newer driver may have another type
             if found := reading(plan.fields[field], value, handle.tracker):
                 yield found
-        elif code in failure.REFUSED or code == pynvml.NVML_ERROR_INVALID_ARGUMENT:
-            if handle.refusals.record_refusal(key, code):
-                handle.tracker.errors["refused"] += 1
+        elif code == pynvml.NVML_ERROR_INVALID_ARGUMENT:  # the driver does not know the field
+            handle.fail(pynvml.NVML_ERROR_NOT_SUPPORTED, FIELD_CALL, *field)
         else:
-            failure.raise_if_lost(code, FIELD_CALL)
-            handle.tracker.errors[failure.reason(code)] += 1
+            handle.fail(code, FIELD_CALL, *field)
 
 
 def picked(row: Metric, answer: Any) -> float | None:

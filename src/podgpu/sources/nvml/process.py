@@ -26,7 +26,7 @@ MOST_ROOM = 65_536
 WINDOW = 200_000  # microseconds that the driver measures in
 KEPT_SECONDS = 15.0  # for which the driver keeps a window, and a little more
 LARGEST_DRIFT = 100_000  # microseconds that a clock may lag behind between two readings without being set
-NEWEST_WINDOW = 1_000_000  # microseconds; the driver has certainly reported a window this old
+REPORTED_AFTER = 1_000_000  # microseconds until the driver has certainly reported a window
 
 
 class Listing(NamedTuple):
@@ -83,7 +83,7 @@ def _merged(first: Process, second: Process) -> Process:
 
 
 class NodeClock:
-    """The wall clock, by which the driver stamps. It may be set."""
+    """The node's wall clock, by which the driver stamps."""
 
     def __init__(self) -> None:
         self._ahead = _ahead()
@@ -104,7 +104,7 @@ class Utilization:
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._clock = NodeClock()
-        self._last_stamp = _now() - NEWEST_WINDOW
+        self._last_stamp = _now() - REPORTED_AFTER
         self._answer = (pynvml.c_nvmlProcessUtilizationSample_t * ROOM)()
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
@@ -128,7 +128,7 @@ class Utilization:
             return None
         samples = [sample for sample in answer if self._last_stamp < sample.timeStamp <= _now()]
         newest = max((sample.timeStamp for sample in samples), default=0)
-        self._last_stamp = max(self._last_stamp, newest or _now() - NEWEST_WINDOW)
+        self._last_stamp = max(self._last_stamp, newest or _now() - REPORTED_AFTER)
         return samples
 
     def _ask(self) -> list[Any] | None:
@@ -170,7 +170,7 @@ class Utilization:
 
 
 class DriverWindows:
-    """The card's own busy time in each of the driver's windows of 200 ms, all that are new in one call.
+    """The card's own busy time in each of the driver's windows of 200 ms. One call returns all new windows.
 
     The utilization of processes is made of the same windows, but here each is reported by itself. The driver keeps
     those of the last 14 seconds, and stamps them by the node's clock.

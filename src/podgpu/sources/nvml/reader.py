@@ -64,13 +64,13 @@ class GpuReader:
         self._adopt(raw)
 
     def _adopt(self, raw: Any) -> None:
-        self._fresh: Any = None
+        self._next_raw: Any = None
         self._handle = Handle(raw, self._tracker)
         self._facts_due = 0.0
         self._utilization = Utilization(self._handle)
         self._windows = DriverWindows(self._handle)
         self._instances = InstanceReaders(self._handle)
-        self._profiler: Profiler | None = None
+        self._profiler = Profiler(self._handle)
         self._busy_sampler = BusySampler(self._handle)
         self._splitter = WindowSplitter()
         self.has_pauses = True
@@ -82,11 +82,11 @@ class GpuReader:
     def reopen(self, raw: Any, index: int) -> None:
         """Start over with a fresh handle at the next read. After a fault, what was remembered may be wrong."""
         self.gpu = replace(self.gpu, index=index)
-        self._fresh = raw
+        self._next_raw = raw
 
     def sample_busy(self) -> None:
         """Sample how busy the card is, if it can be profiled. Windows are split by these samples."""
-        if self._profiler is None or self._fresh is not None or self.gpu.mig_enabled:
+        if not self._profiler.is_open or self._next_raw is not None or self.gpu.mig_enabled:
             return
         try:
             self._busy_sampler.sample()
@@ -101,9 +101,9 @@ class GpuReader:
         """
         began = time.monotonic()
         self.fault = None
-        if self._fresh is not None:
+        if self._next_raw is not None:
             self._close()
-            self._adopt(self._fresh)
+            self._adopt(self._next_raw)
         if not busy_samples:
             self._busy_sampler.close()
         if not windows:
@@ -123,6 +123,7 @@ class GpuReader:
 
     def _read(self, *, windows: bool, brief: bool) -> Device:
         self._refresh_facts()
+        self._profiler.open()
         before = Counter(self._tracker.errors)
         quick = tuple(self._quick_readings(brief=brief))
         failed = self._tracker.errors - before
@@ -140,19 +141,20 @@ class GpuReader:
             total = next((reading.value for reading in readings if reading.metric == "memory_total_bytes"), None)
             instances, listing = (), running(self._handle, total)
             processes = self._utilization.apply(listing.processes)
-        # Whose energy it is can be said best while the same processes run.
+        # Energy is best attributed if it is read whenever the processes change.
         pids = frozenset(process.pid for process in listing.processes)
         readings = (*readings, *self._costly.get(self._handle, anew=pids != self._pids))
         self._pids = pids
         # The driver hides the processes of other PID namespaces, so an empty list may not mean that there are none.
-        if listing.is_complete and (processes or sees_node()):
+        is_complete = listing.is_complete and (bool(listing.processes) or sees_node())
+        if is_complete:
             readings = (*readings, Reading("processes", len(listing.processes)))
         return Device(
             gpu=self.gpu,
             readings=readings,
             instances=instances,
             processes=processes,
-            ability=SEES_ALL if listing.is_complete else SEES_SOME,
+            ability=SEES_ALL if is_complete else SEES_SOME,
             refused=tuple(self._refused()),
             windows=self._split_windows() if windows and not self.gpu.mig_enabled else (),
         )
@@ -179,14 +181,13 @@ class GpuReader:
 
     def _quick_readings(self, *, brief: bool) -> Iterator[Reading]:
         yield from plan.read(plan.EVERY_CYCLE, self._handle)
-        if self._profiler and not brief:
+        if not brief:
             yield from self._profiler.read()
 
     def _close(self) -> None:
         self._instances.close()
         self._busy_sampler.close()
-        if self._profiler:
-            self._profiler.close()
+        self._profiler.close()
 
     def _refresh_facts(self) -> None:
         """Read the facts once, but check the MIG mode: when it changes, so does what the card refuses."""
@@ -200,17 +201,8 @@ class GpuReader:
         if now < self._facts_due:
             return
         self.gpu = _facts(self._handle, self.gpu)
-        is_asked = self._open_profiler()
         # What is missing may have been refused by mistake.
-        are_known = is_asked and not any(map(self._handle.refuses, FACTS))
-        self._facts_due = inf if are_known else now + SLOW_SECONDS
-
-    def _open_profiler(self) -> bool:
-        """Profile the card if it can be profiled. Return False if it did not say whether it can."""
-        can = Profiler.supported(self._handle)
-        if can and self._profiler is None:
-            self._profiler = Profiler.opened(self._handle)
-        return can is not None and bool(self._profiler) == can
+        self._facts_due = now + SLOW_SECONDS if any(map(self._handle.refuses, FACTS)) else inf
 
     def _mig_enabled(self) -> bool:
         mode = self._handle.get("MigMode")

@@ -13,9 +13,8 @@ from msgspec import Struct
 
 from podgpu.model import Refused, XidEvent
 from podgpu.sources.nvml import failure
-from podgpu.sources.nvml.handle import CallTracker
+from podgpu.sources.nvml.handle import NOT_TEXT, CallTracker
 
-NOT_TEXT = "not_text"  # the bindings cannot decode what is not UTF-8
 MOST_GPUS = 256
 # A wait costs 0.1 ms of CPU time, so it should be long; but it blocks registering GPUs and shutting down.
 WAIT_MILLISECONDS = 1000

@@ -24,9 +24,9 @@ class NvmlSource(ChildProcess[Report]):
     def __init__(
         self, *, interval: float, library: str | None, watched: Callable[[], Mapping[str, bool]] | None = None
     ) -> None:
-        """Of cards that `watched` names, the report has the busy time of each of the driver's windows.
+        """For cards that `watched` names, the report has the busy time of each of the driver's windows.
 
-        The windows are split for cards whose value there is True.
+        Windows are split for cards whose value there is True.
         """
         super().__init__("podgpu.sources.nvml.child", *([library] if library else []), answer=Report)
         self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))

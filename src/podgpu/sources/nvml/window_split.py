@@ -1,4 +1,4 @@
-"""Splits the driver's windows of 200 ms in halves, by GPM's means over tenths of a second.
+"""Splits the driver's windows of 200 ms into halves, by GPM's means over tenths of a second.
 
 The driver gives the exact time of each window, but estimates its busy time from a few samples: it is off by some per
 cent. GPM counts the busy time of each tenth of a second, on a grid at a constant offset to the driver's, but does not
@@ -69,7 +69,7 @@ class WindowSplitter:
         phase = _phase(near)
         tenths = _fitting(near, samples, phase)
         for window in group:
-            if self._waiting or (waits and _place(window, phase) > max(tenths, default=0)):
+            if self._waiting or (waits and _last_tenth(window, phase) > max(tenths, default=0)):
                 self._waiting.append(window)
             else:
                 yield from _halves(window, tenths, phase)
@@ -90,7 +90,7 @@ def _phase(windows: Sequence[BusyWindow]) -> int:
     return (anchor + off[len(off) // 2] - AHEAD) % TENTH
 
 
-def _place(window: BusyWindow, phase: int) -> int:
+def _last_tenth(window: BusyWindow, phase: int) -> int:
     """Return the number of the tenth that ends with the window."""
     return (window.end_ns - AHEAD - phase + TENTH // 2) // TENTH
 
@@ -118,7 +118,7 @@ def _tenths(samples: Iterable[BusySample], delay: int, phase: int) -> dict[int, 
 
 def _gap(window: BusyWindow, tenths: Mapping[int, float], phase: int) -> float | None:
     """Return by how much the window differs from its two tenths."""
-    last = _place(window, phase)
+    last = _last_tenth(window, phase)
     first, second = tenths.get(last - 1), tenths.get(last)
     if first is None or second is None:
         return None
@@ -130,6 +130,6 @@ def _halves(window: BusyWindow, tenths: Mapping[int, float], phase: int) -> Iter
     if gap is None or gap > TOLERANCE:
         yield window
         return
-    last = _place(window, phase)
+    last = _last_tenth(window, phase)
     for tenth in (last - 1, last):
         yield BusyWindow(phase + (tenth - 1) * TENTH, phase + tenth * TENTH, round(tenths[tenth] * TENTH))
