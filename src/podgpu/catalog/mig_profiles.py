@@ -47,7 +47,7 @@ def _profile(name: str, gibibytes: float, memory_slices: int, starts: str, insta
 
 
 def _in_eighths(name: str, words: tuple[tuple[str, ...], ...], *sizes: tuple[int, float]) -> MigCard:
-    """Take the gigabytes in the name of the smallest, of the quarters, of the halves and of the whole, with memory."""
+    """`sizes` are of an eighth, a quarter, a half and the whole: gigabytes in the profile's name, and memory in GiB."""
     (eighth, small), (quarter, medium), (half, large), (whole, full) = sizes
     return MigCard(
         name=name,

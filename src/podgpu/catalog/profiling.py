@@ -1,7 +1,7 @@
 """Profiling counters by GPM, on Hopper and newer cards, without DCGM or privileges: means since the last reading.
 
 The driver answers 0 without an error for ids that do not exist, so rows may only use ids that are known to exist: 1-13,
-20-21, 30-37, 40-47, 50-51 and 60-61. The ids of single links, 62-97, are left out: they would be 36 series per card.
+20-21, 30-37, 40-47, 50-51 and 60-97.
 """
 
 from typing import Any

@@ -114,7 +114,7 @@ _WORKLOAD = ("namespace", "workload_kind", "workload_name", "container", "model"
 class Scope(Enum):
     """What a value describes. It gives the prefix of the native name, and the labels of every such series.
 
-    Rows of a scope are as worthy and as stable as it says, unless they say otherwise.
+    `worth` and `stability` are those of its rows, unless a row has its own.
     """
 
     GPU = ("podgpu_gpu_", _CARD)
@@ -193,8 +193,7 @@ class Alias(Struct, frozen=True):
 class OtelName(Struct, frozen=True):
     """The name in OpenTelemetry's semantic conventions, with the attributes of this row.
 
-    `up_down` says that the conventions make it a sum that rises and falls. `unit` is theirs, where the native name
-    has none.
+    `up_down` says that the conventions make it an UpDownCounter. `unit` is theirs, where the native name has none.
     """
 
     name: str
@@ -209,8 +208,8 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
 
     `labels` distinguish the rows of a family. `own_labels` are the names of labels that get their values from the
     reading. `mig` says that MIG instances have this reading too. A family is as stable as its rows, which agree.
-    `dcgm_also` are further names in dcgm-exporter, which stand on its pages only where a counters file lists them.
-    `asked` says that alerts and dashboards ask for the row, however little it is worth.
+    `dcgm_also` are further names in dcgm-exporter, which are on its pages only where a counters file lists them.
+    `asked` says that alerts or dashboards need the row, so it is served by default even if it is a detail.
     """
 
     name: str
@@ -250,7 +249,7 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
         return tuple([value for _, value in self.labels])
 
 
-# From 4.9 on a name of dcgm-exporter's ends in its unit.
+# From 4.9 on, names in dcgm-exporter end in their unit.
 _DCGM_49_UNITS = {
     "_RATIO": RATIO,
     "_BYTES": BYTES,
@@ -299,11 +298,11 @@ def _row(
     dcgm_also: tuple[Alias, ...] = (),
     otel: OtelName | None = None,
 ) -> Metric:
-    """Make a row from its full name, whose prefix gives the scope: of rows of a cluster, those of a node.
+    """Make a row from its full name, whose prefix gives the scope. `podgpu_cluster_` means CLUSTER_NODE.
 
     `dcgm` are its names in dcgm-exporter up to 4.8, from 4.9 on and in 1.x: `-` where it has none, `=` where 4.9 kept
     the name. `{unit}` in `dcgm_help` stands for the unit: that of the reading, unless `dcgm_unit` is given. `dcgm49`
-    and `dcgm1x` are for those with words of their own.
+    and `dcgm1x` are for names with a HELP of their own.
     """
     found = scope or next(scope for scope in Scope if name.startswith(scope.prefix))
     unit = dcgm_unit or (read.unit if read else COUNT)

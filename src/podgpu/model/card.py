@@ -123,7 +123,7 @@ class Rest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Excused(Struct, frozen=True, kw_only=True, gc=False):
-    """A container that has a card for others and pays for none of it, and the proof, which no tenant can forge."""
+    """A container that has a card for others, so nothing is booked to it, and the proof, which no tenant can forge."""
 
     role: str  # `reservation`: its pod holds the card for others; `mps-server`: its time is its clients'
     proof: str  # in words
@@ -145,7 +145,7 @@ class Balance(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class XidRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """An XID that the driver raised, and who was on the card. A process that it ended counts as there."""
+    """An XID that the driver raised, and who was on the card. A process that it ended counts as present."""
 
     xid: int  # the code
     at: float  # seconds since 1970
@@ -187,7 +187,7 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Lane(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One party's minute. It adds up to what was booked to it in that time."""
+    """The busy time of one party in a minute. It adds up to what was booked to it."""
 
     container: ContainerRef | None = None  # absent for what is booked to no container
     reason: str = ""  # why it is booked to none; empty if it is booked to one
@@ -195,7 +195,7 @@ class Lane(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class Lanes(Struct, frozen=True, kw_only=True, gc=False):
-    """The last full minute of a card, in columns of equal length. Before the first is over, what there is of it."""
+    """The last full minute of a card, in columns of equal length; the minute so far, before the first is over."""
 
     is_whole: bool  # whether the minute is over: then the card's and the tenants' bands are of the same time
     ended_at: float  # seconds since 1970

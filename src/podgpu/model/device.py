@@ -15,14 +15,14 @@ ENDED_PID = -1  # a process that had ended before the driver could look it up
 
 
 class Gpu(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """Who a card is: facts that hold until the driver is loaded again or MIG is switched."""
+    """What a card is: facts that hold until the driver is loaded again or MIG is switched."""
 
     uuid: str  # `GPU-…`; empty if not known, as with cards that only Kubernetes reports
     index: int  # the driver's number for it; -1 if not known
     minor: int | None = None  # N of `/dev/nvidiaN`; absent if not known
     model: str = ""  # such as `NVIDIA H200`
     pci_bus_id: str = ""  # domain:bus:device.function
-    architecture: str = ""  # such as `hopper`
+    architecture: str = ""  # such as `Hopper`
     compute_capability: str = ""  # such as `9.0`
     vbios: str = ""  # version of the card's firmware
     brand: str | None = None  # such as `Tesla`; absent if not known
@@ -87,7 +87,7 @@ SEES_ALL = Ability(sees_processes=True, sees_all=True)
 class Process(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A process on the card, also one that worked since the previous reading and has ended.
 
-    Whose it is and which instance it is on, no source knows: the join fills them in.
+    A source does not know its owner, or the UUID of its instance: the join fills them in.
     """
 
     pid: int  # in the node's PID namespace

@@ -16,7 +16,7 @@ CERTAINTIES = ("high", "medium", "low")
 # What a container holds of each of its cards.
 WHOLE, INSTANCE, PORTION, TIME_SLICE = "card", "instance", "portion", "time-slice"
 
-AT_LIMIT = 0.97  # so much of its memory is all of it
+AT_LIMIT = 0.97  # of its memory: with this much in use, a workload is at its limit
 UNSEEN = -1  # in a series: nothing is known of this minute
 
 # How a plan divides cards.
@@ -155,7 +155,7 @@ class PlanLayout(Struct, frozen=True, kw_only=True):
     text: str  # as the user wrote it
     profiles: tuple[str, ...] = ()  # with MIG: only these; all if empty
     number: int | None = None  # with time-slices: of each card; with cards: that there are
-    fewer: float | None = None  # with cards: how many less, as a part of those there are
+    fewer: float | None = None  # with cards: how many fewer, as a part of those there are
 
 
 class PoolFacts(Struct, frozen=True, kw_only=True):

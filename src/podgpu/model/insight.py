@@ -131,7 +131,7 @@ class Prices(Struct, frozen=True, kw_only=True):
 
     @property
     def has_kwh(self) -> bool:
-        """Whether energy has a price at any time."""
+        """Whether energy has a price at all times."""
         return self.kwh is not None and all(change.kwh is not None for change in self.changes)
 
     def at(self, moment: float) -> "Prices":

@@ -31,7 +31,7 @@ class DynamicAllocation(Struct, frozen=True, kw_only=True):
 class ClaimedDevice(Struct, frozen=True, kw_only=True):
     """One device that a claim was given for one of its requests.
 
-    Of a device that several claims may have, `consumed` is what this one has of its capacity, as Kubernetes writes
+    If several claims may share the device, `consumed` is how much of its capacity this one has, as Kubernetes writes
     quantities, and `share_id` names that part.
     """
 
@@ -84,7 +84,7 @@ class KubeNode(Struct, frozen=True, kw_only=True):
 
 
 class KubeObjects(Struct, frozen=True, kw_only=True):
-    """The same tuples for as long as nothing in them changes. `workloads` are by the UID of the pod."""
+    """Each tuple is the same object for as long as nothing in it changes. `workloads` are by the UID of the pod."""
 
     at: float  # seconds since 1970
     nodes: tuple[KubeNode, ...] = ()
@@ -110,19 +110,19 @@ _UNITS = (
 
 
 def quantity(value: str | int) -> Fraction | None:
-    """Read a quantity that is more than nothing."""
+    """Parse a quantity. None if it is 0, or no quantity."""
     found = Fraction(value) if isinstance(value, int) else _parsed(value)
     return found if found and found > 0 else None
 
 
 def amount(value: str) -> float | None:
-    """Read a quantity that may be nothing. None if it is no quantity."""
+    """Parse a quantity, which may be 0. None if it is no quantity."""
     found = _parsed(value)
     return None if found is None else float(found)
 
 
 def total(values: Iterable[N | None]) -> N | None:
-    """Add up. A sum of which a part is unknown is unknown, and so is a sum of nothing."""
+    """Add up. The sum is unknown if a part of it is, or if there is nothing to add up."""
     found = list(values)
     return None if None in found else total_of_known(found)
 
@@ -142,7 +142,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def only(names: Iterable[str]) -> str:
-    """Return the name that all of them are; empty if they differ, or if there is none."""
+    """Return the name if all are the same; empty if they differ, or if there is none."""
     found = set(names)
     return found.pop() if len(found) == 1 else ""
 

@@ -17,7 +17,7 @@ class ContainerRef(Struct, frozen=True, order=True, gc=False):
 
 
 class OwnerReference(Struct, frozen=True, kw_only=True, gc=False):
-    """What made the pod, by its own account."""
+    """The owner that a pod names."""
 
     kind: str  # such as `ReplicaSet`
     name: str  # of the owner

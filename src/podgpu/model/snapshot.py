@@ -1,4 +1,4 @@
-"""What a source reports in a cycle, the immutable snapshot that becomes of it, and a cluster of them."""
+"""What a source reports in a cycle, the immutable snapshot that is made from it, and a cluster of them."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,11 +31,11 @@ class ErrorCount(Struct, frozen=True, kw_only=True):
 
 
 class SharingStatus(Struct, frozen=True, kw_only=True):
-    """A way to share GPUs that there is a sign of on this node."""
+    """A sharing system that there is a sign of on this node."""
 
     system: str  # as in sharing.md
     claims: int = 0  # how many it understood
-    missing: str = ""  # what it takes to book by it; empty if nothing is missing
+    missing: str = ""  # what podgpu still needs to book by it; empty if nothing
     doubts: tuple[str, ...] = ()  # what cannot be known about its claims, and what would settle it
 
 
@@ -110,7 +110,7 @@ ORIGINS = ("agent", "dcgm", "store", "api")
 
 
 class Written(Struct, frozen=True):
-    """A snapshot as the document that it came as. It counts for that very object, not for a changed copy."""
+    """A snapshot and the document that it was decoded from, which is not that of a changed copy."""
 
     snapshot: Snapshot
     document: bytes  # gzip of JSON in one line

@@ -102,7 +102,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 def total_of(lines: Iterable[StatementLine]) -> StatementLine:
-    """Add lines up. A cost that is not known for one of them is not known for all."""
+    """Add lines up. The cost is unknown if that of any line is."""
     all_lines = list(lines)
     costs = [line.cost_units for line in all_lines if line.cost_units is not None or line.held_us is not None]
     return StatementLine(

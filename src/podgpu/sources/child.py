@@ -49,10 +49,10 @@ def next_request(stream: FileIO) -> bytes | None:
 
 
 def _exactly(stream: FileIO, size: int) -> bytes | None:
-    found = b""
-    while len(found) < size:
-        piece = stream.read(size - len(found))
+    data = b""
+    while len(data) < size:
+        piece = stream.read(size - len(data))
         if not piece:
             return None
-        found += piece
-    return found
+        data += piece
+    return data

@@ -54,7 +54,7 @@ class ChildProcess(Generic[T]):
         self._process: Process | None = None
         self._is_stopping = False  # it was stopped but is still there
         self._answer: Task[T] | None = None
-        self._hurry: Future[None] | None = None  # once done, the answer is not awaited any longer
+        self._interrupt: Future[None] | None = None  # once done, the answer is not awaited any longer
         self._asked_at = 0.0
         self._start_after = 0.0
         self._released_until = 0.0
@@ -107,10 +107,10 @@ class ChildProcess(Generic[T]):
         """
         if not await self._begin(request) or self._answer is None:
             return None
-        self._hurry = asyncio.get_running_loop().create_future()
-        awaited: set[Future[Any]] = {self._answer, self._hurry}
+        self._interrupt = asyncio.get_running_loop().create_future()
+        awaited: set[Future[Any]] = {self._answer, self._interrupt}
         await asyncio.wait(awaited, timeout=seconds, return_when=FIRST_COMPLETED)
-        if self._hurry.done() or not self._answer.done():
+        if self._interrupt.done() or not self._answer.done():
             return None
         answer, self._answer = self._answer, None
         return answer.result()
@@ -162,8 +162,8 @@ class ChildProcess(Generic[T]):
         Its exit closes every descriptor; `nvmlShutdown` would leave some open.
         """
         self._released_until = time.monotonic() + seconds
-        if self._hurry and not self._hurry.done():
-            self._hurry.set_result(None)
+        if self._interrupt and not self._interrupt.done():
+            self._interrupt.set_result(None)
         async with self._turn:
             return await self._stop()
 
