@@ -39,7 +39,7 @@ class AiohttpServer:
                 theirs.path,
                 dict(theirs.query),
                 headers,
-                theirs.remote,
+                theirs.remote or "",
                 pairs=tuple(theirs.query.items()),
             )
             response = await table[theirs.path].run(request)

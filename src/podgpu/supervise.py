@@ -6,7 +6,7 @@ Only this module makes tasks. Long ones are supervised; `brief` is for work that
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable
 from pathlib import PurePath
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -50,6 +50,36 @@ class BriefTasks:
             _, late = await asyncio.wait(self._running, timeout=seconds)
             for task in late:
                 task.cancel()
+
+
+class SingleFlight(Generic[T]):
+    """Work that is done once for all callers that wait for its result."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def result(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Wait for the result of this key's work, and start it unless it runs already. Raises what `work` raises."""
+        task = self._running.get(key)
+        if task is None:
+            task = self._running[key] = brief(work())
+            task.add_done_callback(lambda done: self._end(key, done))
+        # Others may wait for the same, so a client that leaves does not end it.
+        return await asyncio.shield(task)
+
+    @property
+    def keys(self) -> Collection[Hashable]:
+        """Of the work that is being done."""
+        return self._running.keys()
+
+    def close(self) -> None:
+        for task in self._running.values():
+            task.cancel()
+
+    def _end(self, key: Hashable, task: asyncio.Task[T]) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # retrieved, even if every caller has left
 
 
 class LatestReply(Generic[P, T]):

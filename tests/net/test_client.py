@@ -166,6 +166,20 @@ async def test_the_next_address_of_a_name_is_tried_if_one_is_silent(monkeypatch:
             caller.close()
 
 
+async def test_an_address_of_a_kind_that_the_machine_lacks_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So are IPv6 addresses, where there is no IPv6."""
+    real = socket.getaddrinfo
+
+    def both(_host: str, port: int, **_: Any) -> list[Any]:
+        ((_family, *others),) = real("127.0.0.1", port, type=socket.SOCK_STREAM)
+        return [(12, *others), (socket.AF_INET, *others), (12, *others)]  # DECnet
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    async with serving(OK) as server, client() as made:
+        url = server.url.replace("127.0.0.1", "somewhere")
+        assert (await get(made, url)).body == b"ok"
+
+
 async def test_an_address_is_reached_while_no_name_can_be_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     async def unresolved(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")

@@ -162,6 +162,20 @@ async def test_a_pause_the_collector_asks_for_is_kept() -> None:
         assert len(collector.paths) == 1
 
 
+async def test_a_pause_the_collector_asks_for_may_be_longer_than_the_interval() -> None:
+    feed = SnapshotFeed(taken(1.0))
+    answers: list[tuple[int, dict[str, str]]] = [(429, {"Retry-After": "60"})]
+    async with (
+        FakeCollector(answers=list(answers)) as collector,
+        pushing(feed, collector.url, interval=0.05) as push,
+    ):
+        feed.publish(taken(72.5))
+        await until(lambda: push.errors)
+        feed.publish(taken(73.0))
+        await asyncio.sleep(0.3)
+        assert len(collector.paths) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "reason"), [(400, "refused"), (401, "unauthorized"), (302, "refused"), (413, "too_large")]
 )

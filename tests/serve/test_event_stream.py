@@ -17,6 +17,7 @@ from podgpu.model import Snapshot
 from podgpu.serve import event_stream
 from podgpu.serve.event_stream import EventBroadcaster
 from podgpu.serve.guard.guard import Guard
+from podgpu.serve.http.request import Request
 from podgpu.serve.pages import BodyPart
 from podgpu.serve.server import HttpServer, NodeServer
 from tests.patience import PATIENCE, LoopClock, until
@@ -293,9 +294,9 @@ async def test_missed_changes_are_sent_unless_the_document_is_shorter(count: int
     """A client misses `count` changes, which are longer than the document by `excess` bytes."""
     texts = Texts()
     events = EventBroadcaster(texts, 10)
-    stream = await events.stream("", "10.0.0.1", gzipped=False)
-    assert stream is not None
-    with stream as chunks:
+    response = await events.respond(Request("GET", PATH, {}, {}, "10.0.0.1"))
+    assert response.stream is not None
+    with response.stream as chunks:
         await anext(chunks)  # the opening
         full, seen = await anext(chunks), events.newest
         frame = len(f"id: {seen}\nevent: change\ndata: \n\n")

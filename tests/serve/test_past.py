@@ -75,6 +75,7 @@ async def test_what_is_not_kept_is_not_found_and_what_is_kept_is_said(server: No
         ),
         *("timeline?hours=0", "timeline?hours=745", "timeline?hours=x"),
         *("timeline?step=x", "timeline?from=now&to=1h", "timeline?from=1h&to=now&step=1"),
+        *("timeline?from=1e308&to=1e308&step=0.001", f"timeline?step={'9' * 400}", f"timeline?step=0.{'0' * 320}1"),
     ],
 )
 async def test_a_question_without_sense_is_answered_with_what_to_write(server: NodeServer, query: str) -> None:
@@ -141,7 +142,7 @@ async def test_a_longer_timeline_comes_from_the_store_and_says_what_is_kept_here
     await history.keep(taken(0))
     routes = PastRoutes(history, json.encode, lambda was, by: b"", stored=stored).over({})
     answers = {
-        hours: await routes["/api/v1/timeline"].run(Request("GET", "/api/v1/timeline", {"hours": str(hours)}, {}, None))
+        hours: await routes["/api/v1/timeline"].run(Request("GET", "/api/v1/timeline", {"hours": str(hours)}, {}, ""))
         for hours in (24, 168)
     }
     assert plain_json.loads(answers[24].body) == {

@@ -201,7 +201,7 @@ async def test_release_says_when_the_sampler_is_stuck() -> None:
     ("peer", "status"),
     [
         *((peer, 200) for peer in ("127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1")),
-        *((peer, 403) for peer in ("10.0.0.1", "fe80::1%eth0", "::ffff:10.0.0.1", "2001:db8::1")),
+        *((peer, 403) for peer in ("10.0.0.1", "fe80::1%eth0", "::ffff:10.0.0.1", "2001:db8::1", "")),
     ],
 )
 async def test_only_this_machine_may_release(peer: str, status: int) -> None:

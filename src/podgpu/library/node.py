@@ -150,7 +150,7 @@ def _handler(route: Route) -> "Callable[[web.Request], Awaitable[web.Response]]"
     async def handler(theirs: web.Request) -> web.Response:
         headers = {name.lower(): ", ".join(theirs.headers.getall(name)) for name in theirs.headers}
         pairs = tuple(theirs.query.items())
-        request = Request(theirs.method, theirs.path, dict(theirs.query), headers, theirs.remote, pairs=pairs)
+        request = Request(theirs.method, theirs.path, dict(theirs.query), headers, theirs.remote or "", pairs=pairs)
         response = route.refusal(request.method) or await route.run(request)
         return web.Response(status=response.status, body=response.body, headers=response.fields)
 

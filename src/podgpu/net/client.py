@@ -8,7 +8,7 @@ import ssl
 import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -18,9 +18,9 @@ from msgspec import Struct
 from podgpu.net.connection import Connection, ConnectionGone, ConnectionRefused, HttpFault, ResponseHead
 from podgpu.net.login import Login
 
-ERROR_BYTES = 64 << 10  # an answer without success is cut there: the status says enough
+ERROR_BYTES = 64 << 10  # of the body of an error: the status says enough
 LONGEST_RETRY_AFTER = 300.0
-NEXT_ADDRESS_SECONDS = 1.0  # if one of several addresses of a name is silent for so long, the next is tried
+NEXT_ADDRESS_SECONDS = 1.0  # for each of several addresses of a name, before the next one is tried
 _PORTS = {"http": 80, "https": 443}
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 _LINE_END = re.compile(r"[\r\n\0]")
@@ -29,7 +29,7 @@ Headers = Mapping[str, str]
 
 
 class HttpAnswer(Struct, frozen=True):
-    """`body` is as it came, so it may be compressed. Names of headers are in lower case."""
+    """`body` may still be compressed. The names of headers are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -41,17 +41,17 @@ class HttpAnswer(Struct, frozen=True):
 
     @property
     def encoding(self) -> str:
-        found = self.headers.get("content-encoding", "").strip().lower()
-        return "" if found == "identity" else found
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        return "" if encoding == "identity" else encoding
 
     @property
     def retry_after(self) -> float:
-        """Seconds. The server may choose the pause, but not switch us off."""
-        given = self.headers.get("retry-after", "")
-        return min(float(given), LONGEST_RETRY_AFTER) if given.isascii() and given.isdigit() else 0.0
+        """How many seconds the server asks us to wait, within reason."""
+        text = self.headers.get("retry-after", "")
+        return min(float(text), LONGEST_RETRY_AFTER) if text.isascii() and text.isdigit() else 0.0
 
     def plain(self, limit: int) -> bytes:
-        """Undo the compression, but never to more than `limit` bytes. Raises HttpFault."""
+        """Decompress the body, to `limit` bytes at most. Raises HttpFault."""
         if not self.encoding:
             return self.body
         if self.encoding != "gzip":
@@ -69,7 +69,7 @@ class HttpAnswer(Struct, frozen=True):
 
 
 class HttpStream:
-    """An answer that comes piece by piece. `silence` seconds without a piece make a stall."""
+    """An answer that comes piece by piece. It has stalled after `silence` seconds without a piece."""
 
     def __init__(self, head: ResponseHead, connection: Connection, silence: float) -> None:
         self.status = head.status
@@ -82,11 +82,11 @@ class HttpStream:
             yield piece
 
     async def error(self) -> HttpAnswer:
-        """Return what the server says instead of the stream, as far as it comes in time."""
+        """Return the error that the server sent instead of a stream, as far as it comes in time."""
         body = b""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._silence):
-                body = await _start(self._connection)
+                body = await _error_body(self._connection)
         return HttpAnswer(self.status, self._head.headers, body)
 
     async def _piece(self) -> bytes:
@@ -95,9 +95,9 @@ class HttpStream:
 
 
 class HttpClient:
-    """Keeps up to `kept` idle connections to each address, and asks over no more than `connections` at once.
+    """Keeps up to `kept` idle connections to each address, and sends at most `connections` requests at a time.
 
-    A request over a kept connection that turns out to be closed is sent once more: all requests may be repeated.
+    If a kept connection turns out to be closed, the request is sent again: all requests may be repeated.
     """
 
     def __init__(
@@ -122,20 +122,20 @@ class HttpClient:
     async def request(
         self, method: str, url: str, headers: Headers | None = None, body: bytes = b"", *, seconds: float, limit: int
     ) -> HttpAnswer:
-        """Raises HttpFault. `limit` is for the bytes of the body as it comes."""
+        """Raises HttpFault. `limit` is for the bytes of the body as it is sent."""
         address = _address(url)
         async with _deadline(seconds), self._slots:
             connection, head = await self._sent(method, address, headers, body)
             try:
                 is_error = head.status >= 300
-                found = await (_start(connection) if is_error else _body(connection, limit))
+                content = await (_error_body(connection) if is_error else _body(connection, limit))
             finally:
                 self._release(connection, address)
-        return HttpAnswer(head.status, head.headers, found)
+        return HttpAnswer(head.status, head.headers, content)
 
     @asynccontextmanager
     async def stream(self, url: str, headers: Headers | None = None, *, silence: float) -> AsyncIterator[HttpStream]:
-        """GET an answer that may have no end. Raises HttpFault."""
+        """GET an answer that may be endless. Raises HttpFault."""
         address = _address(url)
         async with self._slots:
             async with _deadline(silence):
@@ -162,12 +162,12 @@ class HttpClient:
         """Send a request. Return the head of the answer, and the connection that its body comes over."""
         request = _request(method, address, {**self._login.headers(), **(headers or {})}, body)
         context = self._login.context() if address.scheme == "https" else None
-        while connection := self._taken(address):
+        while connection := self._take_idle(address):
             if connection.is_reusable and connection.context is context:
                 try:
                     return connection, await self._answered(connection, request)
                 except ConnectionGone:
-                    break  # it was idle for too long, as the others probably were
+                    break  # the server closes idle connections, so the others are probably closed too
             connection.close()
         connection = await self._connected(address, context)
         return connection, await self._answered(connection, request)
@@ -205,7 +205,7 @@ class HttpClient:
         else:
             connection.close()
 
-    def _taken(self, address: SplitResult) -> Connection | None:
+    def _take_idle(self, address: SplitResult) -> Connection | None:
         """Take the idle connection that was used last."""
         if not (idle := self._idle.pop(_key(address), None)):
             return None
@@ -217,7 +217,7 @@ class HttpClient:
 
 @asynccontextmanager
 async def _deadline(seconds: float, reason: str = "timeout", what: str = "no answer within") -> AsyncIterator[None]:
-    """Turn what a connection raises into an HttpFault, and the end of the time into one for that reason."""
+    """Turn what a connection raises into an HttpFault. The end of the time becomes one with that reason."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -239,28 +239,25 @@ async def _deadline(seconds: float, reason: str = "timeout", what: str = "no ans
 
 
 async def _socket(host: str, port: int) -> socket.socket:
-    """Connect to the first address of a name that answers. asyncio's own race leaks sockets when it is cancelled."""
+    """Connect to the first address of a name that answers. When cancelled, asyncio's own race leaks sockets."""
     loop = asyncio.get_running_loop()
-    try:  # an address is no question to a resolver, so it needs no thread
+    try:  # a numeric address needs no resolver, and so no thread
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     errors: list[OSError] = []
     for family, kind, protocol, _, address in addresses:
-        attempt = socket.socket(family, kind, protocol)
-        attempt.settimeout(0.0)
         is_last = len(errors) == len(addresses) - 1
         try:
-            async with asyncio.timeout(None if is_last else NEXT_ADDRESS_SECONDS):
-                await loop.sock_connect(attempt, address)
-        except OSError as error:  # TimeoutError is a subclass
-            attempt.close()
+            with ExitStack() as stack:
+                attempt = stack.enter_context(socket.socket(family, kind, protocol))
+                attempt.settimeout(0.0)
+                async with asyncio.timeout(None if is_last else NEXT_ADDRESS_SECONDS):
+                    await loop.sock_connect(attempt, address)
+                stack.pop_all()  # it stays open
+                return attempt
+        except OSError as error:  # such as TimeoutError, or that of a machine without IPv6
             errors.append(error)
-        except BaseException:
-            attempt.close()
-            raise
-        else:
-            return attempt
     raise errors[0] if errors else OSError(f"{host} has no address")
 
 
@@ -273,8 +270,8 @@ async def _body(connection: Connection, limit: int) -> bytes:
     return bytes(body)
 
 
-async def _start(connection: Connection) -> bytes:
-    """Return the start of an error's body, as far as it comes."""
+async def _error_body(connection: Connection) -> bytes:
+    """Return the beginning of the body, as far as it comes."""
     body = bytearray()
     with suppress(HttpFault, ConnectionGone, OSError):
         while len(body) < ERROR_BYTES and (piece := await connection.read()):
@@ -289,7 +286,7 @@ def _address(url: str) -> SplitResult:
     except ValueError:
         raise HttpFault("garbage", "the URL is not valid") from None
     if address.scheme not in _PORTS or not address.hostname:
-        raise HttpFault("garbage", "the URL is not one of HTTP")
+        raise HttpFault("garbage", "the URL is not an http:// or https:// URL")
     return address
 
 
@@ -300,8 +297,8 @@ def _request(method: str, address: SplitResult, headers: Headers, body: bytes) -
         fields["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
     if body or method == "POST":
         fields["Content-Length"] = str(len(body))
-    given = {name.lower() for name in headers}
-    fields = {**{name: value for name, value in fields.items() if name.lower() not in given}, **headers}
+    names = {name.lower() for name in headers}
+    fields = {**{name: value for name, value in fields.items() if name.lower() not in names}, **headers}
     if any(_LINE_END.search(f"{name}{value}") for name, value in headers.items()):
         raise HttpFault("garbage", "a header of the request holds a line break")
     lines = [f"{name}: {value}" for name, value in fields.items()]

@@ -1,4 +1,4 @@
-"""A client's connection: one request at a time, kept open in between."""
+"""A connection to a server: one request at a time, kept open in between."""
 
 import asyncio
 import ssl
@@ -10,16 +10,16 @@ from msgspec import Struct
 from podgpu.errors import ReasonedError
 
 MOST_HEAD_BYTES = 64 << 10
-BUFFER_BYTES = 256 << 10  # of a body: a server that sends faster than it is read has to wait
+BUFFER_BYTES = 256 << 10  # of a body: a server that sends faster than we read has to wait
 
 REASONS = {
     "timeout": "no answer in time",
     "stalled": "an open stream fell silent",
     "unreachable": "no connection, or it was closed without an answer",
     "tls": "the two sides do not agree on TLS, or the server's certificate is not trusted",
-    "garbage": "the answer is no HTTP, or not what it says it is",
-    "broken_off": "the answer ended before its end",
-    "too_large": "the answer is beyond the size limit",
+    "garbage": "the answer is not HTTP, or not what it claims to be",
+    "broken_off": "the answer is incomplete",
+    "too_large": "the answer is larger than the limit",
     "credential": "the file with the token or the password cannot be used",
     "certificates": "our own certificate files cannot be used",
 }
@@ -38,14 +38,14 @@ class ConnectionGone(Exception):
 
 
 class ResponseHead(Struct, frozen=True):
-    """Names of headers are in lower case."""
+    """The names of headers are in lower case."""
 
     status: int
     headers: dict[str, str]
 
 
 class Connection(asyncio.Protocol):
-    """`context` is what it was secured by: with renewed certificates a new connection is needed."""
+    """`context` is that of its TLS: renewed certificates need a new connection."""
 
     _transport: asyncio.Transport
     _parser: httptools.HttpResponseParser
@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
         while self._is_asked and not self._body:
             await self._more()
         piece = bytes(self._body)
-        self._body = bytearray()  # a thousand idle connections would keep as many documents
+        self._body = bytearray()  # not cleared: a thousand idle connections would keep their largest buffers
         self._transport.resume_reading()
         return piece
 
@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
         if self._head and self._ends_with_connection and exc is None:
             self._is_asked = False
             self._wake()
-        elif isinstance(exc, ssl.SSLError):  # with TLS 1.3 a certificate is refused after the handshake
+        elif isinstance(exc, ssl.SSLError):  # in TLS 1.3 a certificate is refused after the handshake
             self._fail(exc)
         else:
             self._fail(HttpFault("broken_off", "the answer broke off") if self._received else ConnectionGone())
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._is_asked:
-            self.close()  # an answer to no request would be taken for that to the next
+            self.close()  # an answer to no request would be taken for the answer to the next one
             return
         self._received += len(data)
         try:

@@ -1,7 +1,7 @@
 """Logs in to a server: what to send, which certificate to present, and which authority to trust.
 
-Secrets come from files or from a kubeconfig, and show in no message. A file is read again when it has changed: tokens
-of Kubernetes do so every hour.
+Secrets come from files or from a kubeconfig, and no message shows them. A file is read again when it has changed:
+tokens of Kubernetes change every hour.
 """
 
 import os
@@ -27,7 +27,7 @@ Version = tuple[tuple[int, int, int], ...]
 
 
 class ClientCertificate(Struct, frozen=True, kw_only=True):
-    """A certificate to show, and its key: each a file, or PEM text."""
+    """A certificate to present, and its key: each a file, or PEM text."""
 
     cert: Path | str
     key: Path | str
@@ -38,7 +38,7 @@ class ClientCertificate(Struct, frozen=True, kw_only=True):
 
 @dataclass(kw_only=True)
 class Login:
-    """`token` and `ca` are text, for accounts that have no file. A file wins."""
+    """`token` and `ca` are text, for accounts without files. A file takes precedence."""
 
     token_file: Path | None = None
     password_file: Path | None = None
@@ -60,7 +60,7 @@ class Login:
 
     @property
     def identifies(self) -> bool:
-        """Whether the server gets to know who asks."""
+        """Whether it tells the server who we are."""
         return self.has_secret or self.client is not None
 
     def check(self, url: str, *, has_secret: bool = False) -> None:
@@ -93,8 +93,8 @@ class Login:
         """Return the same context until a file changes. Raises HttpFault."""
         if not (self.ca_file or self.ca or self.client):
             return _system_context()
-        given = (self.ca_file, self.client and self.client.cert, self.client and self.client.key)
-        files = [file for file in given if isinstance(file, Path)]
+        pems = (self.ca_file, self.client and self.client.cert, self.client and self.client.key)
+        files = [pem for pem in pems if isinstance(pem, Path)]
         try:
             version = _version(files)
             if self._context is None or self._context[0] != version:
@@ -118,13 +118,13 @@ class Login:
         context = ssl.create_default_context(cafile=self.ca_file and str(self.ca_file), cadata=data)
         if self.client:
             with _file(self.client.cert) as cert, _file(self.client.key) as key:
-                # Without a password given, an encrypted key would be asked for on the terminal.
+                # With an empty password, OpenSSL does not ask for one at the terminal.
                 context.load_cert_chain(cert, key, password="")
         return context
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent there stays on this machine."""
+    """Whether what is sent to the host stays on this machine."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -133,21 +133,20 @@ def is_loopback(host: str) -> bool:
 
 @cache
 def _system_context() -> ssl.SSLContext:
-    """It takes long to read all authorities of the system."""
-    return ssl.create_default_context()
+    return ssl.create_default_context()  # cached: it takes long to read all authorities of the system
 
 
 def _version(files: list[Path]) -> Version:
-    return tuple((found.st_mtime_ns, found.st_ino, found.st_size) for found in (file.stat() for file in files))
+    return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in (file.stat() for file in files))
 
 
 @contextmanager
-def _file(given: Path | str) -> Iterator[str]:
-    """Yield a path. OpenSSL reads certificates from files alone, so text gets one that exists only in memory."""
-    if isinstance(given, Path):
-        yield str(given)
+def _file(pem: Path | str) -> Iterator[str]:
+    """Yield a path. OpenSSL reads certificates from files alone, so text is put into a file in memory."""
+    if isinstance(pem, Path):
+        yield str(pem)
         return
     with os.fdopen(os.memfd_create("podgpu"), "w", encoding="ascii") as file:
-        file.write(given)
+        file.write(pem)
         file.flush()
         yield f"/proc/self/fd/{file.fileno()}"

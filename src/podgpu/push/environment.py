@@ -44,16 +44,16 @@ def destination(environ: Environ) -> Destination | None:
         return None
     _only(environ, "PROTOCOL", PROTOCOL, f"podgpu pushes over {PROTOCOL}, usually to port 4318")
     _only(environ, "TEMPORALITY_PREFERENCE", "cumulative", "podgpu's counters are cumulative")
-    cert, key = (_given(environ, name, existing_file) for name in ("CLIENT_CERTIFICATE", "CLIENT_KEY"))
+    cert, key = (_setting(environ, name, existing_file) for name in ("CLIENT_CERTIFICATE", "CLIENT_KEY"))
     if (cert is None) != (key is None):
         raise UserError(f"{GENERAL}CLIENT_CERTIFICATE and {GENERAL}CLIENT_KEY go together; set both or none")
     return Destination(
         url=_url(environ),
-        headers=_given(environ, "HEADERS", _headers) or {},
-        timeout=_given(environ, "TIMEOUT", _seconds) or 10.0,
+        headers=_setting(environ, "HEADERS", _headers) or {},
+        timeout=_setting(environ, "TIMEOUT", _seconds) or 10.0,
         interval=_read(environ, ("OTEL_METRIC_EXPORT_INTERVAL",), _seconds) or 60.0,
-        gzip=_given(environ, "COMPRESSION", _is_gzip) or False,
-        ca_file=_given(environ, "CERTIFICATE", existing_file),
+        gzip=_setting(environ, "COMPRESSION", _is_gzip) or False,
+        ca_file=_setting(environ, "CERTIFICATE", existing_file),
         cert_file=cert,
         key_file=key,
         resource=_resource(environ),
@@ -61,7 +61,7 @@ def destination(environ: Environ) -> Destination | None:
 
 
 def _is_wanted(environ: Environ) -> bool:
-    """Whether an endpoint is set, or otlp chosen, and neither switched off."""
+    """Whether otlp is chosen or an endpoint is set, and nothing switches it off."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
     if "OTEL_METRICS_EXPORTER" in environ:
@@ -70,19 +70,19 @@ def _is_wanted(environ: Environ) -> bool:
 
 
 def _url(environ: Environ) -> str:
-    """Return the endpoint for metrics as it is, and the one for all signals with the path of metrics."""
-    if own := _read(environ, (f"{METRICS}ENDPOINT",), _address):
-        return own
+    """Return the endpoint for metrics as it is, or the one for all signals with the path of metrics."""
+    if url := _read(environ, (f"{METRICS}ENDPOINT",), _address):
+        return url
     return (_read(environ, (f"{GENERAL}ENDPOINT",), _address) or DEFAULT_ENDPOINT).rstrip("/") + PATH
 
 
 def _resource(environ: Environ) -> dict[str, str]:
-    found = _read(environ, ("OTEL_RESOURCE_ATTRIBUTES",), _pairs) or {}
+    attributes = _read(environ, ("OTEL_RESOURCE_ATTRIBUTES",), _pairs) or {}
     name = environ.get("OTEL_SERVICE_NAME")
-    return {**found, "service.name": name} if name else found
+    return {**attributes, "service.name": name} if name else attributes
 
 
-def _given(environ: Environ, name: str, parse: Callable[[str], T]) -> T | None:
+def _setting(environ: Environ, name: str, parse: Callable[[str], T]) -> T | None:
     return _read(environ, (METRICS + name, GENERAL + name), parse)
 
 
@@ -101,34 +101,34 @@ def _only(environ: Environ, name: str, wanted: str, reason: str) -> None:
         if value.lower() != wanted:
             raise UserError(f"{value!r} is not supported: {reason}; write {wanted} or leave it out")
 
-    _given(environ, name, check)
+    _setting(environ, name, check)
 
 
 def _address(text: str) -> str:
     try:
         web_address(text, "")
-    except UserError:  # it would quote the URL, which may hold a password
+    except UserError:  # that one quotes the URL, which may hold a password
         raise UserError("not the URL of a collector; write it like http://collector:4318") from None
     return text
 
 
 def _headers(text: str) -> dict[str, str]:
-    found = _pairs(text)
-    for name, value in found.items():
+    headers = _pairs(text)
+    for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
             raise UserError("not a list of headers; write NAME=VALUE,NAME=VALUE with values percent-encoded")
-    return found
+    return headers
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Parse `a=b,c=d`. The message shows no value: it may be a secret."""
-    found = {}
+    """Parse `a=b,c=d`. The error shows no value: it may be a secret."""
+    pairs = {}
     for number, part in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
             raise UserError(f"entry {number} is not NAME=VALUE; write NAME=VALUE,NAME=VALUE")
-        found[unquote(name.strip())] = unquote(value.strip())
-    return found
+        pairs[unquote(name.strip())] = unquote(value.strip())
+    return pairs
 
 
 def _seconds(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Pushes the newest snapshot once per interval. Counters are cumulative, so an older snapshot need not be sent."""
+"""Pushes the newest snapshot once per interval. Counters are cumulative, so older ones need not be sent."""
 
 import asyncio
 import gzip
@@ -17,7 +17,7 @@ from podgpu.push.environment import Destination
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
-LAST_SECONDS = 1.0  # for the last push: the agent has few seconds to end
+LAST_SECONDS = 1.0  # for the last push: the agent has few seconds to stop
 
 ANSWER_BYTES = 64 << 10
 DETAIL_LENGTH = 300
@@ -29,7 +29,7 @@ _BY_FAULT = {
     "tls": "tls",
     "certificates": "tls",
 }
-# Those that OTLP declares worth another try.
+# OTLP says that these are worth another try.
 _AGAIN = frozenset({429, 502, 503, 504})
 
 Encode = Callable[[Snapshot], bytes]
@@ -43,7 +43,7 @@ class PushedFeed(Protocol):
 
 
 class Undelivered(NamedTuple):
-    """Why the collector did not take it. `again` says that the same may be sent once more, after `pause` seconds."""
+    """Why a push failed. `again` says that the same may be sent again, `pause` how many seconds to wait before that."""
 
     reason: str
     detail: str
@@ -52,9 +52,9 @@ class Undelivered(NamedTuple):
 
 
 class Push:
-    """A part of the agent: a collector that is down, slow or refuses costs nothing but its own state.
+    """A part of the agent: a collector that is down or slow, or that refuses, affects nothing but its status.
 
-    `complaint` reads the answer of a collector that took the request: what it left out, or nothing.
+    `complaint` reads from the answer of a collector what it did not accept; empty if it accepted everything.
     """
 
     name = "otlp"
@@ -90,8 +90,8 @@ class Push:
             due = time.monotonic() + self._destination.interval
             seen = await self._feed.changed(seen)
             # In a thread, since thousands of series take long to encode and to compress.
-            await self._deliver(seen, await asyncio.to_thread(self._body, seen), due)
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            pause = await self._deliver(seen, await asyncio.to_thread(self._body, seen), due)
+            await asyncio.sleep(max(pause, due - time.monotonic()))
 
     def status(self) -> PartStatus:
         now = time.monotonic()
@@ -106,7 +106,7 @@ class Push:
         )
 
     async def close(self) -> None:
-        """Push what was read since the last push, as far as the collector takes it at once. Comes after `run`."""
+        """Push what was read since the last push, if the collector takes it at once. Call it after `run` has ended."""
         last = self._feed.snapshot
         if last is not self._delivered:
             with suppress(TimeoutError):
@@ -118,15 +118,16 @@ class Push:
         body = self._encode(snapshot)
         return gzip.compress(body, 6, mtime=0) if self._destination.gzip else body
 
-    async def _deliver(self, snapshot: Snapshot, body: bytes, due: float) -> None:
-        """Try until it is delivered, refused for good, or the next snapshot is due."""
+    async def _deliver(self, snapshot: Snapshot, body: bytes, due: float) -> float:
+        """Try until it is delivered, refused for good, or the next one is due. Return how long that has to wait."""
         pause = self._first_pause
         while (failure := await self._attempt(snapshot, body)) and failure.again:
             wait = max(failure.pause, pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads the agents' retries
             if time.monotonic() + wait >= due:
-                return
+                return failure.pause
             await asyncio.sleep(wait)
             pause = min(2 * pause, LONGEST_PAUSE)
+        return 0.0
 
     async def _attempt(self, snapshot: Snapshot, body: bytes) -> Undelivered | None:
         began = time.monotonic()

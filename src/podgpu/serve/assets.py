@@ -1,4 +1,4 @@
-"""Files of the package that the status page is made of, each compressed once."""
+"""The files of the web page, each compressed once."""
 
 import gzip
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _HEADERS = {
-    # A browser may keep it, but asks each time whether it is still the same: another version has others.
+    # A browser may keep it, but asks each time whether it is still the same: another version of podgpu has others.
     "Cache-Control": "no-cache",
     "Vary": "Accept-Encoding",
-    # A worker follows the policy of its own file, and the only worker reads the events.
+    # A worker obeys the policy of its own file, and the only worker reads the events.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'",
 }
 _BEST = 9
@@ -52,9 +52,9 @@ class Asset:
 def assets() -> Mapping[str, Asset]:
     """Read all of them, by path."""
     folder = files("podgpu") / "web"
-    found = {file.name: file.read_bytes() for file in folder.iterdir() if PurePath(file.name).suffix in _TYPES}
-    found["words.js"] = words_script()
-    return {PREFIX + name: Asset(name, content) for name, content in sorted(found.items())}
+    contents = {file.name: file.read_bytes() for file in folder.iterdir() if PurePath(file.name).suffix in _TYPES}
+    contents["words.js"] = words_script()
+    return {PREFIX + name: Asset(name, content) for name, content in sorted(contents.items())}
 
 
 def routes() -> Mapping[str, Route]:

@@ -23,7 +23,7 @@ HEARTBEAT_SECONDS = 15.0
 LINGER_SECONDS = 60.0  # so that a page that is reloaded can go on where it was
 KEPT_EVENTS = 32
 LARGEST_PART = 10
-# Woken at a time; in between, others get their turn: a scrape must not wait for hundreds of streams.
+# Streams woken before other tasks get their turn: a scrape must not wait for hundreds of streams.
 BATCH = 8
 
 FULL = "full"
@@ -37,27 +37,27 @@ State = TypeVar("State")
 
 
 class ChangeSource(Protocol[State]):
-    """What events are about. States follow each other; each has a document, and each pair of them a change."""
+    """What the events are about: states that follow each other, their documents, and the changes between them."""
 
     @property
     def state(self) -> State:
         """The newest: the same object until there is a newer one."""
 
     async def changed(self, seen: State) -> State:
-        """Wait for a newer state than that, and return it."""
+        """Wait for a state newer than `seen`, and return it."""
 
     async def document(self, state: State) -> Sequence[BodyPart]:
-        """Return all of it, as JSON in one line."""
+        """Return the state as JSON, in one line."""
 
     async def change(self, before: State, after: State) -> Sequence[Sequence[BodyPart]]:
-        """Return what makes the document of one that of the other, in one or more events of JSON in one line."""
+        """Return what turns one document into the other: one or more events, each of them JSON in one line."""
 
     def forget(self) -> None:
         """Free what was rendered: no stream is open any more."""
 
 
 class EventId(NamedTuple):
-    """Numbers of another epoch mean nothing."""
+    """Numbers can be compared within an epoch only."""
 
     epoch: str
     number: int
@@ -72,7 +72,7 @@ class EventId(NamedTuple):
 
 
 class EncodedEvents:
-    """Parts that can stand anywhere in a gzip stream, joined once for all clients."""
+    """Events as bytes, plain and for anywhere in a gzip stream. Joined once for all clients."""
 
     def __init__(self, parts: Sequence[BodyPart], gzip_head: bytes = b"") -> None:
         self._parts = parts
@@ -106,7 +106,7 @@ HEARTBEAT = EncodedEvents((BodyPart(b":\n\n"),))
 
 
 def _opening(user: str) -> EncodedEvents:
-    """The first event says who has logged in, if that is known. It is the only one that others do not get."""
+    """Begin a stream. Who has logged in, if that is known, is the only event that other clients do not get."""
     if not user:
         return OPENING
     return EncodedEvents((_RETRY, BodyPart(b"event: user\ndata: %s\n\n" % json.encode(user))), _GZIP_HEAD)
@@ -130,28 +130,21 @@ class EventBroadcaster(Generic[State]):
 
     async def respond(self, request: Request) -> Response:
         """Respond with a stream that goes on after the event the client saw last, if that is still known."""
-        client = client_network((request.remote,)) if request.remote else ""
-        gzipped = gzip_accepted(request.headers.get("accept-encoding"))
-        # A browser sends the header when it connects again by itself; a script can only set the query.
-        last = request.headers.get("last-event-id") or request.query.get("last-event-id", "")
-        stream = await self.stream(last, client, request.user, gzipped=gzipped)
-        if stream is None:
+        client = client_network(request.remote)
+        if self._has_place(client):
+            if not self._is_following:
+                self._begin_epoch()
+            await self._document()  # raises here, where it becomes a response
+        if not self._has_place(client):  # others may have come while the document was encoded
             return busy_response("too many event streams; ask for the document instead")
+        # A browser sends the header when it connects again by itself; a script can only set the query.
+        last_id = request.headers.get("last-event-id") or request.query.get("last-event-id", "")
+        gzipped = gzip_accepted(request.headers.get("accept-encoding"))
+        stream = EventStream(self, EventId.parse(last_id), client, _opening(request.user), gzipped)
         headers = {"X-Accel-Buffering": "no"}  # a proxy must not hold events back
         if gzipped:
             headers["Content-Encoding"] = "gzip"
         return Response(200, b"", "text/event-stream", headers, stream=stream)
-
-    async def stream(self, last_id: str, client: str, user: str = "", *, gzipped: bool) -> "EventStream | None":
-        """Open a stream that goes on after the event of that id, if it is still known. None if there are too many."""
-        if not self._has_place(client):
-            return None
-        if not self._is_following:
-            self._begin_epoch()
-        await self._document()  # raises here, where it becomes a response
-        if not self._has_place(client):  # others came while the document was encoded
-            return None
-        return EventStream(self, EventId.parse(last_id), client, _opening(user), gzipped)
 
     def add(self, stream: "EventStream") -> None:
         self._streams.add(stream)
@@ -162,9 +155,9 @@ class EventBroadcaster(Generic[State]):
         self._streams.discard(stream)
 
     async def since(self, seen: EventId) -> tuple[EventId, Iterable[EncodedEvents]]:
-        """Return the newest event's id, and what comes after that one.
+        """Return the id of the newest event, and what leads there: the changes since, or the whole document.
 
-        That is the changes, or the whole document if they are not known any more, or longer.
+        It is the document if the changes are no longer known, or are larger.
         """
         behind = self.newest.number - seen.number
         if seen.epoch == self.newest.epoch and seen.number >= 0 and 0 <= behind <= len(self._kept):
@@ -185,8 +178,8 @@ class EventBroadcaster(Generic[State]):
 
     def _has_place(self, client: str) -> bool:
         """Whether the client network may open one more stream."""
-        own = sum(stream.client == client for stream in self._streams)
-        return len(self._streams) < self._max_streams and own < max(1, self._max_streams // LARGEST_PART)
+        of_client = sum(stream.client == client for stream in self._streams)
+        return len(self._streams) < self._max_streams and of_client < max(1, self._max_streams // LARGEST_PART)
 
     @property
     def _is_following(self) -> bool:
@@ -233,13 +226,13 @@ class EventBroadcaster(Generic[State]):
                 await asyncio.sleep(0)
 
     async def _document(self) -> tuple[EventId, tuple[EncodedEvents, ...]]:
-        """Encode the document of now, once for all streams."""
+        """Encode the newest document, once for all streams."""
         async with self._encoding:
             if self._full is None:
                 newest, state = self.newest, self._state
                 full = EncodedEvents.of(FULL, newest, [await self._source.document(state)])
                 self._full_size = full.size
-                if newest != self.newest:  # it has changed, and the change comes next
+                if newest != self.newest:  # there is a newer state, and its change comes next
                     return newest, (full,)
                 self._full = newest, full
             newest, full = self._full
@@ -248,7 +241,7 @@ class EventBroadcaster(Generic[State]):
 
 @dataclass(eq=False, slots=True)
 class EventStream:
-    """One stream, counted inside its `with`. Others do not wait for it: a slow client misses what was in between."""
+    """One stream, counted inside its `with`. No other waits for it: a slow client gets what it missed at once."""
 
     events: EventBroadcaster[Any]
     seen: EventId

@@ -25,7 +25,7 @@ _FASTEST = 1
 _RAW_DEFLATE = -zlib.MAX_WBITS
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _LAST_BLOCK = b"\x03\x00"
-# Bytes of a document's answer that are compressed for each request: it takes about a millisecond.
+# A smaller response with a document is compressed for each request: that takes about a millisecond.
 COMPRESSED_EACH_TIME = 64 * 1024
 KEPT_COMPRESSED = 8
 OWN = PREFIX + NATIVE
@@ -38,7 +38,7 @@ DocumentView = Callable[[Snapshot], Answers]
 
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
-    """`more` follows the body. `mark` names the content where the body's hash does not."""
+    """`more` follows the body. `mark` identifies the content, if the hash of the body does not."""
 
     body: bytes
     content_type: str
@@ -48,7 +48,7 @@ class RenderedPage:
 
     @property
     def etag(self) -> str:
-        """Name these very bytes. They keep their hash, so it is computed once; another process has other names."""
+        """Identify these very bytes, within this process. Bytes keep their hash, so it is computed once."""
         return f'"{self.mark or format(hash(self.body), "x")}"'
 
 
@@ -78,11 +78,13 @@ def gzip_stream(parts: Sequence[BodyPart]) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class PageRegistry:
-    """A path `/metrics/NAME` makes NAME a dialect, which an address can be given."""
+    """A path `/metrics/NAME` makes NAME a dialect, which an address can be given.
+
+    `whole` has what can be asked for by name, for pages that leave out some of it.
+    """
 
     pages: Mapping[str, MetricsView]
     documents: Mapping[str, DocumentView] = field(default_factory=dict)
-    # Pages with all that can be asked for by name, where the page itself has less.
     whole: Mapping[str, MetricsView] = field(default_factory=dict)
 
     @property
@@ -124,12 +126,12 @@ class NodePages:
         if key not in self._families:
             view = self.registry.whole.get(path) or self.registry.pages[path]
             self._families[key] = view(snapshot, dict(self._dropped))
-        found = [family for family in self._families[key] if asked.matches(family)]
-        plain = RenderedPage(exposition.render(series.fit(found, self._series_limit)[0], form), form.value)
+        families = [family for family in self._families[key] if asked.matches(family)]
+        plain = RenderedPage(exposition.render(series.fit(families, self._series_limit)[0], form), form.value)
         return compressed(plain) if gzipped else plain
 
     def document(self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool) -> RenderedPage:
-        """Find it among what is ready. Large answers are kept compressed: those of whole documents come again."""
+        """Answer a query of a document. Large answers are kept compressed: whole documents are asked for again."""
         self._turn_to(snapshot)
         if path not in self._answers:
             self._answers[path] = self.registry.documents[path](snapshot)
@@ -154,8 +156,8 @@ class NodePages:
 
     def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool, gpu: str = "") -> RenderedPage:
         if gpu:
-            made = RenderedPage(page.html(snapshot, age_seconds, gpu), HTML)
-            return compressed(made) if gzipped else made
+            plain = RenderedPage(page.html(snapshot, age_seconds, gpu), HTML)
+            return compressed(plain) if gzipped else plain
         key = _Key("html", age_seconds, gzipped)
         return self._page(snapshot, key, lambda: page.html(snapshot, age_seconds), HTML)
 
@@ -188,7 +190,7 @@ class NodePages:
             families = self.registry.pages[path](snapshot, dict(self._dropped))
             self._families[path], dropped = series.fit(families, self._series_limit)
             self._dropped.update(dropped)
-            # Few dialects have room for a word about it, so the first cut of each page is logged.
+            # Few dialects can say so themselves, so the first cut of each page is logged.
             if dropped and path not in self._cut:
                 self._cut.add(path)
                 log.warning(
@@ -206,7 +208,7 @@ def compressed(plain: RenderedPage) -> RenderedPage:
 
 
 def register_pages(options: OptionsOf, choice: SeriesFilter = EVERYTHING) -> PageRegistry:
-    """List everything this version can serve. Of `choice`, dialects heed only the names."""
+    """List everything this version can serve. Dialects follow only the names of `choice`."""
     pages: dict[str, MetricsView] = {OWN: partial(native.families, choice=choice)}
     whole: dict[str, MetricsView] = {OWN: partial(native.families, choice=replace(choice, detail=True))}
     documents: dict[str, DocumentView] = {}
@@ -219,7 +221,7 @@ def register_pages(options: OptionsOf, choice: SeriesFilter = EVERYTHING) -> Pag
 
 
 def form_of(path: str, accept: str | None) -> Format:
-    """Choose the format of a page. Other systems' pages are text, as theirs were.
+    """Choose the format of a page. Dialects are text, as the originals are.
 
     In OpenMetrics their counters would have no type: few of their names end in `_total`.
     """
@@ -229,7 +231,7 @@ def form_of(path: str, accept: str | None) -> Format:
 def asked(request: Request) -> FamilyQuery | None:
     """Read what a client asks for by `?collect[]=GROUP` and `?name[]=NAME`; None if it wants the page.
 
-    Raises UserError. A group that a page has nothing of is no mistake: one job can scrape several pages.
+    Raises UserError. It is no error if a page has nothing of a group: one job can scrape several pages.
     """
     groups, names = request.every(COLLECT), request.every(NAME)
     for group in groups:

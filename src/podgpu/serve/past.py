@@ -1,10 +1,9 @@
-"""What was: a moment of the last hour, its timeline, and the charts of a GPU. docs/api.md describes them."""
+"""The past: a moment of the last hour, the timeline, and the charts of a GPU. docs/api.md describes them."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -20,6 +19,8 @@ from podgpu.serve.routes import fresh_response, rows_kind, whole_number
 MOST_STEPS = 1000
 USUAL_STEPS = 240
 MOST_HOURS = 31 * 24
+LEAST_STEP = 0.001
+LATEST = 253_402_300_799  # the end of the year 9999
 SCHEMA = 1
 JSON = "application/json"
 _OFF = "no history is kept here; give --history.size a size"
@@ -30,11 +31,11 @@ Series = Mapping[str, Sequence[tuple[float, float]]]
 
 
 class History(Protocol[State_co]):
-    """What the server needs of what is kept."""
+    """What the server needs of a history."""
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """From when to when there are moments, in seconds since 1970."""
+        """The times of the first and the last moment, in seconds since 1970."""
 
     @property
     def step(self) -> float:
@@ -42,28 +43,28 @@ class History(Protocol[State_co]):
 
     @property
     def shown_seconds(self) -> float:
-        """How long a timeline is, unless other times are asked for."""
+        """The usual length of a timeline."""
 
     async def at(self, moment: float) -> State_co | None:
-        """Return what was the newest then; None if nothing is kept of it."""
+        """Return what was the newest state then; None if it is not kept."""
 
     async def timeline(self, start: float, end: float, step: float) -> Mapping[str, Any]:
         """Return what happened in each step."""
 
     async def series(self, uuid: str) -> Series | None:
-        """Return the main numbers of a card or MIG instance, each with its times; None if there is no such."""
+        """Return the main numbers of a card or MIG instance, each with its times; None if it is not known."""
 
 
-# Makes the timeline of so many hours until now. Raises UserError.
+# Makes a timeline of the last hours. Raises UserError.
 StoredTimeline = Callable[[int], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class PastRoutes(Generic[State]):
-    """`document` writes a state as the present's document; `rows` writes the rows of one kind of it.
+    """`document` renders a state as the document of that time, `rows` its rows of one kind.
 
-    `lanes` has who was at work on a card in the last full minute, where a log of context switches says so. `stored`
-    makes longer timelines, where there is a store.
+    `lanes` says who was at work on a card in the last full minute, if there is a log of context switches. `stored`
+    makes longer timelines, if there is a store.
     """
 
     history: History[State] | None
@@ -73,7 +74,7 @@ class PastRoutes(Generic[State]):
     stored: StoredTimeline | None = None
 
     def over(self, present: Mapping[str, Route]) -> Mapping[str, Route]:
-        """Return the paths of an address with those of the past. Where both have a path, its query decides."""
+        """Add the routes of the past to those of an address. Where both have a path, the query decides."""
 
         async def history(request: Request) -> Response:
             before = present.get("/api/v1/history")
@@ -130,7 +131,7 @@ class PastRoutes(Generic[State]):
         return self._written(await history.timeline(start, end, step), request)
 
     async def _longer(self, request: Request) -> Response:
-        """Answer from the store. Its moments cannot be shown: only those that are kept here can."""
+        """Answer from the store. The page can show only the moments that are kept here."""
         hours = whole_number("hours", request.query["hours"], MOST_HOURS)
         if self.stored is None:
             return text_response(404, "there is no store; give podgpu cluster one with --prometheus.url")
@@ -139,10 +140,10 @@ class PastRoutes(Generic[State]):
         except UserError as error:
             return text_response(502, str(error))
 
-    def _written(self, found: Mapping[str, Any], request: Request) -> Response:
+    def _written(self, timeline: Mapping[str, Any], request: Request) -> Response:
         span, step = (self.history.span, self.history.step) if self.history else (None, 0.0)
         kept = dict(zip(("from", "to"), span, strict=True)) if span else {}
-        return _json({**found, "kept": kept, "moment_seconds": step}, request)
+        return _json({**timeline, "kept": kept, "moment_seconds": step}, request)
 
 
 def _kept(span: tuple[float, float] | None) -> str:
@@ -154,23 +155,23 @@ def _kept(span: tuple[float, float] | None) -> str:
 def _moment(text: str) -> float:
     """Parse seconds since 1970, or a time as people write it."""
     try:
-        found = float(text)
+        moment = float(text)
     except ValueError:
         return times.moment(text, time.time())
-    if not isfinite(found):
+    if not -LATEST <= moment <= LATEST:  # or NaN
         raise UserError(f"{text!r} is not a time; write seconds since 1970, or how long ago, such as 40m")
-    return found
+    return moment
 
 
 def _step(text: str) -> float:
-    found = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else 0.0
-    if found <= 0:
+    step = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else 0.0
+    if not LEAST_STEP <= step <= LATEST:
         raise UserError(f"{text!r} is not a step; write seconds, such as step=15")
-    return found
+    return step
 
 
 def _usual_step(length: float, least: float) -> float:
-    """Return a step that makes a timeline easy to draw: a whole number of the `least`."""
+    """Return a multiple of the `least` step, for about as many steps as can be drawn well."""
     return max(1, round(length / USUAL_STEPS / least)) * least
 
 

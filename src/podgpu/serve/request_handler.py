@@ -1,4 +1,4 @@
-"""Handles the requests of an address: finds the route, keeps the caps, answers what goes wrong."""
+"""Handles the requests of an address: finds the route, enforces the limits, answers what goes wrong."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,8 +24,8 @@ Handler = Callable[[Request], Response | Awaitable[Response]]
 class Route:
     """A `vital` route is answered however many pages are being rendered: probes must not fail under load.
 
-    An `open` route needs no credentials: the kubelet's probes carry none. `refused` is the message for a wrong method,
-    instead of a list of the right ones. A route that `waits` for other servers has places of its own.
+    An `open` route needs no credentials: the kubelet's probes have none. `refused` is the message for a wrong method,
+    instead of a list of the right ones. A route that `waits` for other servers is limited separately.
     """
 
     handler: Handler
@@ -42,7 +42,7 @@ class Route:
         return text_response(405, line, {"Allow": ", ".join(self.methods)})
 
     async def run(self, request: Request) -> Response:
-        """A UserError of the handler says what is wrong with the request."""
+        """Run the handler. Its UserError says what is wrong with the request."""
         try:
             response = self.handler(request)
             return response if isinstance(response, Response) else await response
@@ -51,9 +51,9 @@ class Route:
 
 
 class Load:
-    """How many pages may be in progress. One that waits for other servers, which may be slow, is counted apart.
+    """How many pages may be in progress. Those that wait for other servers, which may be slow, are counted apart.
 
-    A page counts while it is made, not while it is sent: a client that does not read it takes no other's turn.
+    A page counts while it is rendered, not while it is sent: a client that does not read takes no place.
     """
 
     def __init__(self, max_requests: int) -> None:
@@ -77,7 +77,7 @@ class RequestHandler:
     async def _respond(self, request: Request) -> Response:
         route = self._routes.get(request.path)
         if route is None or not route.open:
-            # Not under the path: a client may request any number of paths.
+            # Not logged under the path: a client may request any number of paths.
             refusal = await self._answered(self._guard.refusal(request), "login", "the login failed")
             if refusal is not None:
                 return refusal
@@ -92,7 +92,7 @@ class RequestHandler:
             return await self._answered(route.run(request), request.path, "this page failed")
 
     async def _answered(self, answer: Awaitable[T], page: str, failure: str) -> T | Response:
-        """Wait for an answer. If there is none, say so, and log why, for each page once a minute."""
+        """Wait for an answer. If it fails, say so, and log why, once a minute for each page."""
         try:
             return await answer
         except Exception as error:
@@ -101,4 +101,4 @@ class RequestHandler:
                 self._logged[page] = now
                 message = "a page failed; further failures of it within a minute are not logged"
                 log.error(message, page=page, error=error, at=raised_at(error))
-            return text_response(500, f"{failure}; the agent's log says why")
+            return text_response(500, f"{failure}; see the log of podgpu")

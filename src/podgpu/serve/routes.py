@@ -23,7 +23,7 @@ from podgpu.views.page import POLICY
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
 
-# What an address for probes and scrapes answers.
+# The paths of an address for probes and scrapes.
 PROBED = ("/healthz", "/-/healthy", "/-/ready", "/metrics")
 
 
@@ -39,7 +39,7 @@ class NodeFeed(Protocol):
         """The newest one published: the same object until there is a newer one."""
 
     async def changed(self, seen: Snapshot) -> Snapshot:
-        """Wait until a newer snapshot than that is published, and return it."""
+        """Wait until a snapshot newer than `seen` is published, and return it."""
 
     async def release(self, seconds: float) -> bool:
         """Release the driver for that long. True when the sampler has exited."""
@@ -63,10 +63,10 @@ class NodeRoutes:
         }
 
     def pages(self, dialect: str) -> Mapping[str, Route]:
-        """List the pages about the node, which any application could serve."""
+        """List the pages about the node, which any application can serve."""
         registry = self._pages.registry
         dialects = {path: Route(partial(self._metrics, path)) for path in registry.pages}
-        # A document has no HEAD: those that had one before podgpu had none either, and said so in these words.
+        # A document answers no HEAD, and says so in these words, as the systems do whose documents they are.
         dialects |= {
             path: Route(partial(self._document, path), ("GET",), refused="method not allowed")
             for path in registry.documents
@@ -128,7 +128,7 @@ def probes(load: Load, is_ready: Callable[[], bool], not_ready: str) -> Mapping[
         return text_response(200, "ready") if is_ready() else busy_response(not_ready)
 
     return {
-        # What zxporter says.
+        # The answer of zxporter.
         "/healthz": Route(lambda _: text_response(200, "OK"), vital=True, open=True),
         "/-/healthy": Route(lambda _: text_response(200, "healthy"), vital=True, open=True),
         "/-/ready": Route(ready, vital=True, open=True),
@@ -155,7 +155,7 @@ def fresh_response(
 
 
 def rows_kind(request: Request) -> str:
-    """Return which rows are asked for. Raises UserError if there are no such rows."""
+    """Return the kind of rows that is asked for. Raises UserError if there is no such kind."""
     by = request.query.get("by", "pods")
     if by not in ROW_KINDS:
         raise UserError(f"write /api/v1/rows?by= with one of: {', '.join(ROW_KINDS)}")
@@ -180,12 +180,12 @@ def whole_number(name: str, text: str, most: int) -> int:
 
 
 def _health_of_dcgm(_request: Request) -> Response:
-    """Answer as dcgm-exporter does, whose probes a manifest may still name."""
+    """Answer as dcgm-exporter does: a manifest may still have its probes."""
     return Response(200, b"OK", TEXT, {"X-Registry-Available": "true"})
 
 
 def _from_this_machine(request: Request) -> bool:
-    if request.remote is None or "x-forwarded-for" in request.headers:  # a proxy here passed it on
+    if "x-forwarded-for" in request.headers:  # a proxy here passed it on
         return False
     peer = peer_address(request.remote)
     return peer is not None and peer.is_loopback

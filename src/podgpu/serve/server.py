@@ -1,7 +1,7 @@
-"""The server: several addresses, one set of pages, one set of caps; and an address for probes with its own.
+"""The server: several addresses that share pages and limits, and an address for probes with its own limits.
 
-podgpu has an HTTP server of its own, since probes and scrapes must succeed whatever other clients do. That takes
-deadlines, evictions by client network and bounds of memory below the request handler: see `http/`.
+podgpu has its own HTTP server, because probes and scrapes must succeed whatever other clients do. That takes
+deadlines, evictions by client network and limits of memory below the request handler: see `http/`.
 docs/architecture.md compares it with aiohttp.web and uvicorn.
 """
 
@@ -32,7 +32,7 @@ from podgpu.supervise import Supervisor
 from podgpu.views import json
 
 BACKLOG = 4096  # the kernel's own bound is lower on older systems
-# What the kernel buffers of responses to a client that does not read; its own default is some MiB for each.
+# What the kernel buffers for a client that does not read; its default is some MiB for each.
 SEND_BYTES = 512 * 1024
 # Descriptors for the driver, the kubelet, the API server, files, logs and event streams.
 OWN_DESCRIPTORS = 640
@@ -91,7 +91,7 @@ def _cannot_listen(address: Address, error: OSError) -> UserError:
 
 
 def spare_descriptors(connections: int, *, wanted: int) -> int:
-    """Raise the soft limit as far as needed and allowed, and return how many of the wanted descriptors there are."""
+    """Raise the soft limit as far as needed and allowed. Return how many descriptors there are, up to `wanted`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = OWN_DESCRIPTORS + connections + wanted
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -134,17 +134,17 @@ class NodeChanges:
 
 
 def changes(before: Object, after: Object) -> Object:
-    """Return what turns one into the other: a JSON merge patch (RFC 7396), with one addition.
+    """Return what turns one document into the other: a JSON merge patch (RFC 7396), with one addition.
 
-    An object laid upon an array changes elements by their number; an array of another length comes whole.
+    An object changes elements of an array by their number; an array of another length is replaced.
     Null removes a key. It is never a value: what is unknown is absent from our documents.
     """
-    found: Object = {}
+    patch: Object = {}
     for key, new in after.items():
         old = before.get(key, _ABSENT)
         if old != new:
-            found[key] = _change(old, new)
-    return found | dict.fromkeys(before.keys() - after.keys())
+            patch[key] = _change(old, new)
+    return patch | dict.fromkeys(before.keys() - after.keys())
 
 
 def _change(old: Any, new: Any) -> Any:
@@ -157,7 +157,7 @@ def _change(old: Any, new: Any) -> Any:
 
 
 def _are_alike(old: Any, new: Any) -> bool:
-    """Whether both are lists of as many objects."""
+    """Whether both are lists of objects, of the same length."""
     return (
         isinstance(old, list)
         and isinstance(new, list)
@@ -166,13 +166,13 @@ def _are_alike(old: Any, new: Any) -> bool:
     )
 
 
-# For requests that were sent before the stop to be read and begun.
+# Time to begin requests that were sent before the stop.
 LAST_CALL_SECONDS = 0.05
 PENDING_PER_CONNECTION = 16
 
 
 class ServerCaps(TypedDict, total=False):
-    """What bounds a server, whatever it serves, and guards it."""
+    """What limits and guards a server, whatever it serves."""
 
     max_connections: Required[int]
     max_streams: Required[int]
@@ -182,9 +182,9 @@ class ServerCaps(TypedDict, total=False):
 
 
 class HttpServer:
-    """Addresses, caps and the guard, whatever is served.
+    """Addresses, limits and the guard, whatever is served.
 
-    `table` lists the paths of an address whose `/metrics` speaks one of the `dialects`. Events are about the `changes`.
+    `table` returns the routes of an address whose `/metrics` speaks one of the `dialects`. Events tell the `changes`.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class HttpServer:
 
     @property
     def clients(self) -> int:
-        """How many are connected, whether they have sent a request or not."""
+        """How many clients are connected, whether they have sent a request or not."""
         return sum(map(len, self._groups))
 
     @property
@@ -226,16 +226,16 @@ class HttpServer:
         return "http" if self._guard.context is None else "https"
 
     async def start(self, addresses: Sequence[Address], probe_address: Address | None = None) -> None:
-        """`addresses` become those given, with the port found where any was asked for.
+        """Listen. In `self.addresses`, a port 0 is replaced by the port that was chosen.
 
-        The `probe_address` answers probes and scrapes alone, and no other address can fill its places.
+        The `probe_address` answers probes and scrapes alone, and no client of another address can fill its places.
         """
         for address in addresses:
             self._check_dialect(address, "--web.listen-address")
         try:
             for address in addresses:
-                found = await self._listen(address, self._table(address.dialect), self._listeners)
-                self.addresses += (found,)
+                bound = await self._listen(address, self._table(address.dialect), self._listeners)
+                self.addresses += (bound,)
             if probe_address is not None:
                 self._check_dialect(probe_address, "--web.probe-address")
                 table = self._routes_of(probe_address.dialect)
@@ -269,14 +269,14 @@ class HttpServer:
             raise UserError(f"{option}={address}: there is no dialect {address.dialect!r}; choose one of: {known}")
 
     def _table(self, dialect: str) -> Mapping[str, Route]:
-        # Vital: a stream takes no place of a page, and has a cap of its own.
+        # Vital: a stream takes no page's place, and the broadcaster limits their number.
         events = Route(self._events.respond, ("GET",), vital=True)
         return {**self._routes_of(dialect), event_stream.PATH: events, **self._files}
 
     async def _listen(self, address: Address, table: Mapping[str, Route], group: ListenerGroup) -> Address:
-        bound = await bind(address)
-        group.open(bound, RequestHandler(table, self._load, self._guard), lambda: self._guard.context)
-        return replace(address, port=bound[0].getsockname()[1])
+        listeners = await bind(address)
+        group.open(listeners, RequestHandler(table, self._load, self._guard), lambda: self._guard.context)
+        return replace(address, port=listeners[0].getsockname()[1])
 
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ from podgpu.model.fit import FitAdvice, FitStatement, WorkloadName
 from podgpu.serve.cluster import statements
 from podgpu.views.fit import fit_table
 from podgpu.views.row_table import json_text
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.serve.cluster.test_server import CLUSTER, StubFeed, get, serving
 
 CHAT = WorkloadName("ml", "Deployment", "chat", "main", "", "NVIDIA H200")
@@ -23,7 +23,7 @@ STATEMENT = FitStatement(
 class StubFits:
     def __init__(self) -> None:
         self.asked = 0
-        self.fault: ReasonedError | None = None
+        self.fault: Exception | None = None
         self.answered = asyncio.Event()
 
     async def __call__(self, _now: float) -> FitStatement:
@@ -75,6 +75,17 @@ async def test_a_store_that_does_not_answer_is_named() -> None:
         while answer.status == 503:
             answer = await get(server, statements.FIT_PATH)
         assert (answer.status, answer.text) == (502, "store_late: no answer\n")
+
+
+async def test_a_statement_that_cannot_be_made_is_a_failure_and_not_awaited_for_ever() -> None:
+    stub = StubFits()
+    stub.fault = ZeroDivisionError("by zero")
+    stub.answered.set()
+    async with asyncio.timeout(PATIENCE), serving(StubFeed(CLUSTER), fits=stub) as server:
+        answer = await get(server, statements.FIT_PATH)
+        while answer.status == 503:
+            answer = await get(server, statements.FIT_PATH)
+        assert (answer.status, "log" in answer.text) == (500, True)
 
 
 async def test_without_a_store_there_is_none() -> None:

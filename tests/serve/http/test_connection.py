@@ -1,15 +1,21 @@
 """Clients that are slow, silent, many or rude."""
 
+import asyncio
 import gc
 import logging
-from contextlib import AsyncExitStack
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 
 import pytest
 from httptools import HttpRequestParser
 
 from podgpu.serve.http.connection import ServerConnection
-from tests.patience import LoopClock, until
+from podgpu.serve.http.listener import ListenerGroup
+from podgpu.serve.http.request import Request
+from podgpu.serve.http.response import Response
+from tests.patience import PATIENCE, LoopClock, until
 from tests.serve.rig import (
     PATIENT,
     StubNode,
@@ -318,3 +324,39 @@ async def test_what_a_client_sent_is_freed_when_it_leaves_without_a_collector() 
             )
         finally:
             gc.enable()
+
+
+class BrokenStream:
+    """Fails in the middle of a response."""
+
+    def __enter__(self) -> AsyncIterator[bytes]:
+        return self._chunks()
+
+    def __exit__(self, *_: object) -> None: ...
+    def close(self) -> None: ...
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        yield b"the beginning"
+        raise RuntimeError("no more")
+
+
+async def test_a_response_that_fails_in_the_middle_ends_the_connection() -> None:
+    async def respond(_request: Request) -> Response:
+        return Response(200, b"", stream=BrokenStream())
+
+    group = ListenerGroup(PATIENT, 4, 4)
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    group.open([listener], respond, lambda: None)
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context.get("exception")))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    with suppress(ConnectionResetError):
+        async with asyncio.timeout(PATIENCE):
+            await reader.read()
+    writer.close()
+    group.close()
+    gc.collect()
+    assert not group.connections
+    assert [str(failure) for failure in failures] == ["no more"], "it is not hidden"

@@ -52,8 +52,8 @@ def test_a_target_is_a_path_and_a_query(target: bytes, path: str, query: dict[st
 
 
 def test_what_follows_a_head_is_left() -> None:
-    assert parse_request(GET[:10], Limits(), None) is None
-    parsed = parse_request(GET + b"\r\nGET /next", Limits(), None)
+    assert parse_request(GET[:10], Limits(), "") is None
+    parsed = parse_request(GET + b"\r\nGET /next", Limits(), "")
     assert parsed is not None
     assert (parsed[0].path, parsed[1]) == ("/metrics", b"GET /next")
 
@@ -163,11 +163,11 @@ def test_a_head_has_just_so_many_lines_and_bytes() -> None:
 
 def test_a_line_without_end_is_refused_before_it_ends() -> None:
     limits = Limits(line_bytes=100)
-    assert parse_request(b"GET /" + b"x" * 90, limits, None) is None
+    assert parse_request(b"GET /" + b"x" * 90, limits, "") is None
     with pytest.raises(RequestError):
-        parse_request(b"GET /" + b"x" * 100, limits, None)
+        parse_request(b"GET /" + b"x" * 100, limits, "")
 
 
 def test_what_is_not_http_is_refused_before_it_ends() -> None:
     with pytest.raises(RequestError):
-        parse_request(b"GET /metrics SMTP/1.1\r\n", Limits(), None)
+        parse_request(b"GET /metrics SMTP/1.1\r\n", Limits(), "")

@@ -1,27 +1,25 @@
-"""The pages of a cluster. Those that are asked for are kept ready: a change of a node renders that node."""
+"""The pages of a cluster. Pages that are in demand are kept ready: when a node changes, that node is rendered."""
 
 import asyncio
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Collection, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from podgpu.model import Cluster, Snapshot, Statement
 from podgpu.model.fit import FitStatement
 from podgpu.serve.cluster.views import ClusterMetricsView, ClusterView
 from podgpu.serve.pages import RenderedPage, compressed
-from podgpu.supervise import brief
+from podgpu.supervise import SingleFlight
 from podgpu.views import json
 from podgpu.views.exposition import Format
 from podgpu.views.series import FamilyQuery
 
 STALE_INTERVALS = 3  # what is older is not served
-WANTED_SECONDS = 300.0  # for so long after a request a page is kept ready
-
-T = TypeVar("T")
+WANTED_SECONDS = 300.0  # how long a page is kept ready after a request
 
 
 class ClusterFeed(Protocol):
@@ -40,28 +38,28 @@ class ClusterFeed(Protocol):
         """Fetch a node's snapshot with everything in it. Raises UserError."""
 
     async def changed(self, seen: Cluster) -> Cluster:
-        """Wait until a newer cluster than that is published, and return it."""
+        """Wait until a cluster newer than `seen` is published, and return it."""
 
 
 class UsageHistory(Protocol):
     async def of(self, namespace: str, pod: str, seconds: int) -> Mapping[str, Sequence[tuple[float, float]]]:
-        """Fetch a pod's use over so many seconds: pairs of time and value by quantity. Raises UserError."""
+        """Fetch a pod's use in the last `seconds`: pairs of time and value by quantity. Raises UserError."""
 
 
-# Makes the bill that a query asks for, as of a time, and says by what it can be made again. Raises UserError if the
-# question makes no sense, and ReasonedError if the store has no answer.
+# Makes the bill that a query asks for, as of a time, and returns it with the request that would make it again. Raises
+# UserError if the query is wrong, and ReasonedError if the store has no answer.
 BillMaker = Callable[[Mapping[str, str], float], Coroutine[Any, Any, tuple[Statement, Mapping[str, Any]]]]
 # Advises by the last two weeks before a time. Raises UserError, and ReasonedError if the store has no answer.
 FitMaker = Callable[[float], Coroutine[Any, Any, FitStatement]]
 
 
-class _Form(NamedTuple):
+class _Encoding(NamedTuple):
     form: Format
     gzipped: bool
 
 
 class _LastRender(NamedTuple):
-    """Of which cluster a page was last made, when, and how long that took."""
+    """The cluster that a page was last made of, when, and how long that took."""
 
     cluster: weakref.ReferenceType[Cluster]
     at: float
@@ -69,16 +67,16 @@ class _LastRender(NamedTuple):
 
 
 class StalePage(Exception):
-    """What is there is too old to be shown. The text says why."""
+    """The page is too old to be shown. The text says why."""
 
 
 class ClusterPages:
     def __init__(self, feed: ClusterFeed, views: Mapping[str, ClusterView[Any]]) -> None:
         self._feed = feed
         self._views = views
-        self._wanted: dict[str, dict[_Form, float]] = {}
+        self._wanted: dict[str, dict[_Encoding, float]] = {}
         self._ready: dict[str, _LastRender] = {}
-        self._joined: dict[tuple[str, _Form], tuple[int, RenderedPage]] = {}
+        self._joined: dict[tuple[str, _Encoding], tuple[int, RenderedPage]] = {}
         self._rendering = asyncio.Lock()
         self._mark = secrets.token_hex(4)  # another process has other ETags
 
@@ -99,49 +97,49 @@ class ClusterPages:
             for path, forms in list(self._wanted.items()):
                 try:
                     await self._update(path, packing=any(form.gzipped for form in forms))
-                except Exception as error:  # the other pages do not wait for this one
+                except Exception as error:  # the other pages are rendered all the same
                     failures.append(error)
         if failures:
             raise failures[0]
 
     async def page(self, path: str, form: Format, *, gzipped: bool) -> RenderedPage:
-        """Join the page from what is ready; only the first request for it has to wait. Raises StalePage."""
-        shape, view = _Form(form, gzipped), self._views[path]
-        await self._make_ready(path, shape)
-        version, page = self._joined.get((path, shape), (-1, None))
+        """Return the page, joined from what is ready. Only the first request for it waits. Raises StalePage."""
+        encoding, view = _Encoding(form, gzipped), self._views[path]
+        await self._make_ready(path, encoding)
+        version, page = self._joined.get((path, encoding), (-1, None))
         if page is None or version != view.version:
             version = view.version
             body = await view.body(form, gzipped=gzipped)
-            page = self._named(body, view, shape, version)
-            self._joined[path, shape] = version, page
+            page = self._tagged(body, view, encoding, version)
+            self._joined[path, encoding] = version, page
         return page
 
     async def some(
         self, path: str, view: ClusterMetricsView, asked: FamilyQuery, form: Format, *, gzipped: bool
     ) -> RenderedPage:
         """Join a part of the page for one request alone. Raises StalePage."""
-        shape = _Form(form, gzipped)
-        await self._make_ready(path, shape)
+        encoding = _Encoding(form, gzipped)
+        await self._make_ready(path, encoding)
         body = await view.some(asked, form, gzipped=gzipped)
-        return self._named(body, view, shape, secrets.randbits(32))
+        return self._tagged(body, view, encoding, secrets.randbits(32))
 
     async def once(self, view: ClusterView[Any], form: Format, *, gzipped: bool) -> RenderedPage:
         """Make a page for one request alone. Raises StalePage."""
         self._check_feed()
         await view.update(self._feed.cluster, packing=False)
         body = await view.body(form, gzipped=gzipped)
-        return self._named(body, view, _Form(form, gzipped), secrets.randbits(32))
+        return self._tagged(body, view, _Encoding(form, gzipped), secrets.randbits(32))
 
-    def _named(self, body: Sequence[bytes], view: ClusterView[Any], shape: _Form, version: int) -> RenderedPage:
-        mark = f"{self._mark}-{version}{'-gzip' if shape.gzipped else ''}"
-        return RenderedPage(b"", view.content_type or shape.form.value, shape.gzipped, body, mark)
+    def _tagged(self, body: Sequence[bytes], view: ClusterView[Any], encoding: _Encoding, version: int) -> RenderedPage:
+        mark = f"{self._mark}-{version}{'-gzip' if encoding.gzipped else ''}"
+        return RenderedPage(b"", view.content_type or encoding.form.value, encoding.gzipped, body, mark)
 
-    async def _make_ready(self, path: str, shape: _Form) -> None:
-        self._wanted.setdefault(path, {})[shape] = time.monotonic()
+    async def _make_ready(self, path: str, encoding: _Encoding) -> None:
+        self._wanted.setdefault(path, {})[encoding] = time.monotonic()
         self._check_feed()
         if path not in self._ready:
             async with self._rendering:
-                await self._update(path, packing=shape.gzipped)
+                await self._update(path, packing=encoding.gzipped)
         last = self._ready[path]
         age = time.monotonic() - last.at
         if age > STALE_INTERVALS * max(self._feed.interval, last.seconds):
@@ -155,7 +153,7 @@ class ClusterPages:
     async def _update(self, path: str, *, packing: bool) -> None:
         began, cluster, last = time.monotonic(), self._feed.cluster, self._ready.get(path)
         if last is None or last.cluster() is not cluster:
-            # What was joined would keep the old parts in memory.
+            # Joined pages would keep the old parts in memory.
             for key in [key for key in self._joined if key[0] == path]:
                 del self._joined[key]
             await self._views[path].update(cluster, packing=packing)
@@ -163,45 +161,15 @@ class ClusterPages:
         self._ready[path] = last._replace(at=time.monotonic())
 
     def _forget(self) -> None:
-        """Keep no page ready that was not asked for in a while."""
+        """Free the pages that were not asked for in a while."""
         since = time.monotonic() - WANTED_SECONDS
         for path, forms in list(self._wanted.items()):
-            for shape in [shape for shape, at in forms.items() if at < since]:
-                del forms[shape]
+            for encoding in [encoding for encoding, at in forms.items() if at < since]:
+                del forms[encoding]
             if not forms:
                 del self._wanted[path]
                 self._ready.pop(path, None)
                 self._views[path].forget()
-
-
-class SingleFlight(Generic[T]):
-    """Work that is done once for all callers that wait for its result."""
-
-    def __init__(self) -> None:
-        self._running: dict[Hashable, asyncio.Task[T]] = {}
-
-    async def result(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Wait for the result of this key's work, and start it unless it runs already. Raises what `work` raises."""
-        task = self._running.get(key)
-        if task is None:
-            task = self._running[key] = brief(work())
-            task.add_done_callback(lambda done: self._end(key, done))
-        # Others may wait for the same, so a client that leaves does not end it.
-        return await asyncio.shield(task)
-
-    @property
-    def keys(self) -> Collection[Hashable]:
-        """Of the work that is being done."""
-        return self._running.keys()
-
-    def close(self) -> None:
-        for task in self._running.values():
-            task.cancel()
-
-    def _end(self, key: Hashable, task: asyncio.Task[T]) -> None:
-        del self._running[key]
-        if not task.cancelled():
-            task.exception()  # retrieved, even if every caller has left
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +181,7 @@ class _RenderedRows:
 
 
 class ClusterRows:
-    """A cluster's rows, made when they are requested: once for all requests that wait, and each kind once at a time."""
+    """A cluster's rows, made on request: once for all requests that wait."""
 
     def __init__(self, newest: Callable[[], Cluster]) -> None:
         self._newest = newest
@@ -221,17 +189,13 @@ class ClusterRows:
         self._rendering: SingleFlight[None] = SingleFlight()
 
     async def page(self, by: str, *, gzipped: bool) -> RenderedPage:
-        """Return rows of the newest cluster, or at least of one that was the newest after they were asked for."""
+        """Return rows of the newest cluster, or of one that was the newest after this call."""
         asked_at = time.monotonic()
-        while (found := self._fitting(by, asked_at)) is None:
+        while (rows := self._rendered.get(by)) is None or (
+            rows.cluster() is not self._newest() and rows.begun_at < asked_at
+        ):
             await self._rendering.result(by, lambda: self._render(by))
-        return found.gzipped if gzipped else found.plain
-
-    def _fitting(self, by: str, asked_at: float) -> _RenderedRows | None:
-        found = self._rendered.get(by)
-        if found is None or (found.cluster() is not self._newest() and found.begun_at < asked_at):
-            return None
-        return found
+        return rows.gzipped if gzipped else rows.plain
 
     async def _render(self, by: str) -> None:
         cluster, begun_at = self._newest(), time.monotonic()
@@ -240,5 +204,5 @@ class ClusterRows:
             plain = RenderedPage(json.rows_document(cluster, by), "application/json")
             return _RenderedRows(weakref.ref(cluster), begun_at, plain, compressed(plain))
 
-        # Of a thousand nodes this takes a while, and other requests must not wait for it.
+        # With a thousand nodes this takes a while, and other requests must not wait for it.
         self._rendered[by] = await asyncio.to_thread(render)

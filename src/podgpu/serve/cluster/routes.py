@@ -13,7 +13,6 @@ from podgpu.serve.cluster.pages import (
     ClusterPages,
     ClusterRows,
     FitMaker,
-    SingleFlight,
     StalePage,
     UsageHistory,
 )
@@ -25,6 +24,7 @@ from podgpu.serve.pages import HTML, RenderedPage, asked, form_of
 from podgpu.serve.past import JSON, MOST_HOURS
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import page_response, probes, rows_kind, under_policy, wants_gzip, whole_number
+from podgpu.supervise import SingleFlight
 from podgpu.views.cluster import page
 from podgpu.views.dialects import PREFIX
 from podgpu.views.json import encode
@@ -72,18 +72,17 @@ class ClusterRoutes:
             self._fits.close()
 
     async def _page(self, path: str, request: Request) -> Response:
-        """Answer 503 rather than with what is too old."""
+        """Answer with 503 rather than with a page that is too old."""
         gpu = request.query.get("gpu", "") if path == "/" else ""
         if gpu and (card := page.card(self._feed.cluster, gpu)):
             return under_policy(page_response(RenderedPage(card, HTML), request))
         try:
-            made = await self._made(path, request)
+            response = page_response(await self._rendered(path, request), request)
         except StalePage as stale:
             return busy_response(str(stale))
-        response = page_response(made, request)
         return under_policy(response) if path == "/" else response
 
-    async def _made(self, path: str, request: Request) -> RenderedPage:
+    async def _rendered(self, path: str, request: Request) -> RenderedPage:
         form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
         view, queried = self._registry.views[path], self._registry.queried.get(path)
         if isinstance(view, ClusterMetricsView) and (wanted := asked(request)) is not None:
@@ -93,7 +92,7 @@ class ClusterRoutes:
         return await self._pages.page(path, form, gzipped=gzipped)
 
     async def _snapshot(self, request: Request) -> Response:
-        """Pass on a node's snapshot with everything in it: the cluster's own are slim."""
+        """Pass on a node's snapshot with everything in it: the cluster holds slim ones."""
         name = request.query.get("node", "")
         if not name:
             raise UserError("name a node, such as /api/v1/snapshot?node=NAME")
@@ -108,7 +107,7 @@ class ClusterRoutes:
         return page_response(page, request)
 
     async def _past(self, request: Request) -> Response:
-        """Answer with a pod's use over hours, from the store."""
+        """Answer with a pod's use over some hours, from the store."""
         namespace, _, pod = request.query.get("pod", "").partition("/")
         hours = whole_number("hours", request.query.get("hours", "24"), MOST_HOURS)
         if not (namespace and pod):
@@ -123,7 +122,7 @@ class ClusterRoutes:
         return await self._fetched(("pod", namespace, pod, hours), fetch, 502)
 
     async def _fetched(self, key: Hashable, fetch: Callable[[], Coroutine[Any, Any, bytes]], refusal: int) -> Response:
-        """Fetch a document once for all that ask for it at a time. `refusal` is the status where there is none."""
+        """Fetch a document once for all requests that wait for it. `refusal` is the status if there is none."""
         try:
             return Response(200, await self._fetches.result(key, fetch), JSON)
         except UserError as error:

@@ -1,4 +1,4 @@
-"""The HTTP server of a cluster, and its events: rows of the nodes that changed."""
+"""The HTTP server of a cluster, and its events: the rows of nodes that have changed."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ from podgpu.serve.server import HttpServer, ServerCaps
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 
-# The document of a thousand nodes takes a slow line a while.
+# The document of a thousand nodes takes a while over a slow line.
 LIMITS = replace(DEFAULT, write_seconds=60.0)
 EVENT_BYTES = 200_000
 
 
 class ClusterChanges:
-    """A row is rendered and compressed when its node changes, for the document and for the events."""
+    """Renders and compresses the row of a node when it changes, for the document and for the events."""
 
     def __init__(self, feed: ClusterFeed) -> None:
         self._feed = feed
@@ -45,9 +45,9 @@ class ClusterChanges:
         return enclosed(before, self._rows.values, after, b",")
 
     async def change(self, before: Cluster, after: Cluster) -> Sequence[Sequence[BodyPart]]:
-        """Encode the cluster's own fields, the names of nodes that are gone, and rows of those that changed.
+        """Encode the fields of the cluster itself, the names of nodes that are gone, and the rows that changed.
 
-        Many rows are divided among several events: a browser would stand still over one of megabytes.
+        Many rows are divided among several events: one of megabytes would freeze a browser.
         """
         known = {node.name: node for node in before.nodes}
         await self._rows.update(after.nodes)

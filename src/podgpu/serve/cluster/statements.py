@@ -1,4 +1,4 @@
-"""Statements made from a store and kept for a while: bills as of `podgpu report`, advice as of `podgpu fit`."""
+"""What is made from a store and kept for a while: the bills of `podgpu report`, and the advice of `podgpu fit`."""
 
 import asyncio
 import time
@@ -11,13 +11,13 @@ from podgpu.errors import ReasonedError, UserError
 from podgpu.model import Statement
 from podgpu.model.fit import FitStatement
 from podgpu.option.value import did_you_mean
-from podgpu.serve.cluster.pages import BillMaker, FitMaker, SingleFlight
+from podgpu.serve.cluster.pages import BillMaker, FitMaker
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.past import JSON
 from podgpu.serve.request_handler import Route
 from podgpu.serve.routes import fresh_response
-from podgpu.supervise import brief
+from podgpu.supervise import SingleFlight, brief
 from podgpu.views.exposition import Format
 from podgpu.views.fit import fit_page, fit_table
 from podgpu.views.row_table import json_text
@@ -26,7 +26,7 @@ from podgpu.views.statement import report_csv, report_json
 BILL_SECONDS, FIT_SECONDS = 60.0, 3600.0
 RETRY_SECONDS = 60.0  # after a fault
 MOST_KEPT = 8
-MOST_WAITING = 4  # different ones
+MOST_WAITING = 4  # different bills
 
 FIT_PATH, FIT_METRICS_PATH = "/api/v1/fit", "/metrics/fit"
 PARAMETERS = ("by", "from", "to", "namespace", "basis", "share", "format")
@@ -43,7 +43,7 @@ class _KeptBill(NamedTuple):
 
 
 class BillRoute:
-    """One bill is made at a time: a month of many nodes takes long, and much memory."""
+    """Makes one bill at a time: a month of many nodes takes long, and much memory."""
 
     def __init__(self, make_bill: BillMaker) -> None:
         self._make_bill = make_bill
@@ -55,7 +55,7 @@ class BillRoute:
         query = request.query
         form = query.get("format", "json")
         _check(query, form)
-        # One bill in two formats is made once, and both show the same numbers.
+        # A bill is made once for all formats, so that they show the same numbers.
         question = tuple(sorted((name, text) for name, text in query.items() if name != "format"))
         try:
             bill = await self._bill(question)
@@ -75,8 +75,8 @@ class BillRoute:
         """Return None if too many others are being made."""
         oldest = time.monotonic() - BILL_SECONDS
         self._kept = {key: bill for key, bill in self._kept.items() if bill.made_at > oldest}
-        if found := self._kept.get(question):
-            return found
+        if bill := self._kept.get(question):
+            return bill
         if question not in self._making.keys and len(self._making.keys) >= MOST_WAITING:
             return None
         return await self._making.result(question, lambda: self._make(question))
@@ -99,7 +99,7 @@ def _check(query: Mapping[str, str], form: str) -> None:
 
 
 def _file_name(bill: _KeptBill) -> str:
-    """`podgpu-2026-11-01-2026-11-16.csv`; in letters that every file system takes."""
+    """Return a name such as `podgpu-2026-11-01-2026-11-16.csv`."""
     first, last = (
         datetime.fromtimestamp(at, UTC).date().isoformat() for at in (bill.statement.start, bill.statement.end)
     )
@@ -107,7 +107,7 @@ def _file_name(bill: _KeptBill) -> str:
 
 
 class FitRoute:
-    """No request waits for weeks to be read: until the first statement is there, the answer is to come again."""
+    """Makes advice in the background: no request waits until weeks are read. The first clients have to come again."""
 
     def __init__(self, make_fit: FitMaker) -> None:
         self._make_fit = make_fit
@@ -122,18 +122,20 @@ class FitRoute:
 
     def routes(self) -> Mapping[str, Route]:
         return {
-            FIT_PATH: Route(partial(self._written, lambda found: json_text(fit_table(found)).encode(), JSON)),
+            FIT_PATH: Route(partial(self._written, lambda fit: json_text(fit_table(fit)).encode(), JSON)),
             FIT_METRICS_PATH: Route(partial(self._written, fit_page, Format.TEXT.value)),
         }
 
     def _written(self, write: Callable[[FitStatement], bytes], content_type: str, request: Request) -> Response:
         """Answer with the newest statement, and begin to make another if it is old."""
-        if time.monotonic() >= self._due and (self._making is None or self._making.done()):
+        if self._making is None or (self._making.done() and time.monotonic() >= self._due):
             self._making = brief(self._make())
         if self._statement:
             return fresh_response(write(self._statement), content_type, request)
         if self._fault:
             return text_response(502, self._fault)
+        if self._making.done():
+            self._making.result()  # raises what nobody expected
         return busy_response("two weeks are being read from the store; come again in a minute")
 
     async def _make(self) -> None:

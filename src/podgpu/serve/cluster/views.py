@@ -1,4 +1,4 @@
-"""The pages that a cluster has, by path, each made of what was rendered of the nodes."""
+"""The pages of a cluster by path, each joined from what was rendered of its nodes."""
 
 import asyncio
 import gzip
@@ -23,7 +23,7 @@ from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.exposition import Format
 from podgpu.views.series import EVERYTHING, Family, FamilyQuery, SeriesFilter
 
-YIELD_SECONDS = 0.005  # after so much work, other tasks get their turn
+YIELD_SECONDS = 0.005  # of work before other tasks get their turn
 _FASTEST = 1
 
 T = TypeVar("T")
@@ -35,17 +35,17 @@ class LoopYielder:
     def __init__(self) -> None:
         self._began = time.monotonic()
 
-    async def rest(self) -> None:
+    async def maybe_yield(self) -> None:
         if time.monotonic() - self._began > YIELD_SECONDS:
             await asyncio.sleep(0)
             self._began = time.monotonic()
 
 
 class RenderedNodes(Generic[T]):
-    """What was rendered of each node, kept until the node changes. While nodes are rendered, some are newer.
+    """What was rendered of each node, kept until the node changes. During an update, some are newer than others.
 
-    A node is the same object for as long as nothing about it changes. None is kept alive here. `version` grows with
-    every change.
+    A node is the same object until something about it changes. It is not kept alive here. `version` grows with every
+    change.
     """
 
     def __init__(self, render: Callable[[ClusterNode], T]) -> None:
@@ -70,14 +70,14 @@ class RenderedNodes(Generic[T]):
             if before is None or before[0]() is not node:
                 self._kept[node.name] = ref(node), self._rendered(node)
                 self.version += 1
-                await yielder.rest()
+                await yielder.maybe_yield()
         if list(self._kept) != [node.name for node in nodes]:
             self._kept = {node.name: self._kept[node.name] for node in nodes}
             self._failed &= self._kept.keys()
             self.version += 1
 
     def _rendered(self, node: ClusterNode) -> T:
-        """Whatever is in a node's document, the others are shown."""
+        """Render a node. If its document cannot be rendered, show it without: the others are shown in any case."""
         try:
             rendered = self._render(node)
         except Exception as error:
@@ -90,9 +90,9 @@ class RenderedNodes(Generic[T]):
 
 
 class ClusterView(ABC, Generic[T]):
-    """A page. It is made node by node, and can be read at any time in between."""
+    """A page, made node by node. It can be read at any time in between."""
 
-    content_type = ""  # empty if the format says it
+    content_type = ""  # if empty, that of the format
 
     def __init__(self, of_node: Callable[[ClusterNode], T]) -> None:
         self._nodes = RenderedNodes(of_node)
@@ -109,7 +109,7 @@ class ClusterView(ABC, Generic[T]):
 
     @abstractmethod
     async def update(self, cluster: Cluster, *, packing: bool) -> None:
-        """Render what has changed; with `packing`, make it ready to be sent compressed."""
+        """Render what has changed; with `packing`, compress it too."""
 
     @abstractmethod
     async def body(self, form: Format, *, gzipped: bool) -> Sequence[bytes]:
@@ -117,9 +117,9 @@ class ClusterView(ABC, Generic[T]):
 
 
 class ClusterListView(ClusterView[BodyPart]):
-    """A document with an entry for each node. `frame` returns what stands before the entries, and after them.
+    """A document with an entry for each node. `frame` returns what comes before the entries, and after them.
 
-    `empty` is the whole document where there is no entry, if that is not just the frame.
+    `empty` is the whole document without any entry, if that is not just the frame.
     """
 
     def __init__(
@@ -151,13 +151,13 @@ class ClusterListView(ClusterView[BodyPart]):
         if gzipped:
             await self._deflate()
         parts = self._parts()
-        return gzip_stream(parts) if gzipped else [found.plain for found in parts]
+        return gzip_stream(parts) if gzipped else [part.plain for part in parts]
 
     async def _deflate(self) -> None:
         yielder = LoopYielder()
         for entry in self._nodes.values:
             _ = entry.deflated
-            await yielder.rest()
+            await yielder.maybe_yield()
 
     def _parts(self) -> list[BodyPart]:
         entries = [entry for entry in self._nodes.values if entry.plain]
@@ -168,13 +168,13 @@ class ClusterListView(ClusterView[BodyPart]):
 
 
 def enclosed(before: bytes, entries: Collection[BodyPart], after: bytes, separator: bytes) -> list[BodyPart]:
-    """Each entry has a separator before it. None comes before the first one."""
+    """Join entries, each of which begins with a separator. That of the first one is left out."""
     first, *others = entries or [BodyPart(b"")]
     return [BodyPart(before + first.plain.removeprefix(separator)), *others, BodyPart(after)]
 
 
 class ClusterMetricsView(ClusterView[RenderedFamilies]):
-    """A page of metrics. `whole` renders what is about the cluster itself."""
+    """A page of metrics. `whole` renders those of the cluster itself."""
 
     def __init__(
         self, of_node: Callable[[ClusterNode], RenderedFamilies], whole: Callable[[Cluster], RenderedFamilies]
@@ -192,18 +192,18 @@ class ClusterMetricsView(ClusterView[RenderedFamilies]):
         return await self.some(None, form, gzipped=gzipped)
 
     async def some(self, asked: FamilyQuery | None, form: Format, *, gzipped: bool) -> Sequence[bytes]:
-        """Join what a client asks for."""
+        """Join the families that a client asks for, or all."""
         plain = metrics.join([self._whole, *self._nodes.values], form, asked)
         return [await asyncio.to_thread(gzip.compress, plain, _FASTEST, mtime=0)] if gzipped else [plain]
 
 
-# Makes a document for one request alone.
+# Makes a document for one request.
 Queried = Callable[[Mapping[str, str]], ClusterView[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPageRegistry:
-    """`queried` are the paths of documents that a query makes smaller."""
+    """`queried` has the documents that a query can narrow."""
 
     views: Mapping[str, ClusterView[Any]]
     queried: Mapping[str, Queried] = field(default_factory=dict)
@@ -216,7 +216,7 @@ class ClusterPageRegistry:
 def register_cluster_pages(
     options: OptionsOf, series_limit: int, choice: SeriesFilter = EVERYTHING
 ) -> ClusterPageRegistry:
-    """`series_limit` is how many series a single node may have on a page. Of `choice`, only the names are heeded."""
+    """`series_limit` is for the series of one node on a page. Only the names of `choice` are followed."""
     maps = options(pod_gpu_map.PodGpuMapOptions)
 
     def metrics_view(

@@ -3,7 +3,8 @@
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from hashlib import blake2b
@@ -13,8 +14,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from podgpu.serve.http.connections import KnownClients
-from podgpu.supervise import brief
+from podgpu.serve.http.connections import RecentlySeen
+from podgpu.supervise import SingleFlight
 
 MOST_KEPT = 1024
 MOST_KNOWN = 1024
@@ -57,12 +58,12 @@ class RateLimiter:
         self._clients: dict[str, _Bucket] = {}
 
     def take(self, client: str, now: float, shared: str = "") -> bool:
-        """Take what a check costs, if it is there. Those of one name share a total."""
-        own = self._clients.pop(client, None) or _Bucket(self._each, self._each.burst, now)
-        self._clients[client] = own
-        if len(self._clients) > MOST_CLIENTS:  # the longest unseen has as much as a new one soon
+        """Take what a check costs, if there is enough. Clients with the same `shared` also share a total."""
+        bucket = self._clients.pop(client, None) or _Bucket(self._each, self._each.burst, now)
+        self._clients[client] = bucket
+        if len(self._clients) > MOST_CLIENTS:  # a client that was not seen for long soon has as much as a new one
             del self._clients[next(iter(self._clients))]
-        buckets = [own]
+        buckets = [bucket]
         if shared:
             buckets.append(self._shared.setdefault(shared, _Bucket(self._total, self._total.burst, now)))
         for bucket in buckets:
@@ -74,16 +75,17 @@ class RateLimiter:
         return True
 
     def give_back(self, client: str, shared: str = "") -> None:
-        """What turned out to be right costs nothing."""
+        """Return what a check cost: one that succeeds is free."""
         for bucket in (self._clients.get(client), self._shared.get(shared)):
             if bucket is not None:
                 bucket.left += 1
 
 
 class Rank(IntEnum):
-    """Credentials that were right before, and those of a client that has logged in, that is new, or that was refused.
+    """Whose credentials are checked first: those that were right before, then by client.
 
-    Each has places of its own, so that none waits for the next.
+    A client has logged in before, is new, or was refused. Each rank has its own places, so that none waits for the
+    next.
     """
 
     KNOWN = 0
@@ -93,7 +95,7 @@ class Rank(IntEnum):
 
     @property
     def shared(self) -> str:
-        """The rate that it shares with others of its rank."""
+        """The name of the total that it shares with others of its rank."""
         return self.name if self in (Rank.NEW, Rank.SUSPECT) else ""
 
 
@@ -101,8 +103,8 @@ class Rank(IntEnum):
 class CheckLimits:
     """Of each rank, `most` checks wait or run: `each` for a client, `familiar` if it has logged in, 1 if it is new.
 
-    `at_once` run at a time, but for what was right before. `rate` is what a client may cause, and `total` what all
-    new ones may cause together, and all suspects.
+    `at_once` run at a time, except those of credentials that were right before. `rate` is for one client, `total` for
+    all new ones together, and for all suspects.
     """
 
     most: int
@@ -116,7 +118,7 @@ class CheckLimits:
 class CredentialChecks(Generic[T]):
     """`keep` returns for how many seconds a result holds, and `is_good` whether it lets the client in.
 
-    `familiar` are the clients that have logged in before, where other checks know them too.
+    `familiar` are the clients that have logged in before, if other checks share them.
     """
 
     def __init__(
@@ -125,20 +127,21 @@ class CredentialChecks(Generic[T]):
         *,
         is_good: Callable[[T], bool],
         limits: CheckLimits,
-        familiar: KnownClients | None = None,
+        familiar: RecentlySeen | None = None,
     ) -> None:
         self._keep = keep
         self._is_good = is_good
         self._limits = limits
         self._salt = secrets.token_bytes(32)
         self._kept: dict[bytes, tuple[T, float]] = {}
-        self._known = KnownClients(KNOWN_SECONDS, MOST_KNOWN)
-        self._familiar = familiar or KnownClients(KNOWN_SECONDS, MOST_KNOWN)
-        self._running: dict[bytes, asyncio.Task[T]] = {}
-        self._clients: Counter[str] = Counter()
-        self._ranks: Counter[Rank] = Counter()
-        self._suspects = KnownClients(SUSPECT_SECONDS, MOST_KNOWN)
-        self._turns = {rank: asyncio.Semaphore(limits.at_once) for rank in Rank if rank is not Rank.KNOWN}
+        self._known = RecentlySeen(KNOWN_SECONDS, MOST_KNOWN)
+        self._familiar = familiar or RecentlySeen(KNOWN_SECONDS, MOST_KNOWN)
+        self._running: SingleFlight[T] = SingleFlight()
+        self._places: Counter[Rank | str] = Counter()  # taken by checks of a rank, and of a client
+        self._suspects = RecentlySeen(SUSPECT_SECONDS, MOST_KNOWN)
+        self._turns: dict[Rank, AbstractAsyncContextManager[None]] = {
+            rank: nullcontext() if rank is Rank.KNOWN else asyncio.Semaphore(limits.at_once) for rank in Rank
+        }
         self._rates = RateLimiter(limits.rate, limits.total)
 
     async def result(self, shown: tuple[str, ...], client: str, check: Callable[[], Awaitable[T]]) -> T:
@@ -148,37 +151,36 @@ class CredentialChecks(Generic[T]):
         result, until = self._kept.get(key, (None, 0.0))
         if monotonic() < until:
             return result  # type: ignore[return-value]
-        if key not in self._running:
-            self._begin(key, client, check)
-        # Another may wait for the same check, so a client that leaves does not end it.
-        return await asyncio.shield(self._running[key])
+        return await self._running.result(key, lambda: self._run(key, client, check))
 
-    def _begin(self, key: bytes, client: str, check: Callable[[], Awaitable[T]]) -> None:
-        now = monotonic()
-        rank = self._rank(key, client, now)
-        if self._ranks[rank] >= self._limits.most:
-            raise TooManyChecks
-        if rank is not Rank.KNOWN:
-            # A new client shows first what it is.
+    @contextmanager
+    def _place(self, rank: Rank, client: str) -> Iterator[None]:
+        """Take a place, and what a check costs. Raises TooManyChecks."""
+        places: list[Rank | str] = [rank]
+        is_full = self._places[rank] >= self._limits.most
+        if rank is not Rank.KNOWN and not is_full:
+            places.append(client)
+            # What a new client is shows after its first check.
             most = {Rank.FAMILIAR: self._limits.familiar, Rank.SUSPECT: self._limits.each}.get(rank, 1)
-            if self._clients[client] >= most or not self._rates.take(client, now, rank.shared):
-                raise TooManyChecks
-            self._clients[client] += 1
-        self._ranks[rank] += 1
-        self._running[key] = task = brief(self._run(key, client, rank, check))
-        task.add_done_callback(lambda done: self._end(key, client, rank, done))
+            is_full = self._places[client] >= most or not self._rates.take(client, monotonic(), rank.shared)
+        if is_full:
+            raise TooManyChecks
+        self._places.update(places)
+        try:
+            yield
+        finally:
+            self._places -= Counter(places)
 
     def _rank(self, key: bytes, client: str, now: float) -> Rank:
-        if self._known.knows(key.hex(), now):
+        if self._known.has(key.hex(), now):
             return Rank.KNOWN
-        if self._familiar.knows(client, now):
+        if self._familiar.has(client, now):
             return Rank.FAMILIAR
-        return Rank.SUSPECT if self._suspects.knows(client, now) else Rank.NEW
+        return Rank.SUSPECT if self._suspects.has(client, now) else Rank.NEW
 
-    async def _run(self, key: bytes, client: str, rank: Rank, check: Callable[[], Awaitable[T]]) -> T:
-        if rank is Rank.KNOWN:
-            result = await check()
-        else:
+    async def _run(self, key: bytes, client: str, check: Callable[[], Awaitable[T]]) -> T:
+        rank = self._rank(key, client, monotonic())
+        with self._place(rank, client):
             async with self._turns[rank]:
                 result = await check()
         now = monotonic()
@@ -193,27 +195,17 @@ class CredentialChecks(Generic[T]):
         if seconds > 0:
             self._kept[key] = result, now + seconds
             if len(self._kept) > MOST_KEPT:
-                # Those that hold for a short time go first, so a flood of bad tokens displaces no good one.
+                # Those that hold for the shortest time go first, so a flood of bad tokens displaces no good one.
                 del self._kept[min(self._kept, key=lambda kept: self._kept[kept][1])]
         return result
-
-    def _end(self, key: bytes, client: str, rank: Rank, task: asyncio.Task[T]) -> None:
-        del self._running[key]
-        self._ranks[rank] -= 1
-        if rank is not Rank.KNOWN:
-            self._clients[client] -= 1
-            if not self._clients[client]:
-                del self._clients[client]
-        if not task.cancelled():
-            task.exception()  # retrieved, even if every caller has left
 
 
 ALLOWED_SECONDS = 120.0
 REFUSED_SECONDS = 10.0
 UNKNOWN_SECONDS = 60.0
-# Of the connections to the API server, tokens that are not known yet leave some to those that are.
+# Tokens that are not known yet leave some connections to the API server to those that are.
 LIMITS = CheckLimits(most=32, each=2, familiar=8, at_once=2, rate=Rate(10, 1.0), total=Rate(40, 5.0))
-# Kubernetes lets every account get what is below these, to find out what an API server offers (system:discovery).
+# Kubernetes lets every account get what is below these, to discover what an API server offers (system:discovery).
 FREE_FOR_ALL = frozenset({"api", "apis", "openapi", "version", "healthz", "livez", "readyz"})
 OWN = "/podgpu"
 
@@ -247,11 +239,11 @@ class TokenAuthority(Protocol):
 
 
 class Tokens:
-    """Asks once for the user of a token, and once for each path. For one token, one thing at a time."""
+    """Asks once for the user of a token, and once for each path. For one token, it asks one question at a time."""
 
     def __init__(self, authority: TokenAuthority) -> None:
         self._authority = authority
-        familiar = KnownClients(KNOWN_SECONDS, MOST_KNOWN)
+        familiar = RecentlySeen(KNOWN_SECONDS, MOST_KNOWN)
         self._users: CredentialChecks[object | None] = CredentialChecks(
             lambda user: UNKNOWN_SECONDS if user is None else ALLOWED_SECONDS,
             is_good=lambda user: user is not None,

@@ -36,7 +36,7 @@ _COST = slice(4, 6)  # of a hash such as $2b$10$…
 
 
 class Passwords:
-    """Right passwords are remembered: a known client gets in even while others try wrong ones. So are wrong ones."""
+    """Results are remembered, so that a known client gets in even while others try wrong passwords."""
 
     def __init__(self) -> None:
         self._checks: CredentialChecks[bool] = CredentialChecks(
@@ -68,16 +68,16 @@ class Passwords:
 
 
 def _matches(password: str, hashed: bytes, cost: int) -> bool:
-    """Say whether it is right. To say that it is not takes as long as a check of a hash of that cost."""
+    """Return whether the password is right. A wrong one takes as long to check as with a hash of that cost."""
     import bcrypt
 
-    given = password.encode()[:_BCRYPT_BYTES]
+    secret = password.encode()[:_BCRYPT_BYTES]
     try:
-        if bcrypt.checkpw(given, hashed):
+        if bcrypt.checkpw(secret, hashed):
             return True
         # Each step takes twice as long as the one before, so these and the check above take 2**cost together.
         for step in range(_cost(hashed), cost):
-            bcrypt.checkpw(given, hashed[: _COST.start] + b"%02d" % step + hashed[_COST.stop :])
+            bcrypt.checkpw(secret, hashed[: _COST.start] + b"%02d" % step + hashed[_COST.stop :])
     except ValueError:  # a password that bcrypt cannot have hashed
         pass
     return False
@@ -100,11 +100,11 @@ MAX_USER = 128  # characters
 
 
 class Hosts:
-    """The names by which a client may call the server.
+    """The host names by which clients may address the server.
 
-    A page of another site can make its own name mean this server's address, and its script then reads the responses
-    as its own (DNS rebinding). The browser still sends that name as Host. Without `allowed` names, any is fine. IP
-    addresses and localhost always are: no other site can be called so.
+    Another site can let its own name resolve to this server's address, so that its scripts may read the responses
+    (DNS rebinding). The browser still sends that name as Host. Without `allowed` names, any is accepted. IP addresses
+    and localhost always are: no other site has such a name.
     """
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:
@@ -115,7 +115,7 @@ class Hosts:
         return not self._allowed or name in self._allowed or _is_local(name) or _address(name) is not None
 
     def may_change(self, headers: Mapping[str, str]) -> bool:
-        """Whether the request comes from a program here, and from no other site's page in a browser here."""
+        """Whether the request comes from a program on this machine, and not from another site's page in a browser."""
         if "origin" in headers or headers.get("sec-fetch-site", "").lower() not in _OWN_SITES:
             return False
         name = _name(headers)
@@ -126,9 +126,9 @@ class Hosts:
 
 
 class TrustedProxies:
-    """Believes headers that come from the `networks`. Any other client could send the same.
+    """Believes headers from the `networks` alone: any client could send them.
 
-    Only `user_header` names the user. A proxy removes it from what its clients send, but passes on others like it.
+    Only `user_header` names the user. A proxy removes that one from what its clients send, but no similar ones.
     """
 
     def __init__(self, networks: Sequence[IPv4Network | IPv6Network] = (), user_header: str = "") -> None:
@@ -140,19 +140,19 @@ class TrustedProxies:
 
     def seen(self, request: Request) -> Request:
         """Return the request with the client's address and user, if a trusted proxy passed it on."""
-        proxy = peer_address(request.remote or "")
+        proxy = peer_address(request.remote)
         if proxy is None or not self._trusts(proxy):
             return request
         return replace(request, remote=self._client(request, proxy), user=self._user(request))
 
     def _client(self, request: Request, proxy: IPv4Address | IPv6Address) -> str:
-        """Each proxy adds to the right whom it heard, so the last that is no trusted proxy is the client."""
+        """Each proxy appends the address of its client, so the last that is no trusted proxy is the client."""
         client = proxy
         for hop in reversed(request.headers.get("x-forwarded-for", "").split(",")):
-            heard = peer_address(hop.strip())
-            if heard is None:
+            address = peer_address(hop.strip())
+            if address is None:
                 break
-            client = heard
+            client = address
             if not self._trusts(client):
                 break
         return str(client)
@@ -163,7 +163,7 @@ class TrustedProxies:
             name = name.encode("latin-1").decode()
         except UnicodeDecodeError:
             return ""
-        # A comma joins repeated headers: then it is not known which of them the proxy wrote.
+        # A comma joins repeated headers, of which the proxy may have written any.
         return name if name.isprintable() and "," not in name and len(name) <= MAX_USER else ""
 
     def _trusts(self, address: IPv4Address | IPv6Address) -> bool:
@@ -171,9 +171,9 @@ class TrustedProxies:
 
 
 class Guard:
-    """Without any setting, every request gets one.
+    """Without any setting, every request gets a response.
 
-    Of a password, a token that an `authority` knows, and a user whom a trusted proxy names, any is enough.
+    A password, a token that the `authority` knows, or a user whom a trusted proxy names: each is enough.
     """
 
     def __init__(
@@ -203,15 +203,15 @@ class Guard:
         return bool(self._watcher.config.users) or self._tokens is not None
 
     def reload(self) -> bool:
-        """Take over changes of the files, and return whether there were any."""
+        """Read the files again if they have changed, and return whether the configuration is another now."""
         return self._watcher.reload()
 
     async def refusal(self, request: Request) -> Response | None:
-        """Return why the request is refused. None means that it is not."""
+        """Return the response to a request that is refused; None if it is not."""
         if not self.hosts.allows(request.headers):
-            return text_response(421, "this server has another name; --web.allowed-hosts lists those it has")
+            return text_response(421, "this server has another name; --web.allowed-hosts lists its names")
         if self._watcher.config.needs_certificate and not request.certified:
-            return text_response(403, "this page is only for clients that show a certificate")
+            return text_response(403, "this page needs a client certificate; present one")
         if request.user or not (self.takes_secrets or self.proxies):
             return None
         try:
@@ -219,7 +219,7 @@ class Guard:
         except TooManyChecks:
             return busy_response("too many logins at once; try again in a second")
         except ReviewUnavailable:
-            return busy_response("the token cannot be checked now; the agent's log says why")
+            return busy_response("the token cannot be checked now; see the log of podgpu")
 
     async def close(self) -> None:
         self._passwords.close()
@@ -229,7 +229,7 @@ class Guard:
     async def _check_credentials(self, request: Request) -> Response | None:
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
         users, secret = self._watcher.config.users, shown.strip()
-        client = client_network((request.remote,)) if request.remote else ""
+        client = client_network(request.remote)
         match scheme.lower():
             case "basic" if users:
                 if await self._passwords.right(users, secret, client):
@@ -240,17 +240,17 @@ class Guard:
                     return None
                 if access is TokenAccess.FORBIDDEN:
                     needed = reviewed_path(request.path)
-                    lets_it = f"a ClusterRole with {needed!a} among its nonResourceURLs lets it"
-                    return text_response(403, f"this account may not read this page; {lets_it}")
+                    advice = f"give it a ClusterRole with {needed!a} among its nonResourceURLs"
+                    return text_response(403, f"this account may not read this page; {advice}")
         if not self.takes_secrets:
             return text_response(403, "log in at the proxy in front of this page; --web.trusted-proxy says which")
-        ways = {"Basic": self._watcher.config.users, "Bearer": self._tokens}
-        offered = ", ".join(f'{name} realm="podgpu"' for name, there in ways.items() if there)
+        schemes = {"Basic": users, "Bearer": self._tokens}
+        offered = ", ".join(f'{name} realm="podgpu"' for name, is_offered in schemes.items() if is_offered)
         return text_response(401, "log in to read this page", {"WWW-Authenticate": offered})
 
 
 def _name(headers: Mapping[str, str]) -> str:
-    """Return the host without its port. HTTP/1.0, which no browser speaks, may lack it."""
+    """Return the host without its port. It may be missing in HTTP/1.0, which no browser speaks."""
     host = headers.get("host", "").strip().lower()
     if host.startswith("["):
         return host.partition("]")[0][1:]

@@ -1,4 +1,4 @@
-"""The web configuration in force: its TLS context, and its renewal while the server runs."""
+"""The web configuration in force, and its TLS context. Both are renewed while the server runs."""
 
 import ssl
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class WebConfigWatcher:
     def reload(self) -> bool:
         """Read the files again if they have changed, and return whether the config is another now.
 
-        Files that changed since the last call may still be in the midst of it: they can wait.
+        Files that have changed since the last call may still be being written, so they wait until the next one.
         """
         stamps, before, old = self._stamps(), self._seen, self.config
         self._seen = stamps
@@ -50,7 +50,7 @@ class WebConfigWatcher:
     def _read(self, path: Path) -> tuple[WebConfig, ssl.SSLContext | None]:
         self._files = (path, *self._files[1:])
         config = web_config.read(path)
-        # Also when they turn out to be wrong: the user will correct them.
+        # Watched even if they turn out to be wrong: the user will correct them.
         self._files = (path, *(config.tls.files if config.tls else ()))
         return config, tls_context(config.tls) if config.tls else None
 
@@ -63,7 +63,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = VERSIONS[tls.min_version]
     context.maximum_version = VERSIONS[tls.max_version]
-    context.options |= ssl.OP_NO_RENEGOTIATION  # a client could ask for the costly part over and over
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a client could repeat the costly part over and over
     try:
         context.set_ciphers(":".join(tls.cipher_suites or SUITES.values()))
     except ssl.SSLError:
@@ -71,7 +71,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     _load_certificate(context, tls)
     if tls.client_ca_file is not None:
-        # Also where one is needed: the kubelet's probes have none, and are answered without.
+        # Optional even where pages need one: the kubelet's probes have none, and are answered all the same.
         context.verify_mode = ssl.CERT_OPTIONAL
         _load_authority(context, tls.client_ca_file)
     return context
@@ -98,7 +98,7 @@ def _load_authority(context: ssl.SSLContext, path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return OpenSSL's words: it has none for a file without any certificate."""
+    """Return what OpenSSL says. It says nothing about a file without any certificate."""
     return str(getattr(error, "reason", None) or "not PEM").replace("_", " ").lower()
 
 

@@ -15,8 +15,8 @@ from podgpu.option.file import yaml_document
 from podgpu.option.value import did_you_mean
 
 ADVICE = "check --web.config.file"
-LONGEST_COST = 16  # a check takes about four seconds, and twice as long with each step
-MOST_KIB = 64  # some hundred users: it is read again while probes wait, and a MiB would take ten seconds
+LONGEST_COST = 16  # a check takes about four seconds, and each step doubles that
+MOST_KIB = 64  # enough for some hundred users. Probes wait while it is read, and a MiB would take ten seconds
 HEADER_NAMES = (
     "Content-Security-Policy",
     "Strict-Transport-Security",
@@ -103,7 +103,7 @@ class ConfigSection:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """With a `client_ca_file` clients may show a certificate; with `needs_certificate` they get no page without."""
+    """With a `client_ca_file` clients may present a certificate; with `needs_certificate` they must."""
 
     cert_file: Path
     key_file: Path
@@ -132,7 +132,7 @@ class WebConfig:
 
 
 def read(path: Path) -> WebConfig:
-    """Read the file. Paths in it start from its folder. Raises UserError."""
+    """Read the file. Paths in it are relative to its folder. Raises UserError."""
     document = yaml_document(path, ADVICE, kibibytes=MOST_KIB)
     top = ConfigSection(path, "", document or {}, ("tls_server_config", "http_server_config", "basic_auth_users"))
     http = top.section("http_server_config", ("headers", "http2"))

@@ -27,14 +27,14 @@ class ServerConnection(TrackedConnection):
         self._respond = respond
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._remote: str | None = None
+        self._remote = ""
         self._ahead = b""
         self._stream: BodyStream | None = None
         self._writable = asyncio.Event()
         self._writable.set()
 
     def connect(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
-        """Take over the socket. With a context it begins with a TLS handshake, which has a deadline like a head."""
+        """Take over the socket. With a context, a TLS handshake comes first, with the deadline of a request's head."""
         self._enter(Phase.SILENT)
         task = self._connections.tasks.begin(self._connect(sock, context))
         self._abort = task.cancel
@@ -49,7 +49,7 @@ class ServerConnection(TrackedConnection):
         seconds = self._connections.limits.write_seconds if context else None
         try:
             await self._loop.connect_accepted_socket(lambda: self, sock, ssl=context, ssl_shutdown_timeout=seconds)
-        except OSError:  # not logged: any client could fill the log with it
+        except OSError:  # not logged: any client could fill the log
             self._connections.remove(self)
             sock.close()
 
@@ -57,7 +57,7 @@ class ServerConnection(TrackedConnection):
         self._transport = cast("asyncio.Transport", transport)
         self._abort = self._transport.abort
         peer = transport.get_extra_info("peername")
-        self._remote = peer[0] if isinstance(peer, tuple) else None
+        self._remote = peer[0] if peer else ""
         # A response counts as read when the kernel has all of it; only then is the next request begun.
         # Not 0, at which a TLS transport with nothing to write would count as full.
         self._transport.set_write_buffer_limits(high=1)
@@ -94,7 +94,7 @@ class ServerConnection(TrackedConnection):
         self.phase, self.since = phase, self._loop.time()
 
     def _advance(self) -> None:
-        """Begin the next request, if all of it has come."""
+        """Begin the next request, if it is complete."""
         if not self._ahead or self.phase in _RESPONDING or self._transport.is_closing():
             return
         if self.phase is Phase.IDLE:
@@ -117,12 +117,14 @@ class ServerConnection(TrackedConnection):
                 await self._send(response, request)
             if response.status in _SCRAPED and request.is_scrape:
                 self.scraped_at = min(self.scraped_at, self._loop.time())
-        finally:
-            self._enter(Phase.IDLE)
+        except BaseException:
+            self.abort()  # the client would wait for the rest of the response
+            raise
+        self._enter(Phase.IDLE)
         self._advance()
 
     async def _send(self, response: Response, request: Request) -> None:
-        """Return when the kernel has the response, with TLS all but two chunks of it, or when the client has left."""
+        """Return when the kernel has the response (with TLS, all but two chunks), or when the client has left."""
         stream = response.stream
         closing = response.closing or not request.keeps_alive or stream is not None
         # HTTP/1.0 needs to be told that the connection is kept.
@@ -141,9 +143,9 @@ class ServerConnection(TrackedConnection):
             self._transport.close()
 
     async def _write(self, head: bytes, bodies: Iterable[bytes]) -> None:
-        """Write chunk by chunk: TLS would encrypt all of it at once, and a page would count as read too early.
+        """Write in chunks: TLS would encrypt a whole page at once, which would count as read too early.
 
-        Only the first chunk is copied, to go with the head: many clients share a page.
+        Only the first chunk is copied, to go with the head: clients share a page.
         """
         try:
             for body in bodies:
@@ -163,9 +165,9 @@ class ServerConnection(TrackedConnection):
             self._connections.release(self)
 
     def _reject(self, error: RequestError) -> None:
-        """Not logged: any client could fill the log with it."""
+        """Answer what is no request. It is not logged: any client could fill the log."""
         if self.phase in _RESPONDING:
-            self.abort()  # a response is on its way: another would end up in the midst of it
+            self.abort()  # another response would end up in the middle of the one that is being sent
         else:
             self._ahead = b""
             self._transport.write(text_response(error.status, error.line).encode_last())

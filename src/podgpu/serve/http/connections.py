@@ -1,4 +1,4 @@
-"""The open connections of listeners that share places: how many there may be, and which is evicted for another."""
+"""The open connections of a group of listeners: how many there may be, and which is evicted for another."""
 
 import asyncio
 from collections import Counter
@@ -13,9 +13,8 @@ from podgpu.supervise import BriefTasks
 SPARED_SCRAPERS = 8
 
 
-def client_network(peer: object) -> str:
+def client_network(host: str) -> str:
     """Return the client's IPv4 address or its IPv6 /64: a client with one address of a /64 has them all."""
-    host = str(peer[0]) if isinstance(peer, tuple) and peer else ""
     if ":" not in host:
         return host
     try:
@@ -24,26 +23,26 @@ def client_network(peer: object) -> str:
         return host
 
 
-class KnownClients:
-    """The client networks that received a response recently. Keeps the latest, so that others cannot fill it up."""
+class RecentlySeen:
+    """Names that were seen in the last `seconds`. Keeps the newest `most`, so that none can fill it up."""
 
     def __init__(self, seconds: float = 600.0, most: int = 1024) -> None:
         self._seconds = seconds
         self._most = most
         self._seen: dict[str, float] = {}
 
-    def add(self, client: str, now: float) -> None:
-        self._seen.pop(client, None)
-        self._seen[client] = now
+    def add(self, name: str, now: float) -> None:
+        self._seen.pop(name, None)
+        self._seen[name] = now
         if len(self._seen) > self._most:
             del self._seen[next(iter(self._seen))]
 
-    def knows(self, client: str, now: float) -> bool:
-        return now - self._seen.get(client, -self._seconds) < self._seconds
+    def has(self, name: str, now: float) -> bool:
+        return now - self._seen.get(name, -self._seconds) < self._seconds
 
 
 class Phase(IntEnum):
-    """What a connection does, in the order in which those of one client network are evicted. The busy are not."""
+    """What a connection is doing. Those of one client network are evicted in this order; busy ones never are."""
 
     SILENT = 0  # it has sent no whole request yet
     STALLED = 1  # its response is not being read
@@ -53,7 +52,7 @@ class Phase(IntEnum):
 
 
 class TrackedConnection(asyncio.Protocol):
-    """A connection, as far as the others know it: its phase, since when, and when it first got a page of metrics."""
+    """What `Connections` knows of each: its phase, since when, and when it was first sent a page of metrics."""
 
     client = ""
     phase = Phase.SILENT
@@ -66,7 +65,7 @@ class TrackedConnection(asyncio.Protocol):
 class Connections:
     def __init__(self, limits: Limits, max_connections: int) -> None:
         self.limits = limits
-        self.known_clients = KnownClients()
+        self.known_clients = RecentlySeen()  # networks that have read a response
         self.tasks = BriefTasks()  # a stop waits for them
         self._max_connections = max_connections
         self._deadlines = {
@@ -97,9 +96,9 @@ class Connections:
         return True
 
     def hold(self, connection: TrackedConnection, body: bytes) -> None:
-        """Note that it does not read this. If too much is not read, abort the longest stalled of the network with most.
+        """Note that the client does not read this. If all together is too much, abort connections until it is not.
 
-        A page that many hold counts once.
+        Of the network that holds most, the one that has stalled for longest goes first. A shared page counts once.
         """
         self._unread[connection] = body
         while others := self._unread.keys() - {connection}:
@@ -112,11 +111,11 @@ class Connections:
             min(others, key=lambda other: (-sizes[other.client], other.since)).abort()
 
     def release(self, connection: TrackedConnection) -> None:
-        """Note that its response was read."""
+        """Note that the client has read its response."""
         self._unread.pop(connection, None)
 
     def set_streaming(self, connection: TrackedConnection) -> None:
-        """Keep its deadlines, but do not count it: streams have a cap of their own."""
+        """Keep its deadlines, but do not count it: there is another limit for streams."""
         self._counted.discard(connection)
         self._streaming.add(connection)
 
@@ -136,9 +135,9 @@ class Connections:
             connection.abort()
 
     def _choose_eviction(self, newcomer: str, now: float) -> TrackedConnection | None:
-        """Choose a connection of the client network that has most of them, and one that scrapes last of all.
+        """Choose a connection of the client network that has most of them. One that scrapes goes last of all.
 
-        The silent and the stalled have some time, unless their network has more connections than the newcomer's.
+        Silent and stalled ones have some time first, unless their network has more connections than the newcomer's.
         """
         counts = Counter(connection.client for connection in self._counted)
         spared = self._spared()
@@ -152,17 +151,17 @@ class Connections:
 
         def order(connection: TrackedConnection) -> tuple[float, ...]:
             client, phase, since = connection.client, connection.phase, connection.since
-            is_known = self.known_clients.knows(client, now)
-            # Of the silent the youngest goes, of others the longest idle.
+            is_known = self.known_clients.has(client, now)
+            # Of silent ones the youngest goes, of others the one that has waited for longest.
             age = -since if phase is Phase.SILENT else since
             return connection in spared, -counts[client], is_known, phase, age
 
         return min(filter(may_go, self._counted), key=order, default=None)
 
     def _spared(self) -> set[TrackedConnection]:
-        """Return those that have scraped for longest, a few of each network: else a flood would only have to scrape."""
+        """Return those that have scraped for longest, a few of each network: no flood is spared by scraping."""
         by_client: dict[str, list[TrackedConnection]] = {}
-        for connection in sorted(self._counted, key=lambda found: found.scraped_at):
+        for connection in sorted(self._counted, key=lambda connection: connection.scraped_at):
             if connection.scraped_at < inf:
                 by_client.setdefault(connection.client, []).append(connection)
         return {spared for scrapers in by_client.values() for spared in scrapers[:SPARED_SCRAPERS]}

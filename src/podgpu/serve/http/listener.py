@@ -17,15 +17,15 @@ from podgpu.serve.http.connections import Connections, client_network
 from podgpu.serve.http.request import Limits
 from podgpu.serve.http.response import busy_response
 
-# Where the kernel reports data again that was already seen, a slow client is read only so often.
+# Where the kernel keeps reporting data that was seen already, a slow client is read this often.
 PEEK_SECONDS = 0.1
-# Of all places: no client network has more than the first part, and a known one has the second before it is counted.
-# The third is made free at a time, so that all are compared less often.
+# Parts of all places: at most one half for a client network, and one eighth that a known network is not charged for.
+# One in 64 is freed at a time, so that all connections are compared less often.
 LARGEST_PART = 2
 RESERVED_PART = 8
 FREED_PART = 64
 
-ACCEPTED_AT_ONCE = 64  # before others get their turn
+ACCEPTED_AT_ONCE = 64  # before other tasks get their turn
 PAUSE_SECONDS = 0.1
 
 _GONE = (BlockingIOError, InterruptedError, ConnectionAbortedError)
@@ -46,10 +46,10 @@ class PendingConnection:
 
 
 class PendingConnections:
-    """A new connection is always accepted. Under pressure the youngest that have had their chance are evicted for it.
+    """Connections that have not sent a whole request. A new one is always accepted.
 
-    So a flood evicts itself, and a client that sends its request at once is not among the evicted. `connect` takes over
-    a socket with everything in it still unread.
+    Where there are too many, the youngest that have had their chance are evicted. So a flood evicts itself, and never a
+    client that sends its request at once. `connect` takes over a socket with everything in it still unread.
     """
 
     def __init__(self, connections: Connections, places: int, connect: Callable[[PendingConnection], None]) -> None:
@@ -64,7 +64,7 @@ class PendingConnections:
         return len(self._pending)
 
     def add(self, pending: PendingConnection) -> None:
-        """Wait for the client's request, then let the connection be made."""
+        """Wait for the client's request, then hand the socket over."""
         if self._counts[pending.client] >= max(1, self._places // LARGEST_PART):
             self.make_room(pending.since, pending.client)
         elif len(self._pending) >= self._places:
@@ -74,17 +74,17 @@ class PendingConnections:
         self._peek(pending)
 
     def make_room(self, now: float, network: str | None = None) -> bool:
-        """Evict from this network or from those that have most: of each the youngest that has settled, else the oldest.
+        """Evict from this network, or from those with most: of each the youngest that has settled, else the oldest.
 
         Return whether there was any to evict.
         """
-        found = [pending for pending in self._pending.values() if network in (None, pending.client)]
-        settled = sum(pending.since <= now - self._limits.settle_seconds for pending in found)
+        candidates = [pending for pending in self._pending.values() if network in (None, pending.client)]
+        settled = sum(pending.since <= now - self._limits.settle_seconds for pending in candidates)
         left = self._counts.copy()
-        for client in filter(lambda client: self._known_clients.knows(client, now), left):
+        for client in filter(lambda client: self._known_clients.has(client, now), left):
             left[client] -= self._places // RESERVED_PART
         ranked: list[tuple[int, PendingConnection]] = []
-        for pending in (*reversed(found[:settled]), *found[settled:]):
+        for pending in (*reversed(candidates[:settled]), *candidates[settled:]):
             ranked.append((left[pending.client], pending))
             left[pending.client] -= 1
         for _, pending in nlargest(max(1, self._places // FREED_PART), ranked, key=lambda pair: pair[0]):
@@ -141,9 +141,9 @@ class PendingConnections:
 
 
 def is_complete(data: bytes, most: int, *, encrypted: bool) -> bool:
-    """Whether this is a request's whole head or a whole ClientHello of TLS, or will never be one.
+    """Whether this is the whole head of a request, a whole ClientHello of TLS, or never will be.
 
-    Nothing is checked here. What is wrong gets its response from the connection.
+    Nothing else is checked here: the connection answers what is wrong.
     """
     if len(data) >= most:
         return True
@@ -160,7 +160,7 @@ def _has_ended(sock: socket.socket) -> bool:
 
 
 class ListenerGroup:
-    """The listeners of one or more addresses, and the clients that share their places."""
+    """The listeners of one or more addresses, which share places for connections."""
 
     def __init__(self, limits: Limits, max_connections: int, max_pending: int) -> None:
         self.connections = Connections(limits, max_connections)
@@ -204,13 +204,13 @@ class ListenerGroup:
             except _GONE:
                 return
             except OSError as error:
-                # Without a descriptor for the next client, a pending one gives up its own; else try again later.
+                # Without a descriptor for the next client, evict a pending one. Without any, try again later.
                 if error.errno in _EXHAUSTED and not self._pending.make_room(loop.time()):
                     loop.remove_reader(listener)
                     loop.call_later(PAUSE_SECONDS, self._watch, listener, respond, context)
                 return
             sock.settimeout(0)
-            self._pending.add(PendingConnection(sock, client_network(peer), loop.time(), context(), respond))
+            self._pending.add(PendingConnection(sock, client_network(peer[0]), loop.time(), context(), respond))
 
     def _connect(self, pending: PendingConnection) -> None:
         sock, client, context = pending.sock, pending.client, pending.context

@@ -12,9 +12,9 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 class Limits:
     """Deadlines are checked every `sweep_seconds`, so each may be late by that much.
 
-    `idle_seconds` outlasts the usual scrape intervals of up to a minute: a scraper keeps its connection.
+    `idle_seconds` is longer than the usual scrape intervals of up to a minute: a scraper keeps its connection.
     For `settle_seconds`, a connection that has sent no request yet, or does not read, is not evicted for another.
-    `unread_bytes` is how much of responses may wait for clients that do not read; a page for many counts once.
+    `unread_bytes` bounds the responses that clients do not read; a page that many are sent counts once.
     """
 
     head_seconds: float = 5.0
@@ -32,7 +32,7 @@ class Limits:
 DEFAULT = Limits()
 
 
-_HOSTS = {"1.0": (0, 1), "1.1": (1,)}  # how often a request of a version names its host
+_HOSTS = {"1.0": (0, 1), "1.1": (1,)}  # how many Host headers a request of each version may have
 _END = re.compile(rb"\n\r?\n")
 
 
@@ -40,16 +40,16 @@ _END = re.compile(rb"\n\r?\n")
 class Request:
     """`path` and `query` are decoded, and the first value of a repeated query name counts; `every` has them all.
 
-    Header names are in lower case, and repeated headers are joined by commas. `remote` is the client's IP address.
-    `certified` is whether the client has presented a certificate that a known authority signed, and `keeps_alive`
-    whether it wants to send another request. `user` is who has logged in, according to a trusted proxy.
+    Header names are in lower case, and repeated headers are joined by commas. `remote` is the client's IP address, if
+    it is known. `certified` says that the client has presented a certificate that a known authority signed, and
+    `keeps_alive` that it may send another request. `user` is who has logged in, according to a trusted proxy.
     """
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    remote: str | None
+    remote: str
     certified: bool = False
     pairs: tuple[tuple[str, str], ...] = ()
     keeps_alive: bool = True
@@ -71,9 +71,7 @@ class RequestError(Exception):
     line: str
 
 
-def parse_request(
-    data: bytes, limits: Limits, remote: str | None, *, certified: bool = False
-) -> tuple[Request, bytes] | None:
+def parse_request(data: bytes, limits: Limits, remote: str, *, certified: bool = False) -> tuple[Request, bytes] | None:
     """Return the first request and what follows it, or None while its head has no end. Raises RequestError."""
     data = data.lstrip(b"\r\n")
     end = _END.search(data)
@@ -97,7 +95,7 @@ def parse_request(
 
 
 class _RequestHead:
-    """What the parser finds in a head, or in the beginning of one: it has no version before its end."""
+    """What the parser finds in a head, or in the beginning of one, which has no version yet."""
 
     def __init__(self, data: bytes, limits: Limits) -> None:
         self.version = self.method = ""
@@ -110,11 +108,11 @@ class _RequestHead:
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
-            pass  # an offer that may be declined by answering in HTTP/1.1
+            pass  # an offer, which a response in HTTP/1.1 declines
         except HttpParserError:
             raise _malformed() from None
         finally:
-            del self._parser  # a cycle, which the garbage collector would free, but that runs rarely
+            del self._parser  # it refers back to this object, and the garbage collector runs rarely
         if len(data) > limits.head_bytes or len(self.fields) > limits.header_count:
             raise too_long()
 
@@ -127,7 +125,7 @@ class _RequestHead:
     def on_headers_complete(self) -> None:
         self.method = self._parser.get_method().decode()
         self.version = self._parser.get_http_version()
-        # The parser forgets this with the end of the request.
+        # The parser forgets this at the end of the request.
         self.keeps_alive = self._parser.should_keep_alive()
 
 
