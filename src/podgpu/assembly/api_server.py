@@ -10,7 +10,7 @@ from pathlib import Path
 from podgpu.assembly import machine
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
-from podgpu.kube.api import CONNECTIONS, ApiAccount, ApiServer, checked_account, in_cluster, open_server
+from podgpu.kube.api import CONNECTIONS, ApiAccount, ApiServer, checked_account, in_cluster
 from podgpu.net.login import ClientCertificate, Login
 
 _FILES = ("kube_token_file", "kube_ca_file", "kube_client_cert_file", "kube_client_key_file")
@@ -23,7 +23,7 @@ _NO_ACCESS = (
 def open_api_server(config: Config) -> ApiServer | None:
     """Open the API server for an agent. Return None if there is none, or if it is off."""
     account = chosen_account(config, machine.environment())
-    return open_server(account) if account else None
+    return ApiServer(account.url, account.login) if account else None
 
 
 def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiServer:
@@ -36,15 +36,14 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiSe
         raise UserError("--kube.api=off leaves no API server to ask about the cluster; leave it out")
     uses_kubeconfig = config.kube_api == "auto" and (config.kube_kubeconfig or config.kube_context)
     account = None if uses_kubeconfig else chosen_account(config, machine.environment())
-    if account:
-        return open_server(account, most)
-    if program := machine.program("kubectl"):
+    if account is None and (program := machine.program("kubectl")):
         from podgpu.kube.api.kubeconfig import KubectlApi
 
         return KubectlApi(
             program, kubeconfig=config.kube_kubeconfig, context=config.kube_context or "", connections=most
         )
-    return open_server(_kubeconfig_account(config), most)
+    account = account or _kubeconfig_account(config)
+    return ApiServer(account.url, account.login, connections=most)
 
 
 async def check_access(api: ApiServer) -> None:

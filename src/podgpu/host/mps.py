@@ -10,10 +10,8 @@ no other pod can mount a directory of the host without being trusted with the ho
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
-
-from msgspec import Struct
 
 from podgpu.host.proc_stat import read_bytes
 
@@ -28,6 +26,8 @@ _PIPE_DIRECTORIES = re.compile(
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _MOST_LINES = 4096
+
+_Mount = tuple[str, str, str]  # a filesystem, the path in it that is mounted, and where
 
 
 def runs_mps(folder: str) -> bool:
@@ -56,25 +56,17 @@ def _is_roots_alone(folder: str) -> bool:
     return any(line.split() == [b"Uid:", b"0", b"0", b"0", b"0"] for line in lines)
 
 
-class _Mount(Struct, frozen=True):
-    """A piece of a filesystem, `root`, and where it is mounted."""
-
-    filesystem: str
-    root: str
-    at: str
-
-
 def pipe_directory(mounts: str, host: str) -> str | None:
     """Return the host's path of the pipe directory, by the mountinfo of a process and of the host's first process."""
     host_mounts = list(_mounts(host))
-    paths = (path for mount in _mounts(mounts) for path in _on_host(mount, host_mounts))
+    paths = (path for filesystem, root, _ in _mounts(mounts) for path in _on_host(filesystem, root, host_mounts))
     return next(filter(_PIPE_DIRECTORIES.fullmatch, paths), None)
 
 
-def _on_host(mount: _Mount, host_mounts: list[_Mount]) -> Iterator[str]:
-    for host in host_mounts:
-        if host.filesystem == mount.filesystem and (below := _below(mount.root, host.root)) is not None:
-            yield f"{host.at.rstrip('/')}{below}"
+def _on_host(filesystem: str, path: str, host_mounts: Iterable[_Mount]) -> Iterator[str]:
+    for mounted, root, at in host_mounts:
+        if mounted == filesystem and (below := _below(path, root)) is not None:
+            yield f"{at.rstrip('/')}{below}"
 
 
 def _below(path: str, root: str) -> str | None:
@@ -86,7 +78,7 @@ def _mounts(text: str) -> Iterator[_Mount]:
     for line in text.split("\n", _MOST_LINES)[:_MOST_LINES]:
         fields = line.split(" ", 5)
         if len(fields) == 6:
-            yield _Mount(fields[2], _unescaped(fields[3]), _unescaped(fields[4]))
+            yield fields[2], _unescaped(fields[3]), _unescaped(fields[4])
 
 
 def _unescaped(path: str) -> str:

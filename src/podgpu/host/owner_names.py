@@ -7,6 +7,7 @@ import re
 import time
 from bisect import bisect_right
 from collections.abc import Callable
+from math import inf
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -134,11 +135,6 @@ def _names(text: bytes) -> dict[str, str]:
     }
 
 
-class _CachedText(Struct, frozen=True):
-    text: str | None
-    read_at: float
-
-
 class ContainerCache:
     """Caches what `read` returns for a container's id, even None.
 
@@ -148,18 +144,18 @@ class ContainerCache:
     def __init__(self, read: Callable[[str], str | None], clock: Callable[[], float]) -> None:
         self._read = read
         self._clock = clock
-        self._known: dict[str, _CachedText] = {}
+        self._known: dict[str, tuple[str | None, float]] = {}  # each with the time when it was read
 
     def get(self, container_id: str) -> str | None:
         now = self._clock()
-        known = self._known.get(container_id)
-        if known is None or now - known.read_at >= BELIEVED_SECONDS:
-            known = _CachedText(self._read(container_id) or (known.text if known else None), now)
+        text, read_at = self._known.get(container_id, (None, -inf))
+        if now - read_at >= BELIEVED_SECONDS:
+            text = self._read(container_id) or text
             self._known.pop(container_id, None)
-            self._known[container_id] = known
+            self._known[container_id] = text, now
             if len(self._known) > MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-        return known.text
+        return text
 
 
 USERS_FILE = "etc/passwd"

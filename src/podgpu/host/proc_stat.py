@@ -34,16 +34,6 @@ class Stat(Struct, frozen=True):
         return self.zombie or self.exiting
 
 
-class LiveThread(Struct, frozen=True):
-    """The path of a living thread below the folder of its process, or nothing.
-
-    `is_sure` is False if none was found, and not all were read.
-    """
-
-    thread: str = ""
-    is_sure: bool = True
-
-
 class LiveThreads:
     """Searches for living threads. The work of each cycle is limited, but not the number of threads."""
 
@@ -55,16 +45,17 @@ class LiveThreads:
         """Begin a cycle."""
         self._left = _IN_A_CYCLE
 
-    def living(self, folder: int, pid: int, stat: Stat) -> LiveThread:
+    def living(self, folder: int, pid: int, stat: Stat) -> str | None:
+        """Return the path of one below the folder of its process; empty if none lives, None if not all were read."""
         if stat.threads <= 1:
-            return LiveThread()
+            return ""
         tasks = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
             return self._search(tasks, (pid, stat.start_time))
         finally:
             os.close(tasks)
 
-    def _search(self, tasks: int, process: tuple[int, int]) -> LiveThread:
+    def _search(self, tasks: int, process: tuple[int, int]) -> str | None:
         """Check the newest first, and the others from where the last search ended."""
         names = os.listdir(tasks)
         most = min(_OF_A_PROCESS, self._left)
@@ -77,15 +68,15 @@ class LiveThreads:
             self._left -= 1
             try:
                 if not read_stat(read_bytes(f"{name}/stat", STAT, tasks)).is_over:
-                    return LiveThread(f"task/{name}/")
+                    return f"task/{name}/"
             except GONE:
                 continue
         if begin == 0 and len(names) <= most:
-            return LiveThread()
+            return ""
         if len(self._reached) >= _MOST_SEARCHES:
             self._reached.clear()
         self._reached[process] = begin + most - newest
-        return LiveThread(is_sure=False)
+        return None
 
 
 def read_stat(line: bytes) -> Stat:

@@ -188,14 +188,14 @@ class Procfs:
             text = read_text("cgroup", _CGROUP_BYTES, folder)
             is_sure = True
             if stat.is_over and not _outlasts(text, classify(text)):
-                found = self._threads.living(folder, pid, stat)
-                if found.thread:
+                thread = self._threads.living(folder, pid, stat)
+                if thread:
                     # The kernel shows the first thread, which has ended; the process lives on in its others.
                     stat = replace(stat, zombie=False, exiting=False)
-                    text = read_text(f"{found.thread}cgroup", _CGROUP_BYTES, folder)
+                    text = read_text(f"{thread}cgroup", _CGROUP_BYTES, folder)
                 elif known and known.start_time == stat.start_time:
                     return known
-                is_sure = found.is_sure
+                is_sure = thread is not None
             user = os.fstat(folder).st_uid
         finally:
             os.close(folder)

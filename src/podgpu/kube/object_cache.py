@@ -135,21 +135,20 @@ class ObjectCache(ObjectStore[T]):
         """Apply a line of a watch. Return the server's error if the line holds one."""
         try:
             event = _decode_event(line)
-            if event.type == "ERROR":
-                return _decode_status(event.object)
-            if event.type == "BOOKMARK":
-                self._advance(_decode_bookmark(event.object).metadata.resource_version)
-                return None
+            match event.type:
+                case "ERROR":
+                    return _decode_status(event.object)
+                case "BOOKMARK":
+                    self._advance(_decode_bookmark(event.object).metadata.resource_version)
+                case "ADDED" | "MODIFIED" | "DELETED":
+                    self._apply_change(event)
+                case _:
+                    self.errors["garbage"] += 1
         except MALFORMED:
             self.errors["garbage"] += 1
-            return None
-        self._apply_change(event)
         return None
 
     def _apply_change(self, event: WatchedEvent) -> None:
-        if event.type not in ("ADDED", "MODIFIED", "DELETED"):
-            self.errors["garbage"] += 1
-            return
         known = self.read(event.object)
         if known is None:
             return

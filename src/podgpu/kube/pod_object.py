@@ -91,12 +91,8 @@ class ExtendedClaim(Struct, rename="camel"):
     request_mappings: list[RequestMapping] | None = None
 
 
-class RunningState(Struct):
-    pass
-
-
 class ContainerState(Struct):
-    running: RunningState | None = None
+    running: dict[str, object] | None = None
 
 
 class ResourceHealth(Struct):

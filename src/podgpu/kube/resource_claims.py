@@ -33,7 +33,7 @@ _NAME = re.compile(r"[a-z0-9][-.a-z0-9]{0,252}")
 T = TypeVar("T")
 
 
-class WantedClaim(msgspec.Struct, frozen=True, order=True):
+class WantedClaim(msgspec.Struct, frozen=True):
     """A claim of a pod. When another pod uses the same claim, it is read again: its devices may have changed."""
 
     namespace: str
@@ -64,9 +64,9 @@ class ResourceClaims:
     def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation] = ()) -> None:
         """Follow the claims of pods, and those made from templates, which only the kubelet's list names."""
         using = [pod for pod in pods if not pod.finished and pod.has_claims]
-        by_kubelet = frozenset(_listed(listed))
+        by_kubelet = frozenset(_claims_of_kubelet(listed))
         users = frozenset(pod.uid for pod in using) | {claim.pod for claim in by_kubelet}
-        wanted = frozenset(claim for pod in using for claim in _wanted(pod)) | by_kubelet
+        wanted = frozenset(claim for pod in using for claim in _claims_of_pod(pod)) | by_kubelet
         if (users, wanted) != (self._users, self._wanted):
             self._users, self._wanted = users, wanted
             self._changed.set()
@@ -179,13 +179,13 @@ class ResourceClaims:
             return None
 
 
-def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[WantedClaim]:
+def _claims_of_kubelet(listed: Iterable[DynamicAllocation]) -> Iterator[WantedClaim]:
     for entry in listed:
         if _NAME.fullmatch(entry.claim_name) and _NAME.fullmatch(entry.claim_namespace):
             yield WantedClaim(entry.claim_namespace, entry.claim_name, entry.pod)
 
 
-def _wanted(pod: Pod) -> Iterator[WantedClaim]:
+def _claims_of_pod(pod: Pod) -> Iterator[WantedClaim]:
     """Claims made from a template may be missing here; the kubelet lists them."""
     names = dict.fromkeys((pod.extended_claim, *pod.resource_claims.values()))
     sound = (name for name in names if _NAME.fullmatch(name) and _NAME.fullmatch(pod.namespace))

@@ -1,6 +1,7 @@
 """Asks the API server whose token it is, and whether a user may read a path."""
 
 from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -8,6 +9,8 @@ from podgpu.kube.api import ApiServer
 
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+T = TypeVar("T")
 
 
 class User(Struct, frozen=True):
@@ -28,12 +31,8 @@ class _AccessStatus(Struct):
     denied: bool = False
 
 
-class _TokenReview(Struct):
-    status: _TokenStatus
-
-
-class _AccessReview(Struct):
-    status: _AccessStatus
+class _Review(Struct, Generic[T]):
+    status: T
 
 
 async def token_user(api: ApiServer, token: str, audiences: Sequence[str] = ()) -> User | None:
@@ -43,7 +42,7 @@ async def token_user(api: ApiServer, token: str, audiences: Sequence[str] = ()) 
     """
     wanted = {"audiences": list(audiences)} if audiences else {}
     review = _review("authentication", "TokenReview", {"token": token, **wanted})
-    status = (await api.post(TOKENS, _TokenReview, review)).status
+    status = (await api.post(TOKENS, _Review[_TokenStatus], review)).status
     # A server that does not support audiences lists none: then the token is for the server itself.
     is_for_us = not audiences or bool({*audiences} & {*(status.audiences or ())})
     return status.user if status.authenticated and status.user.username and is_for_us else None
@@ -58,7 +57,8 @@ async def may_use(api: ApiServer, user: User, verb: str, path: str) -> bool:
         "extra": user.extra,
         "nonResourceAttributes": {"verb": verb, "path": path},
     }
-    status = (await api.post(ACCESS, _AccessReview, _review("authorization", "SubjectAccessReview", spec))).status
+    review = _review("authorization", "SubjectAccessReview", spec)
+    status = (await api.post(ACCESS, _Review[_AccessStatus], review)).status
     return status.allowed and not status.denied
 
 

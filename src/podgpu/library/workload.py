@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podgpu.errors import UserError
-from podgpu.kube.api import ApiAccount, ApiFault, checked_account, in_cluster, open_server
+from podgpu.kube.api import ApiAccount, ApiFault, ApiServer, checked_account, in_cluster
 from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Card, Snapshot, Tenant, Workload
@@ -55,7 +55,8 @@ class WorkloadResolver:
         account = ApiAccount(url, Login(token_file=token_file, ca_file=ca_file)) if url else in_cluster(os.environ)
         if account is None:
             raise UserError("this process has no service account of a cluster; give the API server's url")
-        self._api = open_server(checked_account(account))
+        checked_account(account)
+        self._api = ApiServer(account.url, account.login)
         if cache_size < SMALLEST_CACHE:
             raise UserError(f"cache_size is {cache_size}; choose at least {SMALLEST_CACHE}")
         self._workloads = Workloads(self._api, name_labels=name_labels, nearest=nearest, most_known=cache_size)

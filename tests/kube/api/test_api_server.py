@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.kube.api import REASONS, ApiFault, ApiServer, Lines, in_cluster, open_server
+from podgpu.kube.api import REASONS, ApiFault, ApiServer, Lines, in_cluster
 from podgpu.net.login import Login
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
@@ -171,7 +171,7 @@ async def test_the_cluster_around_us_is_found(tmp_path: Path) -> None:
         port = fake.url.rpartition(":")[2]
         found = in_cluster({**environ, "KUBERNETES_SERVICE_PORT": port}, tmp_path)
         assert found
-        api = open_server(found)
+        api = ApiServer(found.url, found.login)
         assert await api.get("/thing", Answer) == {}
         await api.close()
     sixth = in_cluster({"KUBERNETES_SERVICE_HOST": "::1"}, tmp_path)

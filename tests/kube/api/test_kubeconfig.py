@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.errors import UserError
-from podgpu.kube.api import ApiAccount, ApiFault, open_server
+from podgpu.kube.api import ApiAccount, ApiFault, ApiServer
 from podgpu.kube.api.kubeconfig import account
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
@@ -46,7 +46,7 @@ def locked(key: Path, target: Path) -> None:
 
 
 async def asked(found: ApiAccount) -> object:
-    api = open_server(found)
+    api = ApiServer(found.url, found.login)
     try:
         return await api.get("/thing", dict)
     finally:
@@ -107,7 +107,8 @@ async def test_a_renewed_client_certificate_is_used(tmp_path: Path, pair: tuple[
     async with FakeApi(objects={"/thing": {}}, tls=context) as fake:
         cluster = {"server": fake.url, "certificate-authority": str(cert)}
         user = {"client-certificate": str(mine / "ca.crt"), "client-key": str(mine / "key.pem")}
-        api = open_server(config(tmp_path, user, **cluster))
+        found = config(tmp_path, user, **cluster)
+        api = ApiServer(found.url, found.login)
         with pytest.raises(ApiFault):
             await api.get("/thing", dict)
         (mine / "ca.crt").write_bytes(cert.read_bytes())

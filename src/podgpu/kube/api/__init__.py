@@ -200,10 +200,6 @@ def _with_query(path: str, query: Mapping[str, str] | None) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def open_server(account: ApiAccount, connections: int = CONNECTIONS) -> ApiServer:
-    return ApiServer(account.url, account.login, connections=connections)
-
-
 async def list_pages(
     api: ApiServer,
     path: str,
