@@ -72,3 +72,8 @@ def test_the_last_month_of_a_year_and_of_the_first_moment_of_a_month() -> None:
 def test_any_other_period_is_named_by_its_times() -> None:
     times = (moment("2026-11-01T08:00", NOW), moment("2026-11-02T09:30", NOW))
     assert period_name(*times) == "20261101T080000Z-20261102T093000Z"
+
+
+def test_no_time_is_before_1970() -> None:
+    """A time before the year 1 cannot even be written."""
+    assert {moment(text, NOW) for text in ("999999999w", "0001-01-01", "0001-01-01T00:00+14:00")} == {0.0}

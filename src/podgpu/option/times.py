@@ -19,14 +19,17 @@ CALENDAR: dict[str, Callable[[datetime], datetime]] = {
 
 
 def moment(text: str, now: float) -> float:
-    """Parse `7d` (ago), `now`, `2026-11`, `2026-11-01` or `2026-11-01T08:00`, in UTC if it names no other zone."""
+    """Parse `7d` (ago), `now`, `2026-11`, `2026-11-01` or `2026-11-01T08:00`, in UTC if it names no other zone.
+
+    Earlier than 1970 is 1970.
+    """
     if text == "now":
         return now
     if ago := _AGO.fullmatch(text):
-        return now - int(ago[1]) * _SECONDS[ago[2]]
+        return max(0.0, now - int(ago[1]) * _SECONDS[ago[2]])
     try:
         found = datetime.fromisoformat(f"{text}-01" if _MONTH.fullmatch(text) else text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        return max(0.0, (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         raise UserError(
             f"{text!r} is not a time; write how long ago, such as 7d or 12h, or a date such as 2026-11-01 or "

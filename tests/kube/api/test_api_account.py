@@ -55,7 +55,7 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["https://[::1", "https://10.0.0.1:port", "https://10.0.0.1:99999"])
+@pytest.mark.parametrize("url", ["https://[::1", "https://:6443", "https://10.0.0.1:port", "https://10.0.0.1:99999"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="write it like https://"):
         checked_account(ApiAccount(url, Login()))

@@ -104,11 +104,14 @@ def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> ApiAccount
 
 def checked_account(account: ApiAccount) -> ApiAccount:
     """Refuse an address that is not valid, or a login in plain text over a network."""
+    invalid = UserError("the API server's URL is not valid; write it like https://10.0.0.1:6443")
     try:
         parts = urlsplit(account.url)
         _ = parts.port  # urlsplit checks the port only when it is read
     except ValueError:
-        raise UserError("the API server's URL is not valid; write it like https://10.0.0.1:6443") from None
+        raise invalid from None
+    if not parts.hostname:
+        raise invalid
     if parts.username is not None or parts.password is not None:
         raise UserError("the API server's URL holds a user or a password; leave them out, and give a token file")
     account.login.check(account.url)
