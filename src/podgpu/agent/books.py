@@ -9,7 +9,7 @@ from msgspec.structs import fields, replace
 from podgpu.ledger.band import PERIOD_US, Period
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.ledger.lanes import LaneRecorder
-from podgpu.model import ENDED, UNATTRIBUTED, Band, Lanes
+from podgpu.model import ENDED, Band, Lanes
 from podgpu.model.kube import grouped
 
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
@@ -226,7 +226,7 @@ class NodeBooks:
         for books in self.cards.values():
             books.close_cycle()
         for cycle, interval in cycles:
-            books = self.cards.get(cycle.gpu) or self.cards.setdefault(cycle.gpu, _opened())
+            books = self.cards.get(cycle.gpu) or self.cards.setdefault(cycle.gpu, CardBooks())
             books.post(cycle, interval, now, wall)
         self._retire_ended(now)
 
@@ -246,11 +246,6 @@ class NodeBooks:
         for number, (seen_at, books, tenants) in enumerate(ended):
             if now - seen_at > GRACE_SECONDS or len(ended) - number > MOST_ENDED:
                 books.retire(tenants)
-
-
-def _opened() -> CardBooks:
-    # A counter that first appears with a value would hide its first increase.
-    return CardBooks(rest={reason: Totals() for reason in sorted((*UNATTRIBUTED, ENDED))})
 
 
 def _sum(so_far: int | None, more: int | None) -> int | None:

@@ -13,6 +13,8 @@ from podgpu.agent.books import CardBooks, Totals
 from podgpu.ledger.cycle import CycleBooking, TenantKey
 from podgpu.ledger.shares import parts_of
 from podgpu.model import (
+    ENDED,
+    UNATTRIBUTED,
     Ability,
     Balance,
     Booking,
@@ -113,7 +115,7 @@ class Join:
             ability=_ability(device, balance),
             tenants=tuple(self._tenant(key, books, power, held[key]) for key in tenants if key in held),
             ended=tuple(self._tenant(key, books, power, ()) for key in tenants if key not in held),
-            rest=tuple(_rests(books, power)),
+            rest=tuple(_rests(books, power)) if balance else (),
             balance=balance,
             excused=self._excused.get(device.gpu.uuid, ()),
         )
@@ -142,6 +144,8 @@ class Join:
 
 _NOTHING = Totals()
 _NO_BOOKING = CycleBooking()
+# Each reason is there from the start: a counter that first appears with a value would hide its first increase.
+_NO_RESTS = {reason: Rest(reason=reason) for reason in sorted((*UNATTRIBUTED, ENDED))}
 
 
 def _ability(device: Device, balance: Balance | None) -> Ability:
@@ -222,7 +226,12 @@ def _rests(books: CardBooks, power: PowerSplit) -> Iterator[Rest]:
     """Energy that was booked to none of the present parties is unknown: it may belong to a party that has ended."""
     known = [totals.moved_mj or 0 for totals in (*books.tenants.values(), *books.rest.values())]
     lost_mj = (books.moved_mj or 0) - sum(known)
-    for reason, totals in sorted(books.rest.items()):
+    for reason, none in _NO_RESTS.items():
+        totals = books.rest.get(reason)
+        if totals is None and not (lost_mj and reason == "unknown"):
+            yield none
+            continue
+        totals = totals or _NOTHING
         drawn_mj = (totals.moved_mj or 0) + (lost_mj if reason == "unknown" else 0)
         booking = totals.booking or _NO_BOOKING
         yield Rest(

@@ -123,11 +123,13 @@ def servers(
     in a pod that holds anything on this node is a tenant in any case. In doubt its time is its own.
     """
     clients = {process.pid: holders.get(process.pid) for process in device.processes if CLIENT in process.kinds}
+    if not clients:
+        return {}
     suspects = {process.pid: holders.get(process.pid) for process in device.processes if process.pid not in clients}
     proofs = {
         pid: _proof(holder, list(clients.values()), tenants)
         for pid, holder in suspects.items()
-        if holder is not None and clients and may_serve(holder)
+        if holder is not None and may_serve(holder)
     }
     return {pid: proof for pid, proof in proofs.items() if proof}
 

@@ -25,30 +25,29 @@ _NEVER_RUNS = frozenset({"idle"})
 _NEVER_BUSY = frozenset({"idle", "overhead"})
 _NEVER_DRAWS = frozenset({"overhead"})
 
-Place = tuple[str, str, str]
 Entry = tuple[Scope, Labels, Iterable[Reading]]
 
 
-def of_card(card: Card, place: Place, *, by_pod: bool = False) -> Iterator[Entry]:
-    """Yield what is booked on a card, at its node, index and UUID. With `by_pod`, a pod is one series."""
+def of_card(card: Card, place: Labels, *, by_pod: bool = False) -> Iterator[Entry]:
+    """Yield what is booked on a card, whose own labels are its `place`. With `by_pod`, a pod is one series."""
     yield from _containers(card, place, by_pod=by_pod)
-    subject = Labels(Scope.GPU.labels, place)
     for rest in card.rest:
         if rest.reason == ENDED:
-            yield Scope.ENDED, subject, _used(rest, (), card.ability)
+            yield Scope.ENDED, place, _used(rest, (), card.ability)
         else:
-            yield Scope.UNATTRIBUTED, subject, _rest(rest, card)
+            yield Scope.UNATTRIBUTED, place, _rest(rest, card)
     if card.balance:
-        yield Scope.GPU, subject, _balance(card.balance, card.ability)
+        yield Scope.GPU, place, _balance(card.balance, card.ability)
 
 
-def of_processes(card: Card, place: Place) -> Iterator[tuple[Labels, Iterable[Reading]]]:
+def of_processes(card: Card, place: Labels) -> Iterator[tuple[Labels, Iterable[Reading]]]:
     """Yield the series of each process, with its owner if it has one."""
     owned = [(tenant.container, tenant.processes) for tenant in card.tenants]
     owned += [(_NO_OWNER, rest.processes) for rest in card.rest]
     for ref, process in ((ref, process) for ref, processes in owned for process in processes):
         values = {"memory_used_bytes": process.memory_bytes, "sm_utilization_ratio": process.sm_ratio}
-        yield Labels(Scope.PROCESS.labels, (*place, process.mig, *ref.names)), _known(values, (str(process.pid),))
+        subject = Labels(Scope.PROCESS.labels, (*place.values, process.mig, *ref.names))
+        yield subject, _known(values, (str(process.pid),))
 
 
 def of_pods(snapshot: Snapshot) -> Iterator[Labels]:
@@ -61,7 +60,7 @@ def of_pods(snapshot: Snapshot) -> Iterator[Labels]:
         yield Labels(names, (*facts, *(pod.labels.get(key, "") for key in keys)))
 
 
-def _containers(card: Card, place: Place, *, by_pod: bool) -> Iterator[Entry]:
+def _containers(card: Card, place: Labels, *, by_pod: bool) -> Iterator[Entry]:
     # A pod made again under its old name has another UID and the same series: the two are added up.
     merged: dict[tuple[str, ...], tuple[list[Tenant], list[Tenant]]] = {}
     for number, tenants in enumerate((card.tenants, card.ended)):
@@ -72,7 +71,7 @@ def _containers(card: Card, place: Place, *, by_pod: bool) -> Iterator[Entry]:
             named = (tenant.mig, ref.namespace, ref.pod, container)
             merged.setdefault(named, ([], []))[number].append(tenant)
     for names, (live, ended) in sorted(merged.items()):
-        subject = Labels(Scope.CONTAINER.labels, (*place, *names))
+        subject = Labels(Scope.CONTAINER.labels, (*place.values, *names))
         if card.balance is not None:  # else nothing was ever booked
             yield Scope.CONTAINER, subject, counters([*live, *ended], card.ability)
         if live and card.fault is None:

@@ -73,10 +73,10 @@ def families(
     node = Labels(Scope.AGENT.labels, (snapshot.node,))
     page.add(Scope.AGENT, node, _agent(snapshot, series_dropped))
     for card in snapshot.cards:
-        place = (snapshot.node, str(card.gpu.index), card.gpu.uuid)
-        page.add(Scope.GPU, Labels(Scope.GPU.labels, place), [*card.readings, *_presence(snapshot, card)])
+        place = Labels(Scope.GPU.labels, (snapshot.node, str(card.gpu.index), card.gpu.uuid))
+        page.add(Scope.GPU, place, [*card.readings, *_presence(snapshot, card)])
         for mig, readings in ((instance.mig, instance.readings) for instance in card.instances):
-            page.add(Scope.MIG, Labels(Scope.MIG.labels, (*place, mig.uuid, mig.profile)), readings)
+            page.add(Scope.MIG, Labels(Scope.MIG.labels, (*place.values, mig.uuid, mig.profile)), readings)
         for scope, subject, booked in bookings.of_card(card, place, by_pod=choice.level == POD):
             if choice.has_scope(scope):
                 page.add(scope, subject, booked)
