@@ -7,7 +7,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from podgpu.history.in_memory import InMemoryHistory
-from podgpu.history.partitions import ByNode
+from podgpu.history.partitions import BY_NODE
 from podgpu.insight.tenants import cards_of, placements
 from podgpu.model import Cluster, ClusterNode
 from tests.agreement import surfaces
@@ -44,7 +44,7 @@ async def test_all_surfaces_agree(chromium: Browser, name: str) -> None:
 async def test_every_surface_says_of_a_past_moment_what_it_said_then(name: str) -> None:
     cluster = await still(name)
     history: InMemoryHistory[Cluster, ClusterNode] = InMemoryHistory(
-        ByNode(), step=30.0, whole_every=30, most_bytes=64 << 20
+        BY_NODE, step=30.0, whole_every=30, most_bytes=64 << 20
     )
     for ago in (120.0, 60.0, 0.0):
         await history.keep(replace(cluster, taken_at=cluster.taken_at - ago, name=f"{ago} s ago"))

@@ -10,7 +10,7 @@ import pytest
 
 from podgpu.feed import SnapshotFeed
 from podgpu.history.in_memory import InMemoryHistory
-from podgpu.history.partitions import ByCard, CardOrPods
+from podgpu.history.partitions import BY_CARD, CardOrPods
 from podgpu.model import Snapshot
 from podgpu.option.value import Address
 from podgpu.serve.server import NodeServer
@@ -64,7 +64,7 @@ async def served() -> AsyncIterator[tuple[str, list[Snapshot], Told]]:
     document = await demo_document()
     hour = [taken(document, number) for number in range(MOMENTS)]
     history: InMemoryHistory[Snapshot, CardOrPods] = InMemoryHistory(
-        ByCard(), step=5.0, whole_every=5, most_bytes=4 << 20
+        BY_CARD, step=5.0, whole_every=5, most_bytes=4 << 20
     )
     for snapshot in hour:
         await history.keep(snapshot)

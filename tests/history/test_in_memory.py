@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.history.in_memory import HOUR, InMemoryHistory
-from podgpu.history.partitions import ByCard, ByNode, CardOrPods
+from podgpu.history.partitions import BY_CARD, BY_NODE, CardOrPods
 from podgpu.insight import conclude_cluster
-from podgpu.model import Cluster, ClusterNode, Fault, Reading, Snapshot
+from podgpu.model import Cluster, ClusterNode, Fault, Pod, PodContainer, Reading, Snapshot
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from tests.history.crowded_node import crowded_snapshots
@@ -23,9 +23,7 @@ MINUTE = 60.0
 def node_history(
     most_bytes: int = 4 << 20, whole_every: int = 20, longest_step: float = 5.0
 ) -> InMemoryHistory[Snapshot, CardOrPods]:
-    return InMemoryHistory(
-        ByCard(), step=5.0, whole_every=whole_every, most_bytes=most_bytes, longest_step=longest_step
-    )
+    return InMemoryHistory(BY_CARD, step=5.0, whole_every=whole_every, most_bytes=most_bytes, longest_step=longest_step)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +151,19 @@ async def test_the_numbers_of_a_card_over_time_are_those_of_its_snapshots(
     assert await history.series("GPU-0") is None
 
 
+async def test_the_numbers_of_a_card_that_came_late_are_found_although_its_pod_was_known_before(
+    hour: list[Snapshot],
+) -> None:
+    card, *others = hour[0].cards
+    container = PodContainer(name="main", devices=(("nvidia.com/gpu", card.gpu.uuid),))
+    pods = (Pod(namespace="ml", name="train", uid="1", containers=(container,)),)
+    early = replace(hour[0], cards=tuple(others), pods=pods)
+    history = await kept([early, replace(hour[1], pods=pods)], node_history())
+    series = await history.series(card.gpu.uuid)
+    assert series is not None
+    assert [at for at, _ in series["busy_ratio"]] == [hour[1].taken_at]
+
+
 def cluster(at: float, nodes: Iterable[ClusterNode]) -> Cluster:
     return conclude_cluster(Cluster(taken_at=at, version="1", interval_seconds=15.0, nodes=tuple(nodes)), SETTINGS)
 
@@ -162,7 +173,7 @@ def node(name: str, snapshot: Snapshot) -> ClusterNode:
 
 
 async def test_a_cluster_is_kept_by_node_also_one_that_goes_and_comes_back(hour: list[Snapshot]) -> None:
-    history = InMemoryHistory(ByNode(), step=30.0, whole_every=3, most_bytes=4 << 20)
+    history = InMemoryHistory(BY_NODE, step=30.0, whole_every=3, most_bytes=4 << 20)
     clusters = [
         cluster(snapshot.taken_at, [node("a", snapshot), *([node("b", snapshot)] if number % 4 else [])])
         for number, snapshot in enumerate(hour[:12])
@@ -178,7 +189,7 @@ async def test_a_cluster_is_kept_by_node_also_one_that_goes_and_comes_back(hour:
 async def test_a_large_cluster_is_kept_less_often_from_the_first_so_that_the_whole_hour_stays(
     hour: list[Snapshot],
 ) -> None:
-    history = InMemoryHistory(ByNode(), step=30.0, whole_every=30, most_bytes=500_000)
+    history = InMemoryHistory(BY_NODE, step=30.0, whole_every=30, most_bytes=500_000)
     for snapshot in hour[3:]:  # of agents that have run for a while
         await history.keep(cluster(snapshot.taken_at, [node("a", snapshot)]))
     assert history.span is not None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from podgpu.errors import UserError
 from podgpu.history.in_memory import InMemoryHistory
-from podgpu.history.partitions import ByCard
+from podgpu.history.partitions import BY_CARD
 from podgpu.model import Lane, Lanes, Reading, Snapshot, of_one
 from podgpu.serve.http.request import Request
 from podgpu.serve.past import PastRoutes
@@ -29,7 +29,7 @@ def taken(number: int) -> Snapshot:
 
 @pytest.fixture
 async def server() -> AsyncIterator[NodeServer]:
-    history = InMemoryHistory(ByCard(), step=5.0, whole_every=4, most_bytes=1 << 20)
+    history = InMemoryHistory(BY_CARD, step=5.0, whole_every=4, most_bytes=1 << 20)
     for number in range(20):
         await history.keep(taken(number))
     async with serving(StubNode(), history=history) as running:
@@ -138,7 +138,7 @@ async def test_a_longer_timeline_comes_from_the_store_and_says_what_is_kept_here
             raise UserError("store_limited: too many samples")
         return {"from": hours}
 
-    history = InMemoryHistory(ByCard(), step=5.0, whole_every=4, most_bytes=1 << 20)
+    history = InMemoryHistory(BY_CARD, step=5.0, whole_every=4, most_bytes=1 << 20)
     await history.keep(taken(0))
     routes = PastRoutes(history, json.encode, lambda was, by: b"", stored=stored).over({})
     answers = {

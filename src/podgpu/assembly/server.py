@@ -12,7 +12,7 @@ from podgpu.cluster.store.pod_history import LEAST_STEP, POINTS, StoreHistory
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.history.in_memory import InMemoryHistory
-from podgpu.history.partitions import ByCard, ByNode, CardOrPods
+from podgpu.history.partitions import BY_CARD, BY_NODE, CardOrPods
 from podgpu.history.recording import RecordingHistory
 from podgpu.history.timeline import Object, timeline
 from podgpu.kube import reviews
@@ -108,7 +108,7 @@ def _choice(config: Config) -> SeriesFilter:
 
 def open_node_history(config: Config) -> InMemoryHistory[Snapshot, CardOrPods] | None:
     most = NODE_BYTES if config.history_size is None else config.history_size
-    return InMemoryHistory(ByCard(), step=NODE_STEP, whole_every=NODE_WHOLE, most_bytes=most) if most else None
+    return InMemoryHistory(BY_CARD, step=NODE_STEP, whole_every=NODE_WHOLE, most_bytes=most) if most else None
 
 
 def open_recorded_history(playback: Playback) -> RecordingHistory:
@@ -127,4 +127,4 @@ async def stored_timeline(history: StoreHistory, hours: int) -> Object:
 
 def open_cluster_history(config: Config) -> InMemoryHistory[Cluster, ClusterNode] | None:
     most = CLUSTER_BYTES if config.history_size is None else config.history_size
-    return InMemoryHistory(ByNode(), step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most) if most else None
+    return InMemoryHistory(BY_NODE, step=CLUSTER_STEP, whole_every=CLUSTER_WHOLE, most_bytes=most) if most else None

@@ -1,7 +1,7 @@
-"""A text and how it changed: now and then the whole of it, in between what changed, all of it compressed.
+"""A JSON document over time: now and then the whole of it, in between what changed, all of it compressed.
 
-The text is a JSON document. It is cut at its commas, so a piece is a key with its value, and a change is the numbers
-of the pieces that differ with what they are now. Between two readings of a card, one piece in ten does.
+The text is split at its commas, so a piece is a key with its value. A change has the numbers of the pieces that
+differ, and what they are now. From one reading of a card to the next, one piece in ten differs.
 """
 
 import zlib
@@ -13,27 +13,27 @@ from operator import itemgetter, ne
 
 _COMMA = b","
 _ALL = b"\x01"
-_RAW = -zlib.MAX_WBITS  # deflate without a head and a checksum
-# Of a change, a better level would take a third more time and save 3 % of the room.
+_RAW = -zlib.MAX_WBITS  # deflate without header and checksum
+# For changes, a better level would take a third more time and save 3 % of the memory.
 _FASTEST, _WHOLE_LEVEL = 1, 6
 _WHOLE = 1
-_FAR = 0xFF  # a gap that goes on in the next byte; 0 ends the gaps
-_LEAST_REBASED, _REBASED_PART = 4, 8  # changes, and the part of all of them, that are worth a new whole one
+_FAR = 0xFF  # a gap that continues in the next byte; 0 ends the gaps
+_LEAST_REBASED, _REBASED_PART = 4, 8  # so many changes, and one in so many of all, must go for a new whole text
 
 Pieces = list[bytes]
 
 
 class DeltaLog:
-    """Keeps what a text was. What is kept is never changed, so a copy can be read while more is added.
+    """Keeps a text with its changes. Nothing that is kept changes, so a copy can be read while more is added.
 
-    Every so many changes, one is the whole text: from there on, they must be read in order. `is_one_of_many`: the
-    newest text is compressed too. That takes time, but of a thousand nodes it would be more than all the rest.
+    One in `whole_every` changes is the whole text, and reading begins there. If `is_one_of_many`, the newest text is
+    compressed too. That takes time, but uncompressed texts of a thousand nodes take more memory than all the rest.
     """
 
     def __init__(self, whole_every: int, *, is_one_of_many: bool = False) -> None:
         self._is_one_of_many = is_one_of_many
         self._whole_every = whole_every
-        # Of each change its time, what changed or the whole text, and which it is. None: there is no text from then on.
+        # Of each change: its time, what changed or the whole text, and which of both. None: there is no text any more.
         self._times: list[float] = []
         self._packed: list[bytes | None] = []
         self._wholes = bytearray()
@@ -50,7 +50,7 @@ class DeltaLog:
         return not any(self._packed)
 
     def put(self, at: float, text: bytes | None) -> None:
-        """Take the text of a moment after all others. None: there is none any more."""
+        """Add the text of a moment that is after all others. None: there is no text any more."""
         before = self._newest
         if text == before:
             return
@@ -67,7 +67,7 @@ class DeltaLog:
         self._packed_bytes += len(packed or b"")
 
     def forget(self, before: float) -> None:
-        """Drop what no moment from then on needs."""
+        """Drop what is needed only before then."""
         last = bisect_right(self._times, before) - 1
         whole = self._whole_before(last)
         if last - whole >= max(_LEAST_REBASED, len(self._times) // _REBASED_PART):
@@ -85,7 +85,7 @@ class DeltaLog:
         return max(0, self._wholes.rfind(_WHOLE, 0, number + 1))
 
     def copy(self) -> "DeltaLog":
-        """Return one to read from, in another thread too."""
+        """Return a copy that another thread may read."""
         other = DeltaLog(self._whole_every)
         other._times, other._packed, other._wholes = self._times[:], self._packed[:], self._wholes[:]
         return other
@@ -97,7 +97,7 @@ class DeltaLog:
         return _joined(last[0][1]) if last else None
 
     def mentions(self, word: bytes) -> bool:
-        """Whether it is in the newest text."""
+        """Whether the newest text has this word."""
         return word in (self._newest or b"")
 
     @property
@@ -134,13 +134,13 @@ def _compressed(data: bytes, *, is_whole: bool) -> bytes:
 
 
 def _change(before: Pieces, after: Pieces) -> bytes | None:
-    """Write down what differs: gaps between the numbers of the pieces, 0, and the pieces. None: the shape differs.
+    """Encode what differs: gaps between the numbers of the pieces, a 0, and the pieces. None if their number differs.
 
-    Of a piece it is what follows the key, if that is the same; else the whole piece, after a sign that no JSON has.
+    A piece that has its old key is its value alone; any other is the whole piece, after a byte that no JSON has.
     """
     if len(before) != len(after):
         return None
-    # Thousands of pieces are compared for each reading, so no line of Python is run for each.
+    # Thousands of pieces are compared for each reading, so no loop in Python does it.
     changed = list(compress(range(len(after)), map(ne, before, after)))
     gaps = bytearray()
     last = -1
@@ -151,7 +151,7 @@ def _change(before: Pieces, after: Pieces) -> bytes | None:
             gap -= _FAR - 1
         gaps.append(gap + 1)
         last = number
-    pick = itemgetter(*changed, 0)  # two at least, so that it returns a tuple
+    pick = itemgetter(*changed, 0)  # at least two, so that it returns a tuple
     old = map(bytes.rpartition, pick(before), repeat(b":"))
     new = map(bytes.rpartition, pick(after), repeat(b":"))
     values = [

@@ -1,57 +1,31 @@
-"""The last hour, moment by moment. Each part of it, a card or a node, is a log of its own."""
+"""The last hour in memory, moment by moment. Each card or node has a log of its own, which keeps what changed."""
 
 import asyncio
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
 import msgspec
 
 from podgpu.history.delta_log import DeltaLog
-from podgpu.history.partitions import written
+from podgpu.history.partitions import Part, Partitioning, State, encoded
 from podgpu.history.timeline import Object, Series, chart, timeline
-from podgpu.model import Card, Cluster, Moment, Snapshot
+from podgpu.model import Moment
 
 HOUR = 3600.0
 LONGEST_STEP = 480.0
-CHANGED = 0.45  # of a state, until the next moment: most changes are a tenth, but some are kept as a whole
-EARLY = 0.9  # of a step: nothing comes quite in time
-PRESENT_STEPS = 3  # for so long, the newest moment is the present
-PARTS_AT_ONCE = 16  # then others get their turn
-_HEAD = ""  # what is of no part
-
-State = TypeVar("State", bound=Snapshot | Cluster)
-Part = TypeVar("Part")
-
-
-class Partitioning(Protocol[State, Part]):
-    """How a state is divided into parts that change by themselves, and made of them again."""
-
-    @property
-    def has_many(self) -> bool:
-        """Whether there may be hundreds of parts."""
-
-    def divide(self, state: State) -> tuple[State, Mapping[str, Part]]:
-        """Return the state without its parts, and the parts by name."""
-
-    def join(self, head: State, parts: Iterable[Part]) -> State: ...
-    @property
-    def read_head(self) -> Callable[[bytes], tuple[tuple[str, ...], State]]:
-        """Reads the names of the parts, and the state without them."""
-
-    @property
-    def read_part(self) -> Callable[[bytes], Part]: ...
-    @property
-    def moment(self) -> Callable[[State], Moment]: ...
-    def cards(self, part: Part) -> Iterable[Card]:
-        """Return the cards of a part, as far as they were read."""
+CHANGED = 0.45  # of a state, for each moment: most changes are a tenth of it, but some are kept as a whole
+EARLY = 0.9  # of a step: a state may come a little early
+PRESENT_STEPS = 3  # for so long, the newest moment counts as now
+PARTS_AT_ONCE = 16  # encoded before other work has its turn
+_HEAD = ""  # the log of what belongs to no part
 
 
 class InMemoryHistory(Generic[State, Part]):
-    """Keeps an hour, or less if that would take more than `most_bytes`: then the oldest goes first.
+    """Keeps an hour, or less if that would take more than `most_bytes`: the oldest moments go first.
 
-    A state is kept if it is `step` seconds younger than the one before it. The step is doubled each time that there is
-    no room, up to the `longest_step`; of many parts, right at first if an hour of them would have none. Every
+    A state is kept if it is `step` seconds newer than the last one. Whenever there is no room, the step is doubled, up
+    to `longest_step`. With many parts, the first state decides how long it must be for an hour to have room. Every
     `whole_every` changes, a part is kept as a whole.
     """
 
@@ -84,7 +58,7 @@ class InMemoryHistory(Generic[State, Part]):
         while True:
             newest = await changed(newest)
             await self.keep(newest)
-            # What comes before the next step is not even asked for: it would be made for nothing.
+            # A state that comes earlier would not be kept, so it is not even asked for.
             await asyncio.sleep(EARLY * self.step - newest.taken_at + self._times[-1])
 
     @property
@@ -103,15 +77,15 @@ class InMemoryHistory(Generic[State, Part]):
             self._clear()  # the clock was set back, and nothing is in order any more
         if self._times and at - self._times[-1] < EARLY * self.step:
             return
-        head, parts = self._partitioning.divide(state)
+        head, parts = self._partitioning.split(state)
         for number, (name, part) in enumerate(parts.items(), 1):
-            self._log(name).put(at, written(part))
+            self._log(name).put(at, encoded(part))
             if number % PARTS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         for name in self._logs.keys() - parts.keys() - {_HEAD}:
             self._logs[name].put(at, None)
-        self._log(_HEAD).put(at, written((tuple(parts), head)))
-        # Only now it can be asked for.
+        self._log(_HEAD).put(at, encoded((tuple(parts), head)))
+        # From here on it can be read.
         self._times.append(at)
         moment = msgspec.msgpack.encode(self._partitioning.moment(state))
         self._moments.append(moment)
@@ -132,7 +106,7 @@ class InMemoryHistory(Generic[State, Part]):
 
     def _forget(self, before: float) -> None:
         number = bisect_right(self._times, before)
-        # Of many parts, moments may be minutes apart: the hour begins in the newest one of before then.
+        # With many parts, moments may be minutes apart: the last one before the hour says how it began.
         self._drop(max(0, number - 1) if self._partitioning.has_many else number)
         if self.size <= self._most_bytes:
             return
@@ -152,34 +126,38 @@ class InMemoryHistory(Generic[State, Part]):
         self._logs = {name: log for name, log in self._logs.items() if not log.is_empty}
 
     async def at(self, moment: float) -> State | None:
-        """Return what was the newest then; None if nothing is kept of it."""
+        """Return the state that was the newest then; None if it is not kept."""
         number = bisect_right(self._times, moment) - 1
         if number < 0 or moment > self._times[-1] + PRESENT_STEPS * self.step:
             return None
-        found = self._times[number]
         logs = {name: log.copy() for name, log in self._logs.items()}
-        # Of a thousand nodes this takes a while, and no request waits for it.
-        return await asyncio.to_thread(self._read, logs, found)
+        # In a thread: a thousand nodes take a while.
+        return await asyncio.to_thread(self._read, logs, self._times[number])
 
     def _read(self, logs: Mapping[str, DeltaLog], at: float) -> State | None:
         text = logs[_HEAD].at(at)
         if text is None:
             return None
-        names, head = self._partitioning.read_head(text)
+        names, head = self._partitioning.decode_head(text)
         texts = (logs[name].at(at) for name in names)
-        return self._partitioning.join(head, [self._partitioning.read_part(text) for text in texts if text is not None])
+        return self._partitioning.join(
+            head, [self._partitioning.decode_part(text) for text in texts if text is not None]
+        )
 
     async def timeline(self, start: float, end: float, step: float) -> Object:
         moments = (msgspec.msgpack.decode(moment, type=Moment) for moment in self._moments)
         return timeline(moments, start, end, step)
 
     async def series(self, uuid: str) -> Series | None:
-        """Return the main numbers of a card or a MIG instance, each with its times; None if there is no such."""
+        """Return the main numbers of a card or a MIG instance, each with its times; None if nothing has this UUID."""
         word = msgspec.json.encode(uuid)
-        parts = (log for name, log in self._logs.items() if name != _HEAD)
-        log = next((log for log in parts if log.mentions(word)), None)
-        return await asyncio.to_thread(self._series, log.copy(), uuid) if log else None
+        logs = [log.copy() for name, log in self._logs.items() if name != _HEAD and log.mentions(word)]
+        return await asyncio.to_thread(self._series, logs, uuid) if logs else None
 
-    def _series(self, log: DeltaLog, uuid: str) -> Series:
-        parts = ((at, self._partitioning.read_part(text)) for at, text in log.texts() if text is not None)
+    def _series(self, logs: Iterable[DeltaLog], uuid: str) -> Series:
+        """Pods mention the UUIDs of their devices too: the log that has the card is the one with numbers."""
+        return next(filter(None, (self._chart(log, uuid) for log in logs)), {})
+
+    def _chart(self, log: DeltaLog, uuid: str) -> Series:
+        parts = ((at, self._partitioning.decode_part(text)) for at, text in log.texts() if text is not None)
         return chart(((at, self._partitioning.cards(part)) for at, part in parts), uuid)

@@ -1,43 +1,44 @@
-"""How a snapshot is divided into its cards, and a cluster into its nodes, to be kept as texts."""
+"""How a snapshot is split into its cards, and a cluster into its nodes, to be kept as JSON."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.insight.moments import moment_of, moment_of_cluster
-from podgpu.model import Card, Cluster, ClusterNode, Pod, Reading, Snapshot
+from podgpu.model import Card, Cluster, ClusterNode, Moment, Pod, Reading, Snapshot
 
-# What JSON cannot write: a lone surrogate, and a reading that is no number.
+# What JSON cannot hold: a lone surrogate, and a reading that is not a number.
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 _READING = len(Reading.__struct_fields__)
-_write = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 
-def written(value: Any) -> bytes:
-    """Write structs as they are: that takes a tenth of the time that the document takes."""
+def encoded(value: Any) -> bytes:
+    """Encode structs as they are: that takes a tenth of the time that the document takes."""
     try:
-        return _write(value)
+        return _encode(value)
     except UnicodeEncodeError:
-        return _write(_sound(msgspec.to_builtins(value)))
+        return _encode(_sound(msgspec.to_builtins(value)))
 
 
-def reader(kind: Any) -> Callable[[bytes], Any]:
-    """Return what reads it again."""
+def decoder(kind: Any) -> Callable[[bytes], Any]:
+    """Return a function that decodes what `encoded` returned."""
     decode = msgspec.json.Decoder(kind).decode
 
-    def read(text: bytes) -> Any:
+    def decoded(text: bytes) -> Any:
         try:
             return decode(text)
         except msgspec.ValidationError:
             return msgspec.convert(_sound(msgspec.json.decode(text)), kind)
 
-    return read
+    return decoded
 
 
 def _sound(value: Any) -> Any:
-    """Leave out what no document has either."""
+    """Replace surrogates and leave out such readings, as the document does."""
     if isinstance(value, str):
         return value.translate(_SURROGATES)
     if isinstance(value, dict):
@@ -48,48 +49,60 @@ def _sound(value: Any) -> Any:
 
 
 def _is_unsound(item: Any) -> bool:
-    """Whether it is a reading, which is written as a list, and its value is no number."""
+    """Whether it is a reading, which is encoded as a list, and its value is not a number."""
     return isinstance(item, list) and len(item) == _READING and item[1] is None
 
 
 CardOrPods = Card | tuple[Pod, ...]
+State = TypeVar("State", bound=Snapshot | Cluster)
+Part = TypeVar("Part")
 
 
-class ByCard:
-    """A snapshot, its cards, and its pods, which seldom change."""
+class Partitioning(Struct, Generic[State, Part], frozen=True, kw_only=True):
+    """How a state is split into parts that change independently, and joined again."""
 
-    has_many = False
-    read_head = staticmethod(reader(tuple[tuple[str, ...], Snapshot]))
-    read_part = staticmethod(reader(CardOrPods))
-    moment = staticmethod(moment_of)
-
-    def divide(self, state: Snapshot) -> tuple[Snapshot, Mapping[str, CardOrPods]]:
-        # Cards that do not answer may have no UUID.
-        cards = {f"{card.gpu.index} {card.gpu.uuid}": card for card in state.cards}
-        return replace(state, cards=(), pods=()), {**cards, "pods": state.pods}
-
-    def join(self, head: Snapshot, parts: Iterable[CardOrPods]) -> Snapshot:
-        *cards, pods = parts
-        return replace(head, cards=tuple(cards), pods=pods)
-
-    def cards(self, part: CardOrPods) -> Iterable[Card]:
-        return (part,) if isinstance(part, Card) else ()
+    has_many: bool  # there may be hundreds of parts
+    split: Callable[[State], tuple[State, Mapping[str, Part]]]  # the state without its parts, and the parts by name
+    join: Callable[[State, Iterable[Part]], State]
+    decode_head: Callable[[bytes], tuple[tuple[str, ...], State]]  # the names of the parts, and the state without them
+    decode_part: Callable[[bytes], Part]
+    moment: Callable[[State], Moment]
+    cards: Callable[[Part], Iterable[Card]]  # of a part, as far as they were read
 
 
-class ByNode:
-    """A cluster, and its nodes."""
+def _split_cards(snapshot: Snapshot) -> tuple[Snapshot, Mapping[str, CardOrPods]]:
+    # Cards that do not answer may have no UUID.
+    cards = {f"{card.gpu.index} {card.gpu.uuid}": card for card in snapshot.cards}
+    return replace(snapshot, cards=(), pods=()), {**cards, "pods": snapshot.pods}
 
-    has_many = True
-    read_head = staticmethod(reader(tuple[tuple[str, ...], Cluster]))
-    read_part = staticmethod(reader(ClusterNode))
-    moment = staticmethod(moment_of_cluster)
 
-    def divide(self, state: Cluster) -> tuple[Cluster, Mapping[str, ClusterNode]]:
-        nodes = {node.name: replace(node, written=None) for node in state.nodes}
-        return replace(state, nodes=()), nodes
+def _join_cards(head: Snapshot, parts: Iterable[CardOrPods]) -> Snapshot:
+    *cards, pods = parts
+    return replace(head, cards=tuple(cards), pods=pods)
 
-    def join(self, head: Cluster, parts: Iterable[ClusterNode]) -> Cluster:
-        return replace(head, nodes=tuple(parts))
 
-    def cards(self, part: ClusterNode) -> Iterable[Card]:
-        return part.snapshot.cards if part.snapshot and part.state == "fresh" else ()
+# Pods seldom change, so all of a node's are one part.
+BY_CARD: Partitioning[Snapshot, CardOrPods] = Partitioning(
+    has_many=False,
+    split=_split_cards,
+    join=_join_cards,
+    decode_head=decoder(tuple[tuple[str, ...], Snapshot]),
+    decode_part=decoder(CardOrPods),
+    moment=moment_of,
+    cards=lambda part: (part,) if isinstance(part, Card) else (),
+)
+
+
+def _split_nodes(cluster: Cluster) -> tuple[Cluster, Mapping[str, ClusterNode]]:
+    return replace(cluster, nodes=()), {node.name: replace(node, written=None) for node in cluster.nodes}
+
+
+BY_NODE: Partitioning[Cluster, ClusterNode] = Partitioning(
+    has_many=True,
+    split=_split_nodes,
+    join=lambda head, nodes: replace(head, nodes=tuple(nodes)),
+    decode_head=decoder(tuple[tuple[str, ...], Cluster]),
+    decode_part=decoder(ClusterNode),
+    moment=moment_of_cluster,
+    cards=lambda node: node.snapshot.cards if node.snapshot and node.state == "fresh" else (),
+)

@@ -1,4 +1,4 @@
-"""A recording as history: every frame is a moment."""
+"""The history that a recording is: every frame is a moment."""
 
 import asyncio
 from bisect import bisect_right
@@ -38,7 +38,7 @@ class RecordingHistory:
 
     async def timeline(self, start: float, end: float, step: float) -> Object:
         if self._moments is None:
-            self._moments = await asyncio.to_thread(lambda: [moment_of(found) for found in self._some()])
+            self._moments = await asyncio.to_thread(lambda: [moment_of(frame) for frame in self._some()])
         return timeline(self._moments, start, end, step)
 
     async def series(self, uuid: str) -> Series | None:
@@ -46,7 +46,7 @@ class RecordingHistory:
         return await asyncio.to_thread(chart, frames, uuid) or None
 
     def _some(self) -> Iterator[Snapshot]:
-        """Read frames from beginning to end, not all of a long recording."""
+        """Read frames from beginning to end: of a long recording, one in so many."""
         stride = -(-len(self._times) // MOST_READ)
         for number in range(0, len(self._times), stride):
             with suppress(UserError):  # the node is not in this frame, or the file is damaged

@@ -1,4 +1,4 @@
-"""The timeline's document: moments, in steps of the same length. And the charts of a card."""
+"""The timeline's document: moments, summed up in steps of the same length. And the charts of a card."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +19,9 @@ Series = dict[str, list[tuple[float, float]]]
 
 
 def timeline(moments: Iterable[Moment], start: float, end: float, step: float) -> Object:
-    """Steps begin at whole multiples of their length, so that they stay where they are as time goes on.
+    """Steps begin at multiples of their length, so that they do not move as time passes.
 
-    A step without `seen_gpus` is one of which nothing is known.
+    If nothing is known of a step, it has no `seen_gpus`.
     """
     first, last = floor(start / step), floor(end / step)
     by_step: dict[int, list[Moment]] = {number: [] for number in range(first, last + 1)}
@@ -45,7 +45,7 @@ def timeline(moments: Iterable[Moment], start: float, end: float, step: float) -
 
 
 def _largest(moments: Iterable[Moment]) -> list[str]:
-    """Return the names of the namespaces that were busiest, in the order of their names."""
+    """Return the names of the busiest namespaces, in alphabetical order."""
     total: Counter[str] = Counter()
     for moment in moments:
         total.update(moment.namespaces)
@@ -53,7 +53,7 @@ def _largest(moments: Iterable[Moment]) -> list[str]:
 
 
 def _summed(found: Sequence[Moment], shown: Sequence[str]) -> Object:
-    """Use is the mean of the moments in which any was known; throttling the most of them."""
+    """Use is the mean of the moments of which it is known; throttling is that of the worst moment."""
     newest = found[-1]
     summed: Object = {"gpus": newest.gpus, "seen_gpus": max(moment.seen_gpus for moment in found)}
     if any_throttled := max(moment.throttled_gpus for moment in found):
