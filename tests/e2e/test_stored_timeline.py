@@ -22,18 +22,20 @@ HOUR, MINUTE = 3600, 60
 
 
 def past(now: int) -> Iterator[str]:
-    """A day with two GPUs: one is half busy, then wholly; the other is read for half of the day."""
+    """A day with two GPUs: one is half busy, then wholly; the other is read for half of the day. Two servers scrape."""
     own, busy = 'namespace="ml",pod="train",container="main"', 0
     for at in range(now - 24 * HOUR, now + 1, MINUTE):
         is_early = at < now - 12 * HOUR
         busy += 30 if is_early else 60
-        for name, labels, value in (
-            ("podgpu_gpu_up", "", 1),
-            ("podgpu_gpu_booked_busy_seconds_total", "", busy),
-            ("podgpu_container_busy_seconds_total", f",{own}", busy),
-        ):
-            yield f'{name}{{node="a",gpu="0",job="podgpu"{labels}}} {value} {at}000'
-        yield f'podgpu_gpu_up{{node="a",gpu="1",job="podgpu"}} {int(is_early)} {at}000'
+        for server in "xy":
+            common = f'node="a",job="podgpu",replica="{server}"'
+            for name, labels, value in (
+                ("podgpu_gpu_up", "", 1),
+                ("podgpu_gpu_booked_busy_seconds_total", "", busy),
+                ("podgpu_container_busy_seconds_total", f",{own}", busy),
+            ):
+                yield f'{name}{{{common},gpu="0"{labels}}} {value} {at}000'
+            yield f'podgpu_gpu_up{{{common},gpu="1"}} {int(is_early)} {at}000'
 
 
 @pytest.mark.parametrize("kind", STORES)

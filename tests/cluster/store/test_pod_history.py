@@ -4,10 +4,14 @@ import pytest
 
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.pod_history import METRICS, StoreHistory
+from podgpu.cluster.store.pod_history import METRICS, StoreHistory, last_uses
 from podgpu.errors import UserError
 from podgpu.model import Moment
-from tests.cluster.store.stub import StubStore, error, matrix, serving
+from tests.cluster.store.stub import StubStore, error, matrix, serving, vector
+
+OF_CARD = "max by (cluster, node, exported_node, gpu, uuid)"
+RATE = "rate(podgpu_container_busy_seconds_total[360s])"
+OF_TENANT = f"{OF_CARD[:-1]}, mig, namespace, exported_namespace, pod, exported_pod, container, exported_container)"
 
 
 async def test_a_pod_is_asked_for_by_both_names_of_its_labels_over_the_whole_time() -> None:
@@ -18,8 +22,8 @@ async def test_a_pod_is_asked_for_by_both_names_of_its_labels_over_the_whole_tim
     assert found == {name: [(1.0, 0.5), (361.0, 0.25)] for name in METRICS}
     metric = METRICS["busy"]
     assert stub.asked[0]["query"] == (
-        f'(sum({metric}{{namespace="ml",pod="a\\"b"}}) or '
-        f'sum({metric}{{exported_namespace="ml",exported_pod="a\\"b"}}))[86400s:360s]'
+        f'(sum({OF_TENANT} ({metric}{{namespace="ml",pod="a\\"b"}})) or '
+        f'sum({OF_TENANT} ({metric}{{exported_namespace="ml",exported_pod="a\\"b"}})))[86400s:360s]'
     )
 
 
@@ -49,11 +53,24 @@ async def test_a_timeline_is_asked_for_by_namespace_and_of_all_gpus() -> None:
         Moment(at=360.0, gpus=0, seen_gpus=0, busy_gpus=0.0),
     ]
     assert [form["query"] for form in stub.asked] == [
-        "(sum(rate(podgpu_gpu_booked_busy_seconds_total[360s])))[86400s:360s]",
-        "(count(podgpu_gpu_up))[86400s:360s]",
-        "(sum(podgpu_gpu_up))[86400s:360s]",
-        "(sum by (namespace, exported_namespace)(rate(podgpu_container_busy_seconds_total[360s])))[86400s:360s]",
+        f"(sum({OF_CARD} (rate(podgpu_gpu_booked_busy_seconds_total[360s]))))[86400s:360s]",
+        f"(count({OF_CARD} (podgpu_gpu_up)))[86400s:360s]",
+        f"(sum({OF_CARD} (podgpu_gpu_up)))[86400s:360s]",
+        f"(sum by (namespace, exported_namespace)({OF_TENANT} ({RATE})))[86400s:360s]",
     ]
+
+
+async def test_the_last_use_is_asked_for_by_both_names_of_the_label() -> None:
+    labels = {"node": "a", "uuid": "GPU-1", "pod": "podgpu-x", "exported_pod": "train", "exported_namespace": "ml"}
+    async with serving(StubStore(answer=vector((labels, "1700")))) as stub:
+        store = Store(StoreOptions(url=stub.url))
+        found = await last_uses(store, {"train"}, 3600.0, 2000.0)
+        await store.close()
+    assert [(key.namespace, key.pod, used_at) for key, used_at in found.items()] == [("ml", "train", 1700.0)]
+    assert stub.asked[0]["query"] == (
+        'max_over_time(podgpu_container_last_active_timestamp_seconds{pod=~"train"}[3600s]) or '
+        'max_over_time(podgpu_container_last_active_timestamp_seconds{exported_pod=~"train"}[3600s])'
+    )
 
 
 async def test_a_timeline_of_a_store_that_fails_is_a_user_error() -> None:

@@ -21,6 +21,9 @@ BUSY_BY_NAMESPACE = "podgpu_container_busy_seconds_total"
 BUSY, UP = "podgpu_gpu_booked_busy_seconds_total", "podgpu_gpu_up"
 # A scrape without `honor_labels` renames podgpu's labels.
 _PREFIXES = ("", "exported_")
+# Two servers may scrape the same agent: what has the same labels of podgpu is counted once.
+_CARD = "cluster, node, exported_node, gpu, uuid"
+_TENANT = f"{_CARD}, mig, namespace, exported_namespace, pod, exported_pod, container, exported_container"
 
 
 class StoreHistory:
@@ -32,20 +35,21 @@ class StoreHistory:
         step, now = max(LEAST_STEP, seconds // POINTS), time.time()
         found: dict[str, list[Sample]] = {}
         for name, metric in METRICS.items():
-            either = " or ".join(f"sum({self._of(metric, prefix, namespace, pod)})" for prefix in _PREFIXES)
+            either = " or ".join(self._of(metric, prefix, namespace, pod) for prefix in _PREFIXES)
             series = await self._steps(either, seconds, step, now)
             found[name] = series[0].samples if series else []
         return found
 
     async def moments(self, seconds: int, step: int) -> list[Moment]:
         """Return how busy the GPUs were in each step of so many seconds until now. Raises UserError."""
-        by_name = self._rate("sum by (namespace, exported_namespace)", BUSY_BY_NAMESPACE, step)
+        by_name = self._rate("sum by (namespace, exported_namespace)", _TENANT, BUSY_BY_NAMESPACE, step)
         found: dict[float, dict[str, float]] = {}
         names: dict[float, dict[str, float]] = {}
+        up = f"max by ({_CARD}) ({self._store.select(UP)})"
         asked = {
-            "busy": self._rate("sum", BUSY, step),
-            "gpus": f"count({self._store.select(UP)})",
-            "seen": f"sum({self._store.select(UP)})",
+            "busy": self._rate("sum", _CARD, BUSY, step),
+            "gpus": f"count({up})",
+            "seen": f"sum({up})",
         }
         now = time.time()
         for name, query in asked.items():
@@ -56,7 +60,8 @@ class StoreHistory:
             namespace = own_labels(series.labels).get("namespace", "")
             for at, value in series.samples:
                 if value > 0:
-                    names.setdefault(at, {})[namespace] = value
+                    busy = names.setdefault(at, {})
+                    busy[namespace] = busy.get(namespace, 0.0) + value
         return [_moment(at, values, names.get(at, {}), step) for at, values in sorted(found.items())]
 
     async def _steps(self, query: str, seconds: int, step: int, now: float) -> list[Series]:
@@ -66,15 +71,16 @@ class StoreHistory:
         except StoreFault as fault:
             raise UserError(f"{fault.reason}: {fault.detail}") from None
 
-    def _rate(self, summed: str, metric: str, step: int) -> str:
+    def _rate(self, summed: str, labels: str, metric: str, step: int) -> str:
         # Of a shorter time than a minute there may be no two scrapes.
-        return f"{summed}(rate({self._store.select(metric)}[{max(step, 120)}s]))"
+        return f"{summed}(max by ({labels}) (rate({self._store.select(metric)}[{max(step, 120)}s])))"
 
     async def close(self) -> None:
         await self._store.close()
 
     def _of(self, metric: str, prefix: str, namespace: str, pod: str) -> str:
-        return self._store.select(metric, f"{prefix}namespace={quoted(namespace)}", f"{prefix}pod={quoted(pod)}")
+        chosen = f"{prefix}namespace={quoted(namespace)}", f"{prefix}pod={quoted(pod)}"
+        return f"sum(max by ({_TENANT}) ({self._store.select(metric, *chosen)}))"
 
 
 def _moment(at: float, values: Mapping[str, float], namespaces: dict[str, float], step: int) -> Moment:
@@ -90,6 +96,7 @@ def _moment(at: float, values: Mapping[str, float], namespaces: dict[str, float]
 
 LONGEST_SECONDS = 30 * 86400.0
 PODS_AT_A_TIME = 50
+LAST_ACTIVE = "podgpu_container_last_active_timestamp_seconds"
 
 
 async def last_uses(store: Store, pods: Collection[str], seconds: float, now: float) -> dict[PlaceKey, float]:
@@ -98,11 +105,9 @@ async def last_uses(store: Store, pods: Collection[str], seconds: float, now: fl
     found: dict[PlaceKey, float] = {}
     names = sorted(set(pods))
     for at in range(0, len(names), PODS_AT_A_TIME):
-        chosen = store.select(
-            "podgpu_container_last_active_timestamp_seconds",
-            any_of("pod", names[at : at + PODS_AT_A_TIME]),
-        )
-        for point in await store.points(f"max_over_time({chosen}{within})", now):
+        some = names[at : at + PODS_AT_A_TIME]
+        chosen = (store.select(LAST_ACTIVE, any_of(f"{prefix}pod", some)) for prefix in _PREFIXES)
+        for point in await store.points(" or ".join(f"max_over_time({each}{within})" for each in chosen), now):
             key = PlaceKey.of(own_labels(point.labels))
             found[key] = max(point.value, found.get(key, 0.0))
     return found
