@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(victoria.PROGRAM is None, reason="victoria-metri
 PAGE = (Path(__file__).parents[2] / "docs/report.md").read_text()
 FORMATS = ("table", "wide", "csv", "json", "yaml", "markdown", "focus")
 PRICES = {"currency": "EUR", "gpu_hour": {"NVIDIA H200": "3.50", "*": "1"}}
+BILLED = ("gpu_seconds", "busy_seconds", "energy_joules")
 WARNED, FAILED, GAPS = 1, 2, 3
 
 
@@ -131,6 +132,45 @@ def test_a_series_that_came_into_the_store_afterwards_is_found(
     assert out == f"{bill}: not the same as the store says now\n"
     assert "! group/ml/late-bill-0: cost - -> 0.06" in errors
     assert "gpu_seconds - -> 60.0" in errors
+
+
+def renamed(line: str) -> Iterator[str]:
+    """A scrape job of its own that names nodes by their racks, without honor_labels."""
+    yield re.sub(r'\bnode="', 'node="rack-7",exported_node="', line)
+
+
+def twice(line: str) -> Iterator[str]:
+    """Two servers. The second one scrapes right before the agent's new values, and its clock is a little ahead."""
+    text, stamp = line.rsplit(" ", 1)
+    yield line
+    yield text.replace("job=", 'replica="b",job=') + f" {int(stamp) + 60_020}"
+
+
+def doubled(line: str) -> Iterator[str]:
+    """Two agents on each node. The second one was there first, and has counted more."""
+    text, value, stamp = line.rsplit(" ", 2)
+    more = 0 if "_total" not in text or "gpu_energy" in text or ("pod=" in text and "trainer" not in text) else 5000
+    yield line
+    yield text.replace('instance="', 'instance="second-') + f" {float(value) + more} {int(stamp) + 15_000}"
+
+
+@pytest.mark.parametrize("scraped", [renamed, twice, doubled])
+def test_pods_are_billed_alike_however_their_agents_are_scraped(
+    past: Past, report: Report, tmp_path: Path, scraped: Callable[[str], Iterator[str]]
+) -> None:
+    period = [f"--from={written(past.start + 16 * HOUR)}", f"--to={written(past.start + 33 * HOUR)}", "--by=pod"]
+    lines = [each for line in past.lines for each in (scraped(line) if line.startswith("podgpu_") else (line,))]
+    with victoria.victoria(tmp_path / "store") as url:
+        victoria.keep(url, "\n".join([*lines, ""]))
+        found, expected = (
+            [row for row in json.loads(report(*period, "-o", "json", *more)[1])["rows"] if row["row"] == "group"]
+            for more in ((f"--prometheus.url={url}",), ())
+        )
+    assert len(expected) == 3
+    for row, same in zip(found, expected, strict=True):
+        assert row["pod"] == same["pod"]
+        # Which source is scraped last before the period may move it by a scrape interval.
+        assert [row[name] for name in BILLED] == pytest.approx([same[name] for name in BILLED], rel=0.002)
 
 
 @pytest.mark.parametrize("document", [None, "{}", "no JSON", '{"rows": []}'])

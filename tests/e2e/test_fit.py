@@ -11,7 +11,8 @@ from random import Random
 import pytest
 
 from podgpu.cli.main import main
-from podgpu.cluster.fit.store_reader import PeriodUse, stored_use
+from podgpu.cluster.fit.store_reader import stored_use
+from podgpu.cluster.fit.workload_use import PeriodUse
 from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions

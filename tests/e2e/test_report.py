@@ -92,7 +92,7 @@ def test_the_rows_add_up_to_what_the_gpus_counted(report: Any, past: Past, perio
 
 
 def test_many_restless_nodes_are_read_part_by_part(report: Any, past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counter_reader, "FEW_NODES", 0)
+    monkeypatch.setattr(counter_reader, "SCRAPES_TO_FETCH", 0)
     period = (9 * HOUR, 13 * HOUR)
     rows = report(period, "--by=pod", "--no-headers")["rows"]
     had = {one["pod"]: one["energy_joules"] for one in rows if one["row"] == "group"}

@@ -34,11 +34,18 @@ class KubernetesStore(Store):
             return [Point({"node": node}, at) for node, at in self._created.items()]
         if "kube_node_info" in query:
             which = 0 if query.startswith("min") else 1
-            return [Point({"node": node}, times[which]) for node, times in self._nodes.items()]
+            return [Point(_labels(name), times[which]) for name, times in self._nodes.items()]
         return []
 
     async def series(self, query: str, at: float) -> list[Series]:
         return []
+
+
+def _labels(name: str) -> dict[str, str]:
+    """`alpha/v1.30` is node alpha with that kubelet. `beta>alpha` is alpha, scraped without honor_labels from beta."""
+    node, _, version = name.partition("/")
+    scraped, _, moved = node.partition(">")
+    return {"node": scraped, "kubelet_version": version} | ({"exported_node": moved} if moved else {})
 
 
 async def times(store: KubernetesStore) -> object:
@@ -61,6 +68,15 @@ async def test_if_all_nodes_begin_together_they_were_there_before() -> None:
 async def test_when_a_node_was_created_counts_more_than_its_first_sample() -> None:
     store = KubernetesStore({"alpha": (9_000, DAY), "beta": (0, DAY)}, created={"alpha": 8_000})
     assert await times(store) == [(8_000, DAY)]
+
+
+async def test_a_node_whose_kubelet_was_upgraded_stayed() -> None:
+    nodes = {"alpha/v1.31": (60_060.0, DAY), "alpha/v1.30": (0.0, 60_000.0), "beta": (0.0, DAY)}
+    assert await times(KubernetesStore(nodes)) == [(0.0, DAY)]
+
+
+async def test_a_scrape_without_honor_labels_does_not_hide_the_nodes() -> None:
+    assert await times(KubernetesStore({"beta>alpha": (0, 60_000), "beta>beta": (0, DAY)})) == [(0.0, 60_000)]
 
 
 async def test_a_store_without_kube_state_metrics_knows_nothing_of_nodes() -> None:

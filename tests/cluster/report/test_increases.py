@@ -17,7 +17,7 @@ def grow(totals: CounterTotals, samples: Mapping[CounterKey, Sequence[tuple[floa
     for counter, values in samples.items():
         for at, value in values:
             times.setdefault(at, {})[counter] = value
-    return totals.grow({CARD: times}, {})[CARD]
+    return totals.grow({CARD: times}, {}, {})[CARD]
 
 
 def grown(totals: CounterTotals, **samples: list[tuple[float, int]]) -> dict[CounterKey, int]:
@@ -112,7 +112,7 @@ def test_a_card_is_seen_while_it_is_scraped_steadily() -> None:
     """Only the last sample of a steady card is read."""
     totals = CounterTotals(0.0)
     totals.begin({CARD: {BOOKED: 100}})
-    assert totals.grow({CARD: {7200: {BOOKED: 170}}}, {CARD: 15.0})[CARD].seen_us == 7_200_000_000
+    assert totals.grow({CARD: {7200: {BOOKED: 170}}}, {CARD: 15.0}, {})[CARD].seen_us == 7_200_000_000
     assert not totals.presence[CARD].gaps
 
 
@@ -121,7 +121,7 @@ def test_a_pod_of_the_same_name_begins_at_0_when_the_one_before_has_ended() -> N
     totals = CounterTotals(0.0)
     totals.begin({CARD: {held: 100}})
     totals.forget([held])
-    assert totals.grow({CARD: {7200: {held: 170}}}, {CARD: 15.0})[CARD].counters[held] == 170
+    assert totals.grow({CARD: {7200: {held: 170}}}, {CARD: 15.0}, {})[CARD].counters[held] == 170
 
 
 def test_a_pod_has_ended_if_its_card_was_scraped_without_it_since_the_store_was_back() -> None:
@@ -129,14 +129,14 @@ def test_a_pod_has_ended_if_its_card_was_scraped_without_it_since_the_store_was_
     totals = CounterTotals(0.0)
     grown(totals, booked=[(60, 60), (120, 120), (900, 900)], pod=[(60, 10), (120, 40)])
     grown(totals, booked=[(at, at) for at in range(9000, 9900, 60)])
-    assert totals.grow({CARD: {12_000: {BOOKED: 12_000, POD: 70}}}, {CARD: 60.0})[CARD].counters[POD] == 70
+    assert totals.grow({CARD: {12_000: {BOOKED: 12_000, POD: 70}}}, {CARD: 60.0}, {})[CARD].counters[POD] == 70
 
 
 def test_a_pod_goes_on_if_its_counters_are_missing_for_a_short_time() -> None:
     totals = CounterTotals(0.0)
     grown(totals, booked=[(60, 60), (120, 120)], pod=[(60, 10), (120, 40)])
     grown(totals, booked=[(at, at) for at in range(180, 480, 60)])
-    assert totals.grow({CARD: {600: {BOOKED: 600, POD: 70}}}, {CARD: 60.0})[CARD].counters[POD] == 30
+    assert totals.grow({CARD: {600: {BOOKED: 600, POD: 70}}}, {CARD: 60.0}, {})[CARD].counters[POD] == 30
 
 
 def test_an_agent_that_restarts_while_the_store_is_away_proves_by_its_books_that_it_was_there() -> None:

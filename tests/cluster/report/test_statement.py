@@ -94,7 +94,7 @@ def test_hours_times_the_price_is_the_cost_whenever_the_gpu_was_scraped(basis: B
         times = [end - until_end - at * 300 for at in range(12)]
         scrapes = {CARD: {at: {held: round((at + until_end) * 1e6)} for at in times}}
         part = CounterBatch(end, scrapes, {CARD: "NVIDIA H200"}, {}, {})
-        sums.add(part, totals.grow(part.scrapes, part.intervals))
+        sums.add(part, totals.grow(part.scrapes, part.intervals, part.baselines))
     found = statement_of(sums, totals.presence, GpuEvidence())
     [line] = found.lines
     assert (line.held_us, line.cost_units, found.total.cost_units) == (2 * HOUR * 1e6, 350 + 700, 350 + 700)

@@ -1,1 +1,1 @@
-"""Reads how workloads used what they hold, from a store or a recording, and makes the statement of `podgpu fit`."""
+"""How workloads used what they hold, from a store or a recording: the statement of `podgpu fit`."""

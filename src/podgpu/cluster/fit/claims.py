@@ -1,4 +1,4 @@
-"""Asks a store what each container held last within a period, and of which card; and writes how to ask for it."""
+"""What each container held of which card, as of its last sample in a store; and how a pod spec requests such a part."""
 
 import asyncio
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def held_part(
 
 
 class HolderQueries:
-    """What the store says of all containers that were on a card within a period."""
+    """Asks the store about all containers that held a part of a card within the period."""
 
     def __init__(self, store: Store, window: TimeWindow) -> None:
         self._store = store
@@ -89,7 +89,7 @@ class HolderQueries:
         return found
 
     async def _systems(self) -> dict[tuple[str, ...], str]:
-        """Return the sharing system of each container that kube-state-metrics knows to ask for a part of a card."""
+        """Return the sharing system of each container that requests a part of a card, by kube-state-metrics."""
         found: dict[tuple[str, ...], str] = {}
         for point in await self._over("last_over_time", _LIMITS, matcher=_GPUS):
             own = own_labels(point.labels)
@@ -124,7 +124,7 @@ def _workload(holder: FitHolder, model: str, pods: Mapping[PodKey, list[dict[str
 
 
 def write_part(kind: str, system: str, wanted: WantedPart) -> str:
-    """Return lines of YAML; nothing if it is not known how to ask for it. Only portions depend on the system."""
+    """Return lines of YAML, or nothing if it is unknown how to request the part. Only portions depend on the system."""
     for each in sharing.systems():
         if each.request and each.request.kind == kind and (kind != PORTION or each.name == system):
             return each.request.lines(wanted)
@@ -133,6 +133,6 @@ def write_part(kind: str, system: str, wanted: WantedPart) -> str:
 
 @cache
 def system_of(resource: str) -> str:
-    """Return the system of a resource that kube-state-metrics names, such as `nvidia_com_gpu`; empty for no system."""
+    """Return the system of a resource, which kube-state-metrics calls `nvidia_com_gpu` and the like; empty if none."""
     signs = ((each.name, as_label(sign)) for each in sharing.systems() if each.request for sign in each.signs)
     return next((name for name, sign in signs if resource.startswith(sign)), "")

@@ -1,4 +1,4 @@
-"""Takes the evidence of a recording: the snapshots of a node or a cluster, one after the other."""
+"""Reads from a recording of a node or a cluster what each container held, and what it used minute by minute."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -6,8 +6,16 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 
 from podgpu.cluster.fit.claims import held_part
-from podgpu.cluster.fit.store_reader import STEPS, FitPeriod, PeriodUse
-from podgpu.cluster.fit.workload_use import FitHolder, HolderFacts, HolderMinutes, WorkloadUseBuilder, counter_ratios
+from podgpu.cluster.fit.workload_use import (
+    STEPS,
+    FitHolder,
+    FitPeriod,
+    HolderFacts,
+    HolderMinutes,
+    PeriodUse,
+    WorkloadUseBuilder,
+    counter_ratios,
+)
 from podgpu.cluster.report.counters import CardKey, NodeKey
 from podgpu.model import Card, Cluster, Snapshot, Tenant, value_of
 from podgpu.model.fit import CardType, WorkloadName
@@ -16,7 +24,7 @@ _MICRO = 1_000_000
 
 
 class _HolderRecord(Struct):
-    """By the number of the minute: the peak of memory, and the counters at the end."""
+    """By the number of the minute: the peak of memory, and the counters at its end."""
 
     facts: HolderFacts
     memory: dict[int, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Makes the statement that a user asks for with `podgpu fit`."""
+"""Makes the statement of `podgpu fit`, from a store or a recording."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from podgpu.cluster.fit.claims import write_part
 from podgpu.cluster.fit.recording_reader import recorded_use
-from podgpu.cluster.fit.store_reader import PeriodUse, stored_use
+from podgpu.cluster.fit.store_reader import stored_use
+from podgpu.cluster.fit.workload_use import PeriodUse
 from podgpu.cluster.report.bill import read_apart, remarks
 from podgpu.cluster.report.counters import CardKey, card_of
 from podgpu.cluster.report.queries import TimeWindow
@@ -27,7 +28,7 @@ from podgpu.sources.replay.recording import Recording
 USUAL_SECONDS = 14 * 86_400.0
 _INFO, _POWER = "podgpu_gpu_info", "podgpu_gpu_power_watts"
 _SWITCHES, _SWITCHING = "podgpu_gpu_context_switches_total", "podgpu_gpu_switching_seconds_total"
-ENOUGH_SWITCHES = 1000  # to say how long one takes
+ENOUGH_SWITCHES = 1000  # to know how long one takes
 
 
 class FitEvidence(Struct, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ class FitEvidence(Struct, frozen=True, kw_only=True):
 
 
 def judged(evidence: FitEvidence) -> FitStatement:
-    """The groups that would fit together are found among all workloads of the request."""
+    """Make the statement. Workloads that fit together are found among all that were asked about."""
     return fit_statement(evidence.uses, evidence.facts, write_part)
 
 
@@ -79,7 +80,7 @@ def _evidence(found: PeriodUse, asked: FitPeriodFacts, pools: Mapping[PoolKey, P
 
 
 async def read_pools(store: Store, window: TimeWindow) -> dict[PoolKey, PoolFacts]:
-    """Find how many cards of each model there are, what an idle one takes, and what switching costs them."""
+    """Find how many cards of each model there are, the power of an idle one, and how long a context switch takes."""
     infos, power, switches, seconds = await asyncio.gather(
         *(
             store.points(f"{function}({store.select(metric)}{window.range})", window.end)
@@ -104,9 +105,9 @@ async def read_pools(store: Store, window: TimeWindow) -> dict[PoolKey, PoolFact
 
 
 def _by_pool(pools: Mapping[CardKey, PoolKey], points: Iterable[Point]) -> Mapping[PoolKey, list[float]]:
-    found: dict[PoolKey, list[float]] = defaultdict(list)
+    values: dict[PoolKey, list[float]] = defaultdict(list)
     for point in points:
         card = card_of(point.labels)
         if card and card in pools:
-            found[pools[card]].append(point.value)
-    return found
+            values[pools[card]].append(point.value)
+    return values

@@ -1,20 +1,24 @@
-"""Reads the evidence of a period from a store: what each container holds, and what it used minute by minute."""
+"""Reads from a store what each container held in a period, and what it used minute by minute."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from podgpu.cluster.fit.claims import HolderQueries, holder_of
-from podgpu.cluster.fit.workload_use import FitHolder, HolderMinutes, WorkloadUseBuilder, counter_ratios
+from podgpu.cluster.fit.workload_use import (
+    STEPS,
+    FitHolder,
+    FitPeriod,
+    HolderMinutes,
+    PeriodUse,
+    WorkloadUseBuilder,
+    counter_ratios,
+)
 from podgpu.cluster.report.counters import NodeKey
 from podgpu.cluster.report.queries import TimeWindow, range_of
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Sample, Series, StoreFault, own_labels
-from podgpu.model.fit import WorkloadUse
 
-# Of so many seconds each step of the series is, the first that does not make them too long.
-STEPS = (60, 300, 900, 3600)
 MOST_POINTS = 40_000_000  # of all containers
 POINTS_OF_AN_ANSWER = 1_000_000
 LONGEST_PART, SHORTEST_PART = 1440, 15  # steps
@@ -22,28 +26,6 @@ SHORTEST = 0.001  # seconds
 _INFO = "podgpu_gpu_info"
 _MEMORY = "podgpu_container_memory_used_bytes"
 _BOUND = "podgpu_container_busy_bound_seconds_total"
-
-
-class FitPeriod(NamedTuple):
-    """The series begin at `start`. Both times are whole steps."""
-
-    start: int
-    end: int
-    step: int
-
-    @property
-    def steps(self) -> int:
-        return (self.end - self.start) // self.step
-
-    def number(self, at: float) -> int:
-        """Return the step that ends at a time."""
-        return round((at - self.start) / self.step) - 1
-
-
-class PeriodUse(NamedTuple):
-    period: FitPeriod
-    uses: list[WorkloadUse]
-    is_demo: bool = False
 
 
 async def stored_use(store: Store, window: TimeWindow, progress: Callable[[float], None] = lambda _: None) -> PeriodUse:
@@ -80,11 +62,11 @@ class _MinuteReader:
         self._store = store
         self._period = period
         self._builder = builder
-        # Where a step has but one scrape, it may come a little late. Some stores count the first moment of a range too.
+        # If a step has only one scrape, that may be a little late. Some stores count the first moment of a range too.
         self._within = range_of(max(period.step, 1.5 * interval) - SHORTEST)
 
     async def read(self, first: int, end: int) -> None:
-        """Read some steps: in one piece if the store can, else in two."""
+        """Read some steps, at once if the store can answer that, else in two halves."""
         try:
             scraped, memory, most, least = await self._answers(first, end)
         except StoreFault as fault:
@@ -132,15 +114,15 @@ class _MinuteReader:
 def _by_holder(
     answer: Iterable[Series], values: Callable[[Sequence[Sample]], Mapping[int, float]]
 ) -> dict[FitHolder, dict[int, float]]:
-    """Put the series of one holder together: its agent may have moved, or two servers scrape it."""
+    """Join the series of each holder: its agent may have moved, or two servers may scrape it."""
     found: dict[FitHolder, dict[int, float]] = {}
     for series in answer:
         holder = holder_of(series.labels)
         if holder is None:
             continue
-        own = found.setdefault(holder, {})
+        minutes = found.setdefault(holder, {})
         for number, value in values(series.samples).items():
-            own[number] = max(value, own.get(number, value))
+            minutes[number] = max(value, minutes.get(number, value))
     return found
 
 

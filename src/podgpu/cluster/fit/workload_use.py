@@ -1,7 +1,6 @@
-"""Puts the minutes of many containers together, by workload.
+"""Adds up what containers used, minute by minute, to what their workloads used.
 
-What is shown of a workload is the most that any of its cards and replicas used: they have one spec, so it must suit
-each of them.
+A workload has the peaks of all its cards and replicas: they have one spec, so it must suit each of them.
 """
 
 from array import array
@@ -17,9 +16,33 @@ from podgpu.cluster.report.counters import CardKey, NodeKey
 from podgpu.model.fit import AT_LIMIT, UNSEEN, CardType, HeldPart, UseSeries, WorkloadName, WorkloadUse
 from podgpu.model.kube import grouped
 
-BRIDGED_STEPS = 3  # a counter that was not seen for so long is taken to have grown evenly
-MOST_BYTES = 1 << 60  # no card has as much: a broken agent may say anything
-RECENT_STEPS = 10  # who was seen within so many steps before the workload's last one is one of its replicas
+# Seconds of a step. The shortest is chosen with which the series are not too long.
+STEPS = (60, 300, 900, 3600)
+BRIDGED_STEPS = 3  # if a counter has no samples for so long, it is taken to have grown evenly
+MOST_BYTES = 1 << 60  # more than any card has: a broken agent may report anything
+RECENT_STEPS = 10  # holders that were seen so shortly before the end of the workload are its replicas
+
+
+class FitPeriod(NamedTuple):
+    """The series begin at `start`. Both times are whole steps."""
+
+    start: int
+    end: int
+    step: int
+
+    @property
+    def steps(self) -> int:
+        return (self.end - self.start) // self.step
+
+    def number(self, at: float) -> int:
+        """Return the step that ends at a time."""
+        return round((at - self.start) / self.step) - 1
+
+
+class PeriodUse(NamedTuple):
+    period: FitPeriod
+    uses: list[WorkloadUse]
+    is_demo: bool = False
 
 
 class FitHolder(NamedTuple):
@@ -37,7 +60,7 @@ class FitHolder(NamedTuple):
 
 
 class HolderFacts(Struct, frozen=True, kw_only=True):
-    """What else is known of it, as it was last."""
+    """A holder's workload, its card, and what it holds of the card, as of the last sample."""
 
     workload: WorkloadName
     card: CardType
@@ -46,7 +69,7 @@ class HolderFacts(Struct, frozen=True, kw_only=True):
 
 
 class HolderMinutes(Struct, frozen=True):
-    """What is known of a holder in a part of the period: by the number of the minute, none of them outside of it."""
+    """What a holder used in a part of the period, by the number of the minute: bytes, and the bounds of busy time."""
 
     memory: Mapping[int, float]
     most: Mapping[int, float]
@@ -54,11 +77,10 @@ class HolderMinutes(Struct, frozen=True):
 
 
 class _HolderState(Struct):
-    first: int
-    last: int
+    last: int  # minute in which it was seen
     seen: int = 0
     unseen: int = 0
-    memory: float = 0.0  # the last one
+    memory: float = 0.0  # in that minute
     is_used: bool = False
 
 
@@ -66,14 +88,14 @@ class _WorkloadState(Struct):
     memory: "array[int]"
     most: "array[float]"
     least: "array[float]"
-    doubt: float = 0.0  # the sum of what lies between the bounds
-    bounded: int = 0  # of so many minutes
+    doubt: float = 0.0  # the differences between the bounds, summed over all minutes that have them
+    bounded: int = 0  # the number of those minutes
     restarts: set[int] = field(default_factory=set)
     holders: dict[FitHolder, _HolderState] = field(default_factory=dict)
 
 
 class WorkloadUseBuilder:
-    """Takes parts of the period in order of time. `steps` is the number of minutes, each of `step` seconds."""
+    """Parts of the period are added in order of time. `steps` is the number of minutes, each of `step` seconds."""
 
     def __init__(self, facts: Mapping[FitHolder, HolderFacts], steps: int, step: int) -> None:
         self._facts = facts
@@ -83,7 +105,7 @@ class WorkloadUseBuilder:
         self._workloads: dict[WorkloadName, _WorkloadState] = {}
 
     def add_node(self, node: NodeKey, minutes: Iterable[int]) -> None:
-        """Take the minutes in which the node's agent was seen."""
+        """Add the minutes in which the node's agent was scraped."""
         scraped = self._scraped[node]
         for minute in minutes:
             if 0 <= minute < self._steps:
@@ -111,12 +133,12 @@ class WorkloadUseBuilder:
     def _note(
         self, workload: _WorkloadState, holder: FitHolder, numbers: Sequence[int], minutes: HolderMinutes
     ) -> None:
-        """Note for how long it was seen and not seen, and when it began anew."""
+        """Count the minutes in which the holder was seen and unseen, and note restarts."""
         first = numbers[0]
         state = workload.holders.get(holder)
         if state is None:
-            state = workload.holders[holder] = _HolderState(first, first - 1)
-            if first and any(other is not state for other in workload.holders.values()):
+            state = workload.holders[holder] = _HolderState(first - 1)
+            if first and len(workload.holders) > 1:
                 workload.restarts.add(first)
         scraped = self._scraped[holder.node]
         facts = self._facts[holder]
@@ -129,7 +151,7 @@ class WorkloadUseBuilder:
             state.last = number
             used = minutes.memory.get(number)
             if used is not None:
-                if _began_anew(state.memory, used, size):
+                if _is_restarted(state.memory, used, size):
                     workload.restarts.add(number)
                 state.memory = used
         state.is_used = state.is_used or any(ratio > 0 for ratio in minutes.most.values())
@@ -140,15 +162,15 @@ class WorkloadUseBuilder:
 
     def _use(self, name: WorkloadName, state: _WorkloadState) -> WorkloadUse:
         last = max(holder.last for holder in state.holders.values())
-        recent = [holder for holder, own in state.holders.items() if own.last > last - RECENT_STEPS]
+        recent = [holder for holder, seen in state.holders.items() if seen.last > last - RECENT_STEPS]
         for holder in recent:
             state.holders[holder].unseen += self._missing_after(holder, state.holders[holder].last)
         pods = grouped(recent, lambda holder: (holder.node, holder.pod))
         facts = self._facts[recent[-1]]
         dram_ratios = [self._facts[holder].dram_ratio for holder in state.holders]
-        used = [sum(state.holders[holder].is_used for holder in own) for own in pods.values()]
-        seen = sum(own.seen for own in state.holders.values())
-        unseen = sum(own.unseen for own in state.holders.values())
+        used = [sum(state.holders[holder].is_used for holder in holders) for holders in pods.values()]
+        seen = sum(holder.seen for holder in state.holders.values())
+        unseen = sum(holder.unseen for holder in state.holders.values())
         held = sum(1 for number in range(self._steps) if state.memory[number] >= 0 or state.most[number] >= 0)
         return WorkloadUse(
             workload=name,
@@ -166,30 +188,30 @@ class WorkloadUseBuilder:
         )
 
     def _missing_after(self, holder: FitHolder, last: int) -> int:
-        """Count the minutes after its last one in which its node was not seen: until it was, without the holder."""
+        """Count the minutes after its last one in which its node was not scraped, until it was scraped without it."""
         scraped = self._scraped[holder.node]
         again = scraped.find(1, last + 1)
         return scraped.count(0, last + 1, self._steps if again < 0 else again)
 
 
 def counter_ratios(points: Sequence[tuple[int, float]], step: int) -> Iterator[tuple[int, float]]:
-    """Return what a counter of seconds grew by in each step, as a part of the step. Points are by the number of a step.
+    """Yield how much a counter of seconds grew in each step, as a ratio of the step. Points have the step's number.
 
-    Bounds are booked once a minute, and two bookings may fall into one step: the first is of the step before.
+    Bounds are booked once a minute, and two bookings may fall into one step: the first belongs to the step before.
     """
-    found: dict[int, float] = {}
+    ratios: dict[int, float] = {}
     for (before, base), (number, value) in pairwise(points):
         missed = number - before
         if 0 < missed <= BRIDGED_STEPS:
             grown = (value - base if value >= base else value) / (step * missed)
-            found |= dict.fromkeys(range(before + 1, number + 1), grown)
-    for number, ratio in found.items():
-        late = max(found.get(number + 1, 0.0) - 1.0, 0.0)
+            ratios |= dict.fromkeys(range(before + 1, number + 1), grown)
+    for number, ratio in ratios.items():
+        late = max(ratios.get(number + 1, 0.0) - 1.0, 0.0)
         yield number, min(ratio + late, 1.0)
 
 
-def _began_anew(before: float, used: float, size: int | None) -> bool:
-    """Whether its process ended in between. One that is back at once shows it only if it had used all that it may."""
+def _is_restarted(before: float, used: float, size: int | None) -> bool:
+    """Whether its process ended since. If another began at once, that shows only if the first had used all memory."""
     return before > 0 and (used == 0 or (size is not None and before >= AT_LIMIT * size and used < before / 2))
 
 

@@ -1,4 +1,4 @@
-"""Makes the statement that a user asks for, in the words of `podgpu report` and of the page."""
+"""Makes the bill that a user asks for, on the command line or in the query of a page."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -97,7 +97,7 @@ def bill_request(words: BillWords, prices: Prices | None, now: float) -> BillReq
 
 
 def with_period_notice(found: Statement, words: BillWords, now: float) -> Statement:
-    """Say so if the period is not over."""
+    """Add a notice if the period is not over."""
     if moment(words.end, now) <= now:
         return found
     until = f"--to={words.end} is in the future: the period is not over, and this is what there is so far"
@@ -125,7 +125,7 @@ async def make_bill(
 
 
 async def remarks(store: Store, start: float, end: float) -> tuple[bool, tuple[str, ...]]:
-    """Return whether there was a demo node, and what the store said beside its answers."""
+    """Return whether there was a demo node, and the notices of the store."""
     demo = store.select("podgpu_build_info", 'demo="true"')
     is_demo = await store.points(f"last_over_time({demo}{range_of(end - start)})", end)
     return bool(is_demo), tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
@@ -141,7 +141,7 @@ def _nothing_seen(found: Statement) -> str:
 
 
 async def _check_namespace(store: Store, asked: BillRequest, found: Statement) -> None:
-    """A bill without a row is most likely of a namespace that is misspelt."""
+    """A namespace without a row is most likely misspelt."""
     if asked.namespace is None or found.lines:
         return
     held = f"last_over_time({store.select(_HELD)}{range_of(asked.end - asked.start)})"
@@ -166,7 +166,7 @@ async def _check_label(store: Store, grouping: Grouping, found: Statement) -> No
 
 
 def fault_text(fault: StoreFault) -> str:
-    """Say what the store did not do, and what to do about it."""
+    """Say what went wrong, and what to do about it."""
     if fault.reason == EMPTY:
         return f"{fault.reason}: {fault.detail}"
     return f"{fault.reason}: {fault.detail}; {_ADVICE.get(fault.reason, 'docs/report.md says what to do')}"
@@ -175,7 +175,7 @@ def fault_text(fault: StoreFault) -> str:
 async def bill_of_query(
     options: StoreOptions, prices: Prices | None, query: Mapping[str, str], now: float
 ) -> tuple[Statement, dict[str, Any]]:
-    """Make a bill for a server, from a query in the words of `podgpu report`, and say by what it can be made again.
+    """Make a bill for a server. `query` has the arguments of `podgpu report`. Return also how to make it again.
 
     Raises UserError, and StoreFault with advice.
     """
@@ -191,9 +191,9 @@ async def bill_of_query(
 
 
 async def read_apart(options: StoreOptions, work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
-    """Read a store in a thread, in an event loop of its own. It ends when the caller is cancelled.
+    """Read a store in a thread with its own event loop. If the caller is cancelled, so is the reading.
 
-    Weeks of many nodes are much to add up, and other requests must not wait for it. Raises StoreFault with advice.
+    Adding up weeks of many nodes takes long, and other requests must not wait for it. Raises StoreFault with advice.
     """
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 

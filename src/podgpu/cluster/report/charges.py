@@ -28,9 +28,9 @@ def row(kind: str) -> RowKey:
 
 
 class CardCounts(Struct):
-    """What was counted of a card, in its own integers: by container, for no container, and by the card as a whole.
+    """What was counted on a card, in integers: by container, unattributed, and for the card as a whole.
 
-    A container may change its group, as a name that is given again does. The group is None if the report leaves it out.
+    A container has several groups if its name was used again. The group is None if the report leaves it out.
     """
 
     seen_us: int = 0
@@ -58,7 +58,7 @@ class CardCounts(Struct):
         return sum(own.get(measure, 0) for own in self.containers.values())
 
     def unbooked(self, measure: Measure) -> int | None:
-        """What the card counted and no book has; None if the card counted nothing."""
+        """What the card used and no agent booked; None if it is not known what the card used."""
         scopes = (CounterScope.BOOKED, CounterScope.METER)
         known = [self.others[scope, measure] for scope in scopes if (scope, measure) in self.others]
         unattributed = self.others.get((CounterScope.UNATTRIBUTED, measure), 0)
@@ -66,15 +66,15 @@ class CardCounts(Struct):
 
 
 def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
-    """Say what each row pays for: microseconds of the card, which add up to the time it was seen, or millijoules."""
+    """Return what each row pays for: microseconds of the card, which add up to the time it was seen, or millijoules."""
     if basis is Basis.ENERGY:
         return _energy(use)
     unattributed = use.others.get((CounterScope.UNATTRIBUTED, Measure.BUSY), 0) if basis is Basis.USED else 0
-    # In one order always: a microsecond that cannot be divided goes to the same container each time a bill is made.
+    # Sorted, so that a microsecond that cannot be divided goes to the same container whenever the bill is made.
     in_order = sorted(use.containers, key=lambda each: (each[0], each[1] or ()))
     wanted = {container: _wanted(use.containers[container], basis) for container in in_order}
     asked = [*wanted.values(), unattributed]
-    # No more time can be paid for than there was: whoever wants more than that gets less of it.
+    # Nobody pays for more time than there was: if all want more than that, each pays for a part of what it wants.
     paid = divided(use.seen_us, asked) if sum(asked) > use.seen_us else asked
     rows: dict[RowKey, int] = defaultdict(int)
     for (_, group), amount in zip(wanted, paid, strict=False):

@@ -1,13 +1,14 @@
 """Reads the counters of a period from a store, as few samples as an exact sum needs.
 
-Where no counter restarted within a window, its last value says it all: what it grew by is the difference to the last
-value of the window before. Thousands of samples need not travel then. Where one did restart, or a GPU came or went, the
+Where no counter restarted within a window, its last value is enough: the increase is the difference to the last value
+of the window before. Thousands of samples need not be fetched. Where a counter did restart, or a GPU came or went, the
 samples themselves are fetched.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from math import ceil, floor
 from statistics import median
@@ -27,6 +28,7 @@ from podgpu.cluster.report.counters import (
 )
 from podgpu.cluster.report.increases import RECENT_SECONDS, longest_pause
 from podgpu.cluster.report.queries import EDGE_SECONDS, LATE, CounterQueries, PodFacts, Scrapes, TimeWindow, range_of
+from podgpu.cluster.report.scrape_sources import ScrapeSources
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault, any_of
 
@@ -35,12 +37,12 @@ LOOKBACK_SECONDS = 3600.0
 DAY_SECONDS, FINE_SECONDS = 86_400.0, 1800.0
 # A window has at most so many scrapes of a card, or is a day long. It is divided into smaller ones of these lengths.
 SCRAPES_OF_A_WINDOW = 10_000
-# So many values of each counter are asked for at once.
+# At most so many values of each counter are asked for at once.
 SLOTS_OF_A_WINDOW = 31
 SMALLER_SECONDS = (7 * DAY_SECONDS, DAY_SECONDS, 6 * 3600.0, FINE_SECONDS)
 # A question must not grow too long, nor an answer too large.
 NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
-# So many scrapes of nodes are rather fetched than looked at more closely.
+# Up to so many scrapes are fetched at once. Of more, smaller windows are asked about first.
 SCRAPES_TO_FETCH = 2_000
 USUAL_INTERVAL = 30.0  # between two scrapes, where it is not known
 _INFO = "podgpu_gpu_info"
@@ -48,10 +50,11 @@ _RECENT = range_of(RECENT_SECONDS)
 
 
 class CounterBatch(Struct, frozen=True):
-    """Some nodes' counters until some time. `pods` are the pods' infos of that time.
+    """Some nodes' counters until some time. `pods` is what is known of pods at that time.
 
     `intervals` has the seconds between two scrapes of the cards of which only the last samples are here. `ended` are
-    the counters that had ended by then: what comes later under the same name begins at 0.
+    the counters that had ended by then: what comes later under the same name begins at 0. `baselines` has what the
+    source of a scrape had before, where the scrape before is from another source.
     """
 
     until: float
@@ -60,6 +63,7 @@ class CounterBatch(Struct, frozen=True):
     pods: PodFacts
     intervals: Mapping[CardKey, float]
     ended: Collection[CounterKey] = ()
+    baselines: Scrapes = {}
 
 
 class _SlotSummary(NamedTuple):
@@ -72,7 +76,7 @@ class _SlotSummary(NamedTuple):
 
 
 class _WindowSummary(NamedTuple):
-    """A window by its slots, and who is not plain in it."""
+    """A window by its slots, and the nodes of which last values are not enough."""
 
     slots: Sequence[_SlotSummary]
     device_counters: Mapping[CardKey, set[CounterKey]]  # those that each card had as a card at the end
@@ -80,11 +84,11 @@ class _WindowSummary(NamedTuple):
     models: Mapping[CardKey, str]
     pods: PodFacts
     unsteady: set[str]
-    mixed: set[str]  # those of them where two pods had one name
+    mixed: set[str]  # those of them where two pods had the same name
 
 
 class CounterReader:
-    """One reading of a period. Parts of the same node come in order of time.
+    """Reads a period once. Batches of the same node come in order of time.
 
     `facts` names the labels of pods that the report needs.
     """
@@ -100,10 +104,13 @@ class CounterReader:
         self._store = store
         self._queries = CounterQueries(store, families, facts)
         self._longest = longest
-        # Those that were there at the end of what was read of their node, and the counters that they had as cards.
+        # The cards that were there at the end of what was read of their node, with their device counters.
         self._alive: dict[CardKey, set[CounterKey]] = {}
-        # The seconds between two scrapes: of the cards of which samples were read, and of the others.
+        # The seconds between two scrapes of the cards of which samples were read. The others have the usual ones.
         self._intervals: dict[CardKey, float] = {}
+        self._sources = ScrapeSources()
+        # Nodes to which a scrape without honor_labels gives other names: theirs are in `exported_node`.
+        self._renamed: set[str] = set()
         self._usual_interval = USUAL_INTERVAL
 
     async def before(self, start: float) -> CardValues:
@@ -115,13 +122,14 @@ class CounterReader:
             self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", moment),
             self._store.points(f"{info} {LATE}", start),
         )
+        self._note_renamed(models)
         there = recent.by_end[start]
         self._alive = _device_counters(_models(models), there)
         await self._find_interval(start)
         last = found.by_end[start]
         # Which of two series of one counter is the newer one, only their samples show.
-        for some in _batches(sorted(found.divided), NODES_WITH_SAMPLES):
-            scrapes = await self._queries.samples(TimeWindow(start - LOOKBACK_SECONDS, start), some)
+        for some in self._batches(found.divided, NODES_WITH_SAMPLES):
+            scrapes, _ = await self._samples(TimeWindow(start - LOOKBACK_SECONDS, start), some)
             for card, times in scrapes.items():
                 for at in sorted(times):
                     last[card].update(times[at])
@@ -131,9 +139,9 @@ class CounterReader:
 
     async def _find_interval(self, start: float) -> None:
         """Find the seconds between two scrapes by the samples of a few nodes."""
-        nodes = sorted({card.node for card in self._alive})[:FEW_NODES]
+        nodes = next(self._batches({card.node for card in self._alive}, FEW_NODES), ())
         if nodes:
-            info = self._store.select(_INFO, any_of("node", nodes))
+            info = self._store.select(_INFO, self._matcher(nodes))
             samples = await self._store.series(f"{info}{range_of(LOOKBACK_SECONDS)}", start)
             for series in samples:
                 if card := card_of(series.labels):
@@ -148,7 +156,7 @@ class CounterReader:
                 yield part
 
     async def _window(self, window: TimeWindow, nodes: Sequence[str]) -> AsyncIterator[CounterBatch]:
-        """Read a window of these nodes, or of all: in one piece if that is exact and the store can, else in smaller."""
+        """Read a window of these nodes, or of all: at once if that is exact and the store can, else in parts."""
         try:
             summary = await self._summary(window, nodes)
         except StoreFault as fault:
@@ -169,32 +177,32 @@ class CounterReader:
             yield part
 
     async def _unsteady(self, window: TimeWindow, summary: _WindowSummary) -> AsyncIterator[CounterBatch]:
-        """A few nodes' samples are fetched at once. Of many nodes most may be plain in most parts of the window.
+        """Fetch the samples of a few nodes at once. Of many nodes, most need no samples in most parts of the window.
 
-        Where two pods had one name, the parts show which was when.
+        Where two pods had the same name, the parts show when each of them ran.
         """
         is_finest = window.is_at_most(FINE_SECONDS)
         by_parts = set() if is_finest else summary.mixed
         count = window.seconds / self._usual_interval
         if not is_finest and len(summary.unsteady - by_parts) * count > SCRAPES_TO_FETCH:
             by_parts = summary.unsteady
-        for some in _batches(sorted(by_parts), NODES_IN_A_QUESTION):
+        for some in self._batches(by_parts, NODES_IN_A_QUESTION):
             async for part in self._parts(window, some):
                 yield part
         at_once = min(max(int(SCRAPES_TO_FETCH / count), 1), NODES_WITH_SAMPLES)
-        for some in _batches(sorted(summary.unsteady - by_parts), at_once):
+        for some in self._batches(summary.unsteady - by_parts, at_once):
             try:
-                scrapes = await self._queries.samples(window, some)
+                scrapes, baselines = await self._samples(window, some)
             except StoreFault as fault:
                 self._give_up(fault, window)
                 async for part in self._parts(window, some):
                     yield part
             else:
-                for part in self._sampled(scrapes, some, summary):
+                for part in self._sampled(scrapes, baselines, some, summary):
                     yield part
 
     def _give_up(self, fault: StoreFault, window: TimeWindow) -> None:
-        """Raise the fault, unless the store may well answer the same about less time."""
+        """Raise the fault, unless the store may answer about less time."""
         if fault.reason not in ANSWERABLE_IN_PARTS or window.is_at_most(FINE_SECONDS):
             raise fault
 
@@ -204,28 +212,37 @@ class CounterReader:
             async for part in self._window(smaller, nodes):
                 yield part
 
-    def _sampled(self, scrapes: Scrapes, nodes: Sequence[str], summary: _WindowSummary) -> Iterator[CounterBatch]:
+    async def _samples(self, window: TimeWindow, nodes: Sequence[str]) -> tuple[Scrapes, Scrapes]:
+        return self._sources.choose(await self._queries.samples(window, self._matcher(nodes)), window)
+
+    def _note_renamed(self, infos: Iterable[Point]) -> None:
+        self._renamed |= {card.node for card, point in _by_card(infos) if point.labels.get("node") != card.node}
+
+    def _matcher(self, nodes: Sequence[str]) -> str:
+        return any_of("exported_node" if nodes[0] in self._renamed else "node", nodes)
+
+    def _batches(self, nodes: AbstractSet[str], size: int) -> Iterator[Sequence[str]]:
+        """Renamed nodes are never in one batch with others."""
+        for names in (sorted(nodes - self._renamed), sorted(nodes & self._renamed)):
+            yield from (names[at : at + size] for at in range(0, len(names), size))
+
+    def _sampled(
+        self, scrapes: Scrapes, baselines: Scrapes, nodes: Sequence[str], summary: _WindowSummary
+    ) -> Iterator[CounterBatch]:
         for card, times in scrapes.items():
             self._take_interval(card, sorted(times))
         self._update_alive(summary, nodes)
         begin = 0.0
         for slot in summary.slots:
-            within = {
-                card: {
-                    min(at, slot.end): values
-                    for at, values in times.items()
-                    if begin + EDGE_SECONDS < at <= slot.end + EDGE_SECONDS
-                }
-                for card, times in scrapes.items()
-            }
+            within, bases = (_between(begin, slot.end, each) for each in (scrapes, baselines))
             ended = [counter for counter in slot.ended if counter.card.node in nodes]
-            yield CounterBatch(slot.end, within, summary.models, summary.pods, {}, ended)
+            yield CounterBatch(slot.end, within, summary.models, summary.pods, {}, ended, bases)
             begin = slot.end
 
     async def _summary(self, window: TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
-        chosen = (any_of("node", nodes),) if nodes else ()
+        chosen = (self._matcher(nodes),) if nodes else ()
         info = self._store.select(_INFO, *chosen)
-        # It sees what restarted since the last sample of the window before.
+        # Longer, to see what restarted since the last sample of the window before.
         longer = TimeWindow(window.start - RECENT_SECONDS, window.end)
         slots = len(window.ends)
         of_a_slot = range_of(window.seconds / slots + RECENT_SECONDS)
@@ -247,6 +264,7 @@ class CounterReader:
             self._store.points(f"count_over_time({info}{longer.range})", window.end),
             self._queries.pods(window, chosen),
         )
+        self._note_renamed(seen)
         counts = Counter[CardKey]()
         for card, point in _by_card(seen):
             counts[card] += int(point.value)
@@ -276,13 +294,13 @@ class CounterReader:
         return _WindowSummary(found, before, intervals, _models(seen), pods, unsteady, mixed)
 
     async def _last_scrapes(self, info: str, window: TimeWindow) -> dict[float, dict[CardKey, float]]:
-        """Say for each slot which cards were there at its end, and when they were scraped last."""
-        question = f"timestamp({info} {LATE})"
+        """Return for each slot the cards that were there at its end, and when they were scraped last."""
+        query = f"timestamp({info} {LATE})"
         if len(window.ends) == 1:
-            points = await self._store.points(question, window.end)
+            points = await self._store.points(query, window.end)
             return {window.end: {card: min(point.value, window.end) for card, point in _by_card(points)}}
         found: dict[float, dict[CardKey, float]] = {end: {} for end in window.ends}
-        for series in await self._store.series(f"{question}{window.by_step}", window.end):
+        for series in await self._store.series(f"{query}{window.by_step}", window.end):
             if card := card_of(series.labels):
                 for end, at in series.samples:
                     # Some stores look back by a whole step.
@@ -305,6 +323,13 @@ class CounterReader:
         self._alive |= {card: own for card, own in summary.device_counters.items() if card.node in nodes}
 
 
+def _between(start: float, end: float, scrapes: Scrapes) -> Scrapes:
+    return {
+        card: {min(at, end): values for at, values in times.items() if start + EDGE_SECONDS < at <= end + EDGE_SECONDS}
+        for card, times in scrapes.items()
+    }
+
+
 def _of_containers(family: CounterFamily) -> bool:
     return family.scope is CounterScope.CONTAINER
 
@@ -324,7 +349,7 @@ def _models(points: Iterable[Point]) -> dict[CardKey, str]:
 
 
 def _device_counters(alive: Iterable[CardKey], values: CardValues) -> dict[CardKey, set[CounterKey]]:
-    """Return the counters that each card has as a card, whatever runs on it."""
+    """Return the counters that each card has whatever runs on it."""
     return {
         card: {counter for counter in values.get(card, ()) if counter.scope is not CounterScope.CONTAINER}
         for card in alive
@@ -346,7 +371,3 @@ def _windows(start: float, end: float, step: float | None, longest: float) -> It
         yield from TimeWindow(first, last, step).parts(min(max(longest // step, 1), SLOTS_OF_A_WINDOW) * step)
     if last < end:
         yield TimeWindow(last, end)
-
-
-def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (names[at : at + size] for at in range(0, len(names), size))

@@ -19,7 +19,7 @@ class Measure(StrEnum):
 
 
 class CounterScope(StrEnum):
-    """Whose a counter is. `METER` is the GPU's own counter of energy, which no agent resets."""
+    """What a counter describes. `METER` is the GPU's own counter of energy, which no agent resets."""
 
     __hash__ = str.__hash__  # as above
 
@@ -66,7 +66,7 @@ BOUND_FAMILIES = tuple(
 
 
 class CardKey(NamedTuple):
-    """A GPU. Demo nodes have the same UUIDs, so the node counts too, and so may two clusters' nodes have one name."""
+    """A GPU. Demo nodes have the same UUIDs, and nodes of two clusters may have the same name."""
 
     cluster: str
     node: str
@@ -84,7 +84,7 @@ class PodKey(NamedTuple):
 
 
 class CounterKey(NamedTuple):
-    """A counter, by podgpu's own labels. Who scraped it, and from which address, does not matter."""
+    """A counter, by podgpu's own labels, whoever scraped it from which address."""
 
     card: CardKey
     scope: CounterScope

@@ -1,17 +1,18 @@
 """Asks a store which GPUs there are besides those that were scraped within a period."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from podgpu.cluster.report.counters import CardKey, NodeKey, card_of
 from podgpu.cluster.report.coverage import GpuEvidence, Stretch
 from podgpu.cluster.report.queries import range_of
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.response import Point, any_of
+from podgpu.cluster.store.response import Point, any_of, own_labels
+from podgpu.model.kube import grouped
 
 # For how long before and after the period a GPU is looked for.
 AROUND_SECONDS = 7 * 86_400.0
-# Steps of a first look at when a node was there; the samples around its end are read then.
+# When a node was there is asked in so many steps first; then the samples around its end are read.
 STEPS, SHORTEST_STEP = 2000, 60.0
 _INFO = "podgpu_gpu_info"
 _NODE = "kube_node_info"
@@ -41,24 +42,19 @@ async def _unscraped(store: Store, period: Stretch, capacity: Iterable[Point]) -
     counts: dict[NodeKey, int] = {}
     for point in capacity:
         if point.value >= 1:
-            # How many GPUs are behind instances of MIG, only a label says.
+            # Only a label says how many GPUs the MIG instances are on.
             number = int(point.value) if "_gpu" in point.labels.get("resource", "") else 1
             counts[_node(point)] = max(number, counts.get(_node(point), 0))
     if not counts:
         return {}
-    nodes = any_of("node", sorted(node for _, node in counts))
-    labels = {
-        _node(point): point.labels
-        for point in await store.points(
-            f"last_over_time({store.select(_LABELS, nodes)}{range_of(period[1] - period[0])})", period[1]
-        )
-    }
+    known = f"last_over_time({store.select(_LABELS)}{range_of(period[1] - period[0])})"
+    labels = {_node(point): point.labels for point in await store.points(known, period[1])}
     found: dict[CardKey, str] = {}
     for (cluster, node), count in counts.items():
-        given = labels.get((cluster, node), {})
-        replicas = max(_number(given.get("label_nvidia_com_gpu_replicas")) or 1, 1)
-        number = _number(given.get("label_nvidia_com_gpu_count")) or max(count // replicas, 1)
-        model = given.get("label_nvidia_com_gpu_product", "").removesuffix("-SHARED").replace("-", " ")
+        own = labels.get((cluster, node), {})
+        replicas = max(_number(own.get("label_nvidia_com_gpu_replicas")) or 1, 1)
+        number = _number(own.get("label_nvidia_com_gpu_count")) or max(count // replicas, 1)
+        model = own.get("label_nvidia_com_gpu_product", "").removesuffix("-SHARED").replace("-", " ")
         found |= {CardKey(cluster, node, f"{node}/{at}"): model for at in range(number)}
     return found
 
@@ -68,7 +64,7 @@ async def _node_times(
 ) -> Mapping[NodeKey, list[Stretch]] | None:
     """Return when each node was in the cluster, or None if the store has no kube-state-metrics.
 
-    Where the samples of all nodes begin or end together, not the nodes came or went, but the store or what it scrapes.
+    If the samples of all nodes begin or end together, not the nodes came or went but the store or kube-state-metrics.
     """
     start, end = period
     step = max((end - start) / STEPS, SHORTEST_STEP)
@@ -81,8 +77,7 @@ async def _node_times(
     )
     if not last:
         return None
-    firsts, lasts = ({_node(point): point.value for point in points} for points in (first, last))
-    begins = {_node(point): point.value for point in since}
+    firsts, lasts, begins = _by_node(first, min), _by_node(last, max), _by_node(since, min)
     found: dict[NodeKey, list[Stretch]] = {}
     for node in lasts.keys() & wanted:
         cluster = [name for name in lasts if name[0] == node[0]]
@@ -96,14 +91,20 @@ async def _node_times(
 
 
 async def _last_sample(store: Store, node: NodeKey, last: float, step: float) -> float:
-    """The first look goes by steps; the last sample itself is within the next one."""
+    """Find the last sample itself. It may be up to a step after `last`."""
     query = f"{store.select(_NODE, any_of('node', [node[1]]))}{range_of(2 * step)}"
     samples = await store.series(query, last + step)
     return max((at for series in samples for at, _ in series.samples), default=last)
 
 
+def _by_node(points: Iterable[Point], choose: Callable[..., float]) -> dict[NodeKey, float]:
+    """A node has a new series when its kubelet is upgraded, or when kube-state-metrics moves to another address."""
+    return {node: choose(point.value for point in own) for node, own in grouped(points, _node).items()}
+
+
 def _node(point: Point) -> NodeKey:
-    return point.labels.get("cluster", ""), point.labels.get("node", "")
+    labels = own_labels(point.labels)
+    return labels.get("cluster", ""), labels.get("node", "")
 
 
 def _number(text: str | None) -> int:

@@ -7,9 +7,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from podgpu.cluster.report.counters import CardKey, CardValues, CounterFamily, CounterKey, PodKey, counter_of
+from podgpu.cluster.report.counters import (
+    CardKey,
+    CardValues,
+    CounterFamily,
+    CounterKey,
+    CounterScope,
+    Measure,
+    PodKey,
+    counter_of,
+)
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.response import any_of, own_labels
+from podgpu.cluster.store.response import own_labels
 
 LAST_PART = 1.5  # rather a longer last part than a tiny one
 # Asked about midnight UTC, VictoriaMetrics does not look into the day that begins, and misses a series whose first
@@ -18,7 +27,18 @@ EDGE_SECONDS = 0.001
 LATE = "offset -1ms"
 
 PodFacts = dict[PodKey, list[dict[str, str]]]
-Scrapes = Mapping[CardKey, Mapping[float, dict[CounterKey, int]]]  # when, and the counters in their integer units
+CardScrapes = Mapping[float, dict[CounterKey, int]]  # when, and the counters in their integer units
+Scrapes = Mapping[CardKey, CardScrapes]
+Source = frozenset[tuple[str, str]]  # who scraped a card, by the labels of its series
+
+
+class SampledScrapes(NamedTuple):
+    """`sources` has the times at which each source scraped the card."""
+
+    scrapes: Scrapes
+    sources: Mapping[CardKey, Mapping[Source, Sequence[float]]]
+
+
 _labels = msgspec.json.Decoder(dict[str, str]).decode
 
 
@@ -48,7 +68,7 @@ class TimeWindow(NamedTuple):
 
     @property
     def by_step(self) -> str:
-        """Make a question about its end one about the end of each slot."""
+        """What makes a query about the end of the window one about the end of each slot."""
         return f"[{round(self.seconds)}s:{round(self.step)}s]"
 
     def is_at_most(self, seconds: float) -> bool:
@@ -83,7 +103,7 @@ class CounterValues(NamedTuple):
 
 
 def _known_labels(family: CounterFamily) -> Callable[[bytes], CounterKey | None]:
-    """Say which counter the labels of a series name. A store sends the same labels for each window."""
+    """Return a function from the labels of a series to its counter. A store sends the same labels for each window."""
     return cache(lambda labels: counter_of(family, _labels(labels)))
 
 
@@ -121,19 +141,24 @@ class CounterQueries:
                 for at, value in series.samples:
                     found.add(at, counter, round(value * family.unit))
 
-    async def samples(self, window: TimeWindow, nodes: Sequence[str]) -> Scrapes:
-        """Those of one counter may be in several series, by who scraped them."""
-        chosen = any_of("node", nodes)
+    async def samples(self, window: TimeWindow, chosen: str) -> SampledScrapes:
+        """The samples of one counter may be in several series, by who scraped them."""
         questions = (self._select(family, chosen) + window.range for family in self._families)
         answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
         found: dict[CardKey, dict[float, dict[CounterKey, int]]] = {}
+        books: dict[CardKey, dict[Measure, dict[Source, list[float]]]] = {}
         for family, answer in zip(self._families, answers, strict=True):
             for series in answer:
                 if counter := counter_of(family, series.labels):
                     times = found.setdefault(counter.card, {})
                     for at, value in series.samples:
                         times.setdefault(at, {})[counter] = round(value * family.unit)
-        return found
+                    if counter.scope is CounterScope.BOOKED and series.samples:
+                        source = frozenset((name, text) for name, text in series.labels.items() if name != "__name__")
+                        by_measure = books.setdefault(counter.card, {})
+                        by_measure.setdefault(counter.measure, {})[source] = [at for at, _ in series.samples]
+        # All samples of a scrape have the same time: one counter of the card shows whose they are.
+        return SampledScrapes(found, {card: next(iter(measures.values())) for card, measures in books.items()})
 
     async def pods(self, window: TimeWindow, chosen: Sequence[str]) -> PodFacts:
         """Find what is known of pods within the window, also of those that have ended."""

@@ -40,7 +40,7 @@ async def statement(
     sums = PeriodSums(period, grouping, terms)
     for stretch in sums.stretches:
         async for part in reader.read(*stretch, sums.step):
-            sums.add(part, totals.grow(part.scrapes, part.intervals))
+            sums.add(part, totals.grow(part.scrapes, part.intervals, part.baselines))
             totals.forget(part.ended)
             progress((part.until - start) / (end - start))
     found = await evidence.gather(store, period, now, totals.presence)

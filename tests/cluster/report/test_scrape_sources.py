@@ -1,0 +1,88 @@
+"""A card that several sources scrape at the same time is counted once."""
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
+from podgpu.cluster.report.increases import CounterTotals
+from podgpu.cluster.report.queries import SampledScrapes, Source, TimeWindow
+from podgpu.cluster.report.scrape_sources import ScrapeSources
+
+CARD = CardKey("", "alpha", "GPU-1")
+BOOKED = CounterKey(CARD, CounterScope.BOOKED, Measure.BUSY)
+POD = CounterKey(CARD, CounterScope.CONTAINER, Measure.HELD, namespace="ml", pod="train")
+
+Samples = Mapping[float, int]
+
+
+def source(name: str) -> Source:
+    return frozenset({("instance", name)})
+
+
+def counted(*windows: tuple[float, float], start: int = 0, **samples: Samples) -> int:
+    """Return what a pod held in these windows, which two or more sources saw. It had held `start` before."""
+    totals, sources = CounterTotals(windows[0][0]), ScrapeSources()
+    if start:
+        totals.begin({CARD: {BOOKED: start, POD: start}})
+    held = 0
+    for begin, end in windows:
+        seen = {name: {at: v for at, v in own.items() if begin < at <= end} for name, own in samples.items()}
+        scrapes = {at: {BOOKED: v, POD: v} for own in seen.values() for at, v in own.items()}
+        by_source = {source(name): sorted(own) for name, own in seen.items() if own}
+        chosen, baselines = sources.choose(SampledScrapes({CARD: scrapes}, {CARD: by_source}), TimeWindow(begin, end))
+        held += totals.grow(chosen, {}, baselines)[CARD].counters.get(POD, 0)
+    return held
+
+
+def every(seconds: int, times: Iterable[int], value: int = 0, late: float = 0.0) -> dict[float, int]:
+    """Samples of a counter that grows by 1 in a second and has the value at the first of the times."""
+    span = list(times)
+    return {at + late: value + at - span[0] for at in span if (at - span[0]) % seconds == 0}
+
+
+HOUR = [(0.0, 3600.0)]
+HALVES = [(0.0, 1800.0), (1800.0, 3600.0)]
+
+
+@pytest.mark.parametrize("windows", [HOUR, HALVES])
+def test_two_servers_whose_clocks_differ_count_once(windows: list[tuple[float, float]]) -> None:
+    """The second one stamps each sample so late that it seems to come after a newer one of the first."""
+    first = every(60, range(60, 3601), 100_060)
+    second = every(60, range(60, 3541), 100_060, late=60.02)
+    assert counted(*windows, start=100_000, first=first, second=second) == 3600
+
+
+@pytest.mark.parametrize("windows", [HOUR, HALVES])
+def test_two_agents_on_a_node_count_once(windows: list[tuple[float, float]]) -> None:
+    first = every(60, range(60, 3601), 100_060)
+    second = every(60, range(75, 3601), 5075)
+    assert counted(*windows, start=100_000, first=first, second=second) == 3600
+
+
+@pytest.mark.parametrize("windows", [HOUR, HALVES])
+@pytest.mark.parametrize("ends", [1200, 1790, 2400])
+def test_the_second_of_two_agents_goes_on_where_the_first_ends(windows: list[tuple[float, float]], ends: int) -> None:
+    """What it counted meanwhile is not counted again, but for a scrape interval."""
+    first = every(60, range(60, ends), 100_060)
+    second = every(60, range(75, 3601), 5075)
+    found = counted(*windows, start=100_000, first=first, second=second)
+    assert found == pytest.approx(max(second), abs=60)
+
+
+@pytest.mark.parametrize("windows", [HOUR, HALVES])
+@pytest.mark.parametrize("ends", [1200, 1790, 1800, 3590])
+def test_an_agent_that_replaces_another_begins_at_0(windows: list[tuple[float, float]], ends: int) -> None:
+    first = every(60, range(60, ends), 100_060)
+    second = every(60, range(max(map(int, first)) + 70, 3601), 10)
+    assert counted(*windows, start=100_000, first=first, second=second) == sum(
+        (max(first), max(second.values(), default=0))
+    )
+
+
+def test_a_second_server_fills_in_while_the_first_is_away() -> None:
+    first = every(60, range(60, 3601), 100_060)
+    away = {at: value for at, value in first.items() if not 1000 < at < 2500}
+    second = every(60, range(75, 3601), 100_075)
+    totals = counted(*HOUR, start=100_000, first=away, second=second)
+    assert 3555 <= totals <= 3600
