@@ -2,9 +2,11 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from podgpu.model import UNKNOWN, Booking, Instance, MigInstance
+from podgpu.model import UNKNOWN, Booking, Instance, MigInstance, Problem
+from podgpu.views.table import table as written
 from podgpu.views.text import NO_LIMIT
 from tests.conftest import Golden
+from tests.tree import judged
 from tests.views.concluded import table
 from tests.views.quirks import BUSY, SNAPSHOT
 
@@ -56,6 +58,14 @@ def test_colour_only_when_asked() -> None:
 def test_a_name_cannot_send_codes_to_the_terminal() -> None:
     evil = replace(SNAPSHOT, node="\x1b]0;title\x07\x9b31m")
     assert not {"\x1b", "\x07", "\x9b"} & set(table(evil, 80, colour=False))
+
+
+def test_neither_can_the_advice_of_a_problem() -> None:
+    found = judged(SNAPSHOT)
+    assert found.insight is not None
+    evil = Problem(kind="idle", severity="warning", title="t", text="t", next_step="Look.\x1b]0;title\x07")
+    snapshot = replace(found, insight=replace(found.insight, problems=(evil,)))
+    assert not {"\x1b", "\x07"} & set(written(snapshot, 80, colour=False))
 
 
 def test_a_demo_says_so_and_no_gpu_too() -> None:

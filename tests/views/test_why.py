@@ -72,6 +72,13 @@ def test_of_an_instance_of_unknown_size_it_says_why_nothing_is_booked() -> None:
     assert "charged" not in text
 
 
+def test_without_an_agent_it_does_not_blame_mig() -> None:
+    card = replace(with_first(booking=Booking(bookable=False)), balance=None)
+    text = told("ml", "llama-0", node(card))
+    assert "Booked nothing: no agent has reported what it uses of this GPU" in text
+    assert "MIG instance" not in text
+
+
 def test_since_when_it_is_held_is_said() -> None:
     assert "Its pod has held this since 2025-10-08 05:06:40 UTC." in told("team-c", "dev-0")
 

@@ -29,7 +29,8 @@ _LEAST_TEXT = 24
 
 
 def text(snapshot: Snapshot, findings: Sequence[Finding], width: int, *, colour: bool) -> str:
-    return _written(_title(snapshot), findings, findings, width, colour=colour)
+    title = ("DEMO  " if snapshot.demo else "") + line(snapshot.node)
+    return _written(title, findings, findings, width, colour=colour)
 
 
 def cluster_text(
@@ -90,10 +91,6 @@ def _counts(findings: Sequence[Finding]) -> dict[str, int]:
 
 def _formatted(document: dict[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"
-
-
-def _title(snapshot: Snapshot) -> str:
-    return "  ".join(filter(None, ("DEMO" if snapshot.demo else "", line(snapshot.node))))
 
 
 def _row(finding: Finding, column: int, width: int) -> Text:

@@ -1,7 +1,8 @@
 """The snapshot for a terminal: a line for each GPU, and below it its tenants."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from typing import NamedTuple
 
 from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, is_outsider, reading
 from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
@@ -18,7 +19,7 @@ from podgpu.views.format import (
     visible_rest,
 )
 from podgpu.views.tenants import by_instance, excused_texts, full_name, owner_titles, pids
-from podgpu.views.text import GAP, line, plain_console, shortened, table_row, width_of
+from podgpu.views.text import GAP, line, plain_console, printable, shortened, table_row, width_of
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -48,8 +49,7 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     console.print(_title(snapshot), style="bold")
     has_bounds = any(card.use is not None and card.use.period == MINUTE for card in snapshot.cards)
     if snapshot.cards:
-        cards = _CardTable(width, snapshot.taken_at, has_bounds=has_bounds, colour=colour)
-        out.write(cards.filled(snapshot.cards))
+        out.write(_card_lines(snapshot, width, has_bounds=has_bounds, colour=colour))
     else:
         console.print("Every GPU is given to virtual machines." if snapshot.guests else "No GPU found.")
     for note in _legend(snapshot, has_bounds=has_bounds):
@@ -59,7 +59,7 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     for text in _few(excused_texts(snapshot.cards)):
         console.print(f"Not charged: {text}.", style="dim")
     for problem in snapshot.insight.problems if snapshot.insight else ():
-        text = f"{problem_text(problem, with_node=False)} {problem.next_step}".rstrip()
+        text = f"{problem_text(problem, with_node=False)} {printable(problem.next_step)}".rstrip()
         console.print(f"! {text}", style="red" if problem.severity == "critical" else "yellow")
     return "\n".join(text.rstrip() for text in out.getvalue().splitlines()) + "\n"
 
@@ -95,99 +95,99 @@ def _title(snapshot: Snapshot) -> str:
     return "  ".join(filter(None, words))
 
 
-class _CardTable:
-    """Rows of a name, numbers, the method and, where there is room, PIDs.
+class CardTableRow(NamedTuple):
+    """A name and the cells after it: share, use, memory, power, method, PIDs. Containers are cut in the middle."""
 
-    Numbers have a fixed width and a long name is cut, so that it cannot push them off the screen. rich's own table
-    takes twenty times as long, which shows with a thousand cards.
+    name: str
+    cells: tuple[str, ...] = ()
+    style: str = ""
+    is_container: bool = False
+
+
+def _card_lines(snapshot: Snapshot, width: int, *, has_bounds: bool, colour: bool) -> str:
+    """Numbers have a fixed width and a long name is cut, so that it cannot push them off the screen.
+
+    rich's own table takes twenty times as long, which shows with a thousand cards.
     """
+    columns = [("SHARE", _SHARE), ("UTIL", _UTIL_BOUNDED if has_bounds else _UTIL), ("MEMORY GiB", _MEMORY)]
+    columns += [("POWER", _POWER), ("METHOD", _METHOD), *([("PIDS", _PIDS)] if width >= WIDE else [])]
+    headings, sizes = zip(*columns, strict=True)
+    rows = [CardTableRow("GPU", headings, _BOLD)]
+    for card in snapshot.cards:
+        rows += _card_rows(card, snapshot.taken_at)
+    room = max(width - sum(size + GAP for size in sizes), _NAME_LEAST)
+    sizes = (min(room, max(width_of(row.name) for row in rows)), *sizes)
+    return "".join([_line(row, sizes, colour=colour) for row in rows])
 
-    def __init__(self, width: int, now: float, *, has_bounds: bool, colour: bool) -> None:
-        util = _UTIL_BOUNDED if has_bounds else _UTIL
-        numbers = (("SHARE", _SHARE), ("UTIL", util), ("MEMORY GiB", _MEMORY), ("POWER", _POWER))
-        wide = (("PIDS", _PIDS),) if width >= WIDE else ()
-        after = (*numbers, ("METHOD", _METHOD), *wide)
-        self._now = now
-        self._room = max(width - sum(size + GAP for _, size in after), _NAME_LEAST)
-        self._others = [size for _, size in after]
-        self._colour = colour
-        self._rows: list[tuple[str, Sequence[str], str]] = []
-        self._names: set[str] = set()  # of containers, which are cut in the middle
-        self._add("GPU", *(heading for heading, _ in after), style=_BOLD)
 
-    def filled(self, cards: Iterable[Card]) -> str:
-        for card in cards:
-            self._add_card(card)
-        room = min(self._room, max(width_of(name) for name, *_ in self._rows))
-        return "".join(self._line(name, cells, style, room) for name, cells, style in self._rows)
+def _line(row: CardTableRow, sizes: Sequence[int], *, colour: bool) -> str:
+    name, cells, style, is_container = row
+    if is_container:
+        indent = len(name) - len(name.lstrip())
+        name = name[:indent] + shortened(name[indent:], sizes[0] - indent)
+    text = table_row((name, *cells), sizes, _NUMBERS)
+    return f"{style}{text}{_PLAIN}\n" if style and colour else f"{text}\n"
 
-    def _add_card(self, card: Card) -> None:
-        gpu = card.gpu
-        name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
-        if card.fault is not None:
-            self._add(f"{name}  {line(card.fault.reason)}", style=_RED)
-            return
-        heat = reading(card.readings, "temperature_celsius")
-        facts = ["MIG"] * gpu.mig_enabled
-        facts += [] if heat is None else [celsius(heat)]
-        facts += [f"switching {lost}"] if (lost := switching_text(card)) else []
-        numbers = ("", use_text(card.use), _memory(card), watts(card.use.watts if card.use else None))
-        self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
-        tenants = by_instance(card)
-        for instance in card.instances:
-            self._add_instance(instance, tenants.get(instance.mig.uuid, ()))
-        self._add_tenants(tenants.get("", ()), indent=3)
-        for rest in visible_rest(card):
-            self._add_rest(rest)
 
-    def _add_instance(self, instance: Instance, tenants: Sequence[Tenant]) -> None:
-        mig = instance.mig
-        ids = "/".join(filter(None, map(number_text, (mig.gpu_instance_id, mig.compute_instance_id))))
-        name = f"   {line(mig.profile) or UNKNOWN}  {ids}".rstrip()
-        self._add(name, "", percent(reading(instance.readings, "sm_active_ratio")), _memory(instance))
-        self._add_tenants(tenants, indent=5)
+def _card_rows(card: Card, now: float) -> Iterator[CardTableRow]:
+    gpu = card.gpu
+    name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
+    if card.fault is not None:
+        yield CardTableRow(f"{name}  {line(card.fault.reason)}", style=_RED)
+        return
+    heat = reading(card.readings, "temperature_celsius")
+    facts = ["MIG"] * gpu.mig_enabled
+    facts += [] if heat is None else [celsius(heat)]
+    facts += [f"switching {lost}"] if (lost := switching_text(card)) else []
+    power = watts(card.use.watts if card.use else None)
+    yield CardTableRow("  ".join([name, *facts]), ("", use_text(card.use), _memory(card), power), _BOLD)
+    tenants = by_instance(card)
+    for instance in card.instances:
+        yield _instance_row(instance)
+        yield from _tenant_rows(tenants.get(instance.mig.uuid, ()), now, indent=5)
+    yield from _tenant_rows(tenants.get("", ()), now, indent=3)
+    yield from map(_rest_row, visible_rest(card))
 
-    def _add_tenants(self, tenants: Sequence[Tenant], indent: int) -> None:
-        for tenant in tenants:
-            booking = tenant.booking
-            name = " " * indent + full_name(tenant.container)
-            self._names.add(name)
-            used, limit = booking.memory_bytes, booking.memory_limit_bytes
-            held = gib(used) if limit is None else gib_of(used, limit)
-            power = watts(tenant.use.watts if tenant.use else None)
-            numbers = (_share(tenant), use_text(tenant.use), held, power)
-            self._add(name, *numbers, self._method(tenant), pids(tenant.running, MAX_PIDS))
-            if (seen := booking.sampling) and seen.evades:
-                shares = f"{percent(seen.resident_ratio)}, named {percent(seen.named_ratio)}"
-                self._add(f"{' ' * (indent + 2)}evades samples: {shares}", style=_RED)
 
-    def _method(self, tenant: Tenant) -> str:
-        """Whether it uses what it holds; if it does, how its numbers were found."""
-        held = tenant.holding
-        seconds = idle_seconds(held, self._now)
-        if seconds is not None:
-            return f"{IDLE} {age(seconds)}"
-        return held.state if held and held.state in _STATES else line(tenant.booking.method)
+def _instance_row(instance: Instance) -> CardTableRow:
+    mig = instance.mig
+    ids = "/".join(filter(None, map(number_text, (mig.gpu_instance_id, mig.compute_instance_id))))
+    name = f"   {line(mig.profile) or UNKNOWN}  {ids}".rstrip()
+    return CardTableRow(name, ("", percent(reading(instance.readings, "sm_active_ratio")), _memory(instance)))
 
-    def _add_rest(self, rest: Rest) -> None:
-        running = rest.running
-        many = f"({integer(len(running))})" if running else ""
-        words = (REASONS.get(rest.reason, line(rest.reason)), many, owner_titles(running, MAX_NAMED))
-        name = "   " + " ".join(filter(None, words))
-        used = gib(rest.memory_bytes) if rest.memory_bytes else ""
-        util = use_text(rest.use) if is_visible(rest.use) else ""
-        power = "" if rest.use is None or rest.use.watts is None else watts(rest.use.watts)
-        self._add(name, "", util, used, power, "", pids(running, MAX_PIDS), style=_DIM)
 
-    def _add(self, name: str, *cells: str, style: str = "") -> None:
-        self._rows.append((name, cells, style))
+def _tenant_rows(tenants: Iterable[Tenant], now: float, indent: int) -> Iterator[CardTableRow]:
+    for tenant in tenants:
+        booking = tenant.booking
+        used, limit = booking.memory_bytes, booking.memory_limit_bytes
+        held = gib(used) if limit is None else gib_of(used, limit)
+        power = watts(tenant.use.watts if tenant.use else None)
+        numbers = (_share(tenant), use_text(tenant.use), held, power)
+        cells = (*numbers, _method(tenant, now), pids(tenant.running, MAX_PIDS))
+        yield CardTableRow(" " * indent + full_name(tenant.container), cells, is_container=True)
+        if (seen := booking.sampling) and seen.evades:
+            shares = f"{percent(seen.resident_ratio)}, named {percent(seen.named_ratio)}"
+            yield CardTableRow(f"{' ' * (indent + 2)}evades samples: {shares}", style=_RED)
 
-    def _line(self, name: str, cells: Sequence[str], style: str, room: int) -> str:
-        if name in self._names:
-            indent = len(name) - len(name.lstrip())
-            name = name[:indent] + shortened(name[indent:], room - indent)
-        row = table_row((name, *cells), (room, *self._others), _NUMBERS)
-        return f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n"
+
+def _method(tenant: Tenant, now: float) -> str:
+    """Whether it uses what it holds; if it does, how its numbers were found."""
+    held = tenant.holding
+    seconds = idle_seconds(held, now)
+    if seconds is not None:
+        return f"{IDLE} {age(seconds)}"
+    return held.state if held and held.state in _STATES else line(tenant.booking.method)
+
+
+def _rest_row(rest: Rest) -> CardTableRow:
+    running = rest.running
+    many = f"({integer(len(running))})" if running else ""
+    words = (REASONS.get(rest.reason, line(rest.reason)), many, owner_titles(running, MAX_NAMED))
+    used = gib(rest.memory_bytes) if rest.memory_bytes else ""
+    util = use_text(rest.use) if is_visible(rest.use) else ""
+    power = "" if rest.use is None or rest.use.watts is None else watts(rest.use.watts)
+    cells = ("", util, used, power, "", pids(running, MAX_PIDS))
+    return CardTableRow("   " + " ".join(filter(None, words)), cells, _DIM)
 
 
 def _memory(device: Card | Instance) -> str:

@@ -177,7 +177,7 @@ def _used(container: ContainerEvidence, tenant: Tenant, card: Card, *, is_stored
     if not is_past:
         yield from _now(booking, with_processes=is_stored)
         yield from _busy(tenant, card.use.period if card.use else "")
-    yield "Booked", _booked(booking)
+    yield "Booked", _booked(booking, card)
     if not is_past and booking.bookable:
         uses = bool(container.processes) or tenant.idle is None or (is_stored and not tenant.idle)
         name = f"{line(booking.method)}. " if booking.method else ""
@@ -238,9 +238,9 @@ def _busy(tenant: Tenant, period: str) -> Iterator[Fact]:
     yield "Busy", f"{', '.join(facts)}, {_PERIODS.get(period, period)}{by}"
 
 
-def _booked(booking: Booking) -> str:
+def _booked(booking: Booking, card: Card) -> str:
     if not booking.bookable:
-        return sentences.UNSIZED
+        return sentences.UNSIZED if card.balance else sentences.UNBOOKED
     so_far = (
         f"busy {exact(booking.busy_us, 6)} s, {exact(booking.energy_mj, 3)} J, "
         f"allocated {exact(booking.allocated_us, 6)} s"

@@ -43,6 +43,7 @@ STORED_IDLE = "its series count 0 processes on the card"
 BLIND = "No process can be seen, so the holder of the claim is assumed to be the user."
 UNSURE = "Not every process on this GPU could be listed, or traced to its container."
 UNSIZED = "nothing: the size of its MIG instance is not known, so no part of the GPU can be booked to it"
+UNBOOKED = "nothing: no agent has reported what it uses of this GPU"
 SILENT = "The GPU does not answer, so its use now is unknown. The counters are the last that were read."
 SETTLED = (
     "What the sharing system wrote can be read in two ways. Its processes settle it: they were seen on this GPU, while "

@@ -114,6 +114,13 @@ def test_multiplied_utilization_is_part_of_the_share() -> None:
     assert UTILIZATION not in shown(node(used()), MULTIPLIED)
 
 
+def test_with_a_share_of_unknown_size_multiplied_utilization_is_absent() -> None:
+    """A share of 0 is not known. Counted as nothing, it would make the others look busier."""
+    page = shown(node(used(claim(), claim(share=0.0, number=1))), MULTIPLIED)
+    assert UTILIZATION not in page
+    assert USED in page
+
+
 def test_a_ratio_too_large_for_a_number_is_left_out() -> None:
     assert UTILIZATION not in shown(node(used(claim(share=1e-310))), MULTIPLIED)
 

@@ -95,12 +95,17 @@ class PodTenant(Struct, frozen=True):
         device = self.instance if self.mig else self.card
         return None if device is None else reading(device.readings, metric)
 
+    def share_of(self, claim: Claim) -> float | None:
+        """The part of the card that a claim is for. None if it is unknown, which a share of 0 stands for."""
+        part = self.part
+        return None if part is None or not claim.share else claim.share * part
+
     def memory_of(self, claim: Claim) -> float | None:
-        """The memory that a claim allows: its limit, else its share of the device. None if the share is unknown."""
+        """The memory that a claim allows: its limit, else its share of the device. None if that is unknown."""
         if claim.memory_limit_bytes is not None:
             return claim.memory_limit_bytes
         whole = self.reading("memory_total_bytes")
-        return whole * claim.share if whole is not None and claim.share else None  # a share of 0 is unknown
+        return whole * claim.share if whole is not None and claim.share else None
 
 
 def pod_tenants(snapshot: Snapshot) -> Iterator[PodTenant]:
@@ -122,6 +127,10 @@ def card_names(snapshot: Snapshot, prefix: str = "") -> dict[str, str]:
     gpus = [card.gpu for card in snapshot.cards]
     cards = Counter(gpu.index for gpu in gpus)
     return {gpu.uuid: f"{prefix}{gpu.index}" if cards[gpu.index] == 1 else gpu.uuid for gpu in gpus}
+
+
+def mib(size: float | None) -> int | None:
+    return None if size is None else int(size) >> 20
 
 
 def percent(ratio: float | None) -> float | None:

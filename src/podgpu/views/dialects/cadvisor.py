@@ -49,6 +49,8 @@ def families(snapshot: Snapshot, options: CadvisorOptions) -> list[Family]:
 
 def _labels(tenant: PodTenant, known: PodContainer | None) -> Labels:
     container = tenant.container
+    # These stay the same as long as the container lives. With containerd, cAdvisor's name of a container is its id.
+    runtime = {"id": known.cgroup, "image": known.image, "name": known.container_id} if known else {}
     pairs = {
         "acc_id": tenant.uuid,
         "container": container.container,
@@ -57,16 +59,7 @@ def _labels(tenant: PodTenant, known: PodContainer | None) -> Labels:
         "namespace": container.namespace,
         "pod": container.pod,
     }
-    return Labels.by_name(pairs if known is None else pairs | _of_runtime(known))
-
-
-def _of_runtime(known: PodContainer) -> dict[str, str]:
-    """Labels that stay the same as long as the container lives, whether or not it has a process.
-
-    With containerd, cAdvisor's name of a container is its id.
-    """
-    facts = {"id": known.cgroup, "image": known.image, "name": known.container_id}
-    return {name: text for name, text in facts.items() if text}
+    return Labels.by_name(pairs | {name: text for name, text in runtime.items() if text})
 
 
 def _device_ratio(tenant: PodTenant) -> float | None:

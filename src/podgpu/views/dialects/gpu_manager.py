@@ -11,7 +11,7 @@ from podgpu.insight.tenants import reading
 from podgpu.model import Card, ContainerRef, Pod, Snapshot
 from podgpu.model.kube import amount, grouped, total
 from podgpu.views.dialects import Answers, Dialect
-from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
+from podgpu.views.dialects._pod_tenant import PodTenant, card_names, mib, percent, pod_tenants
 from podgpu.views.row_table import known
 from podgpu.views.sample_format import go, in_json
 from podgpu.views.series import Family, Labels
@@ -39,7 +39,7 @@ class ContainerCardUse(Struct, frozen=True):
 
     @property
     def mib(self) -> int | None:
-        return _mib(total(tenant.memory_bytes for tenant in self.tenants))
+        return mib(total(tenant.memory_bytes for tenant in self.tenants))
 
 
 class ContainerUse(Struct, frozen=True, kw_only=True):
@@ -58,16 +58,16 @@ class ContainerUse(Struct, frozen=True, kw_only=True):
         if self.limits is not None:
             cores = _whole(self.limits.get(CORE, "0"))
             return None if cores is None else cores / CORES_OF_CARD
-        return total(map(_share, self.claimed))
+        return total(tenant.share_of(claim) for tenant in self.claimed for claim in tenant.claims)
 
     @property
     def requested_mib(self) -> float | None:
         """A container that requests no memory may use all of its cards'."""
         if self.limits is None:
-            return _mib(total(map(_limit, self.claimed)))
+            return mib(total(map(_limit, self.claimed)))
         blocks = _whole(self.limits.get(MEMORY, "0"))
         if blocks == 0 and self.requested_cards != 0:
-            return _mib(total(tenant.reading("memory_total_bytes") for tenant in self.claimed))
+            return mib(total(tenant.reading("memory_total_bytes") for tenant in self.claimed))
         return None if blocks is None else blocks * BLOCK_MIB
 
 
@@ -137,15 +137,9 @@ def _device(use: ContainerCardUse) -> dict[str, Any]:
             "gpu": in_json(use.percent),
             "mem": use.mib,
             "pids": sorted(process.pid for tenant in use.tenants for process in tenant.tenant.running),
-            "device_mem": _mib(reading(use.card.readings, "memory_total_bytes")),
+            "device_mem": mib(reading(use.card.readings, "memory_total_bytes")),
         }
     )
-
-
-def _share(tenant: PodTenant) -> float | None:
-    """A share of 0 is one that the sharing system does not know."""
-    part, shares = tenant.part, [claim.share for claim in tenant.claims]
-    return None if part is None or not all(shares) else sum(shares) * part
 
 
 def _limit(tenant: PodTenant) -> float | None:
@@ -157,10 +151,6 @@ def _whole(text: str) -> int | None:
     """Read a quantity as gpu-manager does, in whole cores or blocks, rounded up."""
     number = amount(text)
     return None if number is None or number > MOST else ceil(number)
-
-
-def _mib(size: float | None) -> int | None:
-    return None if size is None else int(size) >> 20
 
 
 def _labels(snapshot: Snapshot, use: ContainerUse, key: str, value: str) -> Labels:

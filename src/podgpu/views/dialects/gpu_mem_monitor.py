@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from podgpu import option
-from podgpu.catalog.row import MIB
-from podgpu.model import Card, Holder, Process, Snapshot
+from podgpu.model import Holder, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
+from podgpu.views.dialects._pod_tenant import mib
 from podgpu.views.sample_format import whole_numbers
 from podgpu.views.series import Family, Labels
 
@@ -62,7 +62,8 @@ def families(snapshot: Snapshot, options: GpuMemMonitorOptions) -> list[Family]:
     known = next((pod.host_ip for pod in snapshot.pods if pod.host_ip), snapshot.address)
     address = options.node_ip or known
     page = Family.gauge(NAME, HELP, whole_numbers)
-    for gpu, process in ((card.gpu, process) for card in snapshot.cards for process in _by_pid(card)):
+    by_pid = [(card.gpu, sorted(card.processes, key=lambda process: process.pid)) for card in snapshot.cards]
+    for gpu, process in ((gpu, process) for gpu, processes in by_pid for process in processes):
         if process.kinds and process.memory_bytes is not None:
             pod, namespace = _pod(process.holder, wording)
             facts = {
@@ -79,12 +80,8 @@ def families(snapshot: Snapshot, options: GpuMemMonitorOptions) -> list[Family]:
             }
             labels = Labels(wording.names, [facts[name] for name in wording.names])
             # A process on two instances of a card is listed once for each.
-            page.add(int(process.memory_bytes / MIB.factor), labels)
+            page.add(mib(process.memory_bytes), labels)
     return [page] if page.samples else []
-
-
-def _by_pid(card: Card) -> list[Process]:
-    return sorted(card.processes, key=lambda process: process.pid)
 
 
 def _pod(holder: Holder | None, wording: LabelWording) -> PodTexts:

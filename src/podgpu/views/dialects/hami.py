@@ -30,6 +30,7 @@ SYSTEM = "hami"
 MAKE = "NVIDIA"
 ZONE = {"zone": "vGPU"}
 CORES = 100  # of a whole card
+_NO_LIBRARY = VirtualGpu(pod_uid="", container="", gpu="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,7 @@ def _hosts(snapshot: Snapshot) -> Iterator[HamiSamples]:
 def _containers(snapshot: Snapshot) -> Iterator[HamiSamples]:
     """The parts of cards that HAMi allocated, and the cards of containers that have its library inside."""
     for tenant in pod_tenants(snapshot):
-        index, vgpu = _index(tenant.tenant), tenant.tenant.vgpu
+        index, library = _index(tenant.tenant), tenant.tenant.vgpu or _NO_LIBRARY
         if index is None:
             continue
         pairs = {
@@ -107,15 +108,21 @@ def _containers(snapshot: Snapshot) -> Iterator[HamiSamples]:
             "pod": tenant.container.pod,
             "vdevice_index": str(index),
         }
-        used = tenant.memory_bytes if vgpu is None or vgpu.memory_used_bytes is None else vgpu.memory_used_bytes
+        used = tenant.memory_bytes if library.memory_used_bytes is None else library.memory_used_bytes
+        granted = sum(claim.memory_limit_bytes or 0 for claim in tenant.claims)
+        last = library.last_kernel_at
         values = {
             names.USED: used,
-            names.LIMIT: _limit(tenant),
+            names.LIMIT: granted or library.memory_limit_bytes,
             names.DEVICE_MEMORY: used,
-            names.UTILIZATION: _sm_percent(tenant),
+            names.UTILIZATION: percent(library.sm_ratio if tenant.sm_ratio is None else tenant.sm_ratio),
+            names.CONTEXT: library.context_bytes,
+            names.MODULE: library.module_bytes,
+            names.BUFFER: library.buffer_bytes,
+            names.LAST_KERNEL: None if last is None else max(0.0, snapshot.taken_at - last),
         }
-        yield HamiSamples(pairs, values | _of_library(vgpu, snapshot.taken_at))
-        yield HamiSamples(pairs | _kinds_of_memory(vgpu), {names.OLD_DEVICE_MEMORY: used})
+        yield HamiSamples(pairs, values)
+        yield HamiSamples(pairs | _kinds_of_memory(library), {names.OLD_DEVICE_MEMORY: used})
         if tenant.instance:
             yield HamiSamples(pairs | _mig_pairs(tenant.instance.mig), {names.MIG: 1.0})
 
@@ -128,40 +135,14 @@ def _index(tenant: Tenant) -> int | None:
     return next((index for index in annotated if index is not None), None)
 
 
-def _limit(tenant: PodTenant) -> float | None:
-    granted = [claim.memory_limit_bytes for claim in tenant.claims if claim.memory_limit_bytes]
-    written = tenant.tenant.vgpu.memory_limit_bytes if tenant.tenant.vgpu else None
-    return sum(granted) if granted else written
-
-
-def _sm_percent(tenant: PodTenant) -> float | None:
-    measured = tenant.sm_ratio
-    written = tenant.tenant.vgpu.sm_ratio if tenant.tenant.vgpu else None
-    return percent(written if measured is None else measured)
-
-
-def _of_library(vgpu: VirtualGpu | None, now: float) -> dict[HamiFamily, float | None]:
-    """What only the library inside the container knows."""
-    if vgpu is None:
-        return {}
-    last = vgpu.last_kernel_at
-    return {
-        names.CONTEXT: vgpu.context_bytes,
-        names.MODULE: vgpu.module_bytes,
-        names.BUFFER: vgpu.buffer_bytes,
-        names.LAST_KERNEL: None if last is None else max(0.0, now - last),
-    }
-
-
-def _kinds_of_memory(vgpu: VirtualGpu | None) -> dict[str, str]:
+def _kinds_of_memory(library: VirtualGpu) -> dict[str, str]:
     """What the library counted, as labels, which only names before 2.9 have. `offset` is the rest."""
-    if vgpu is None:
+    kinds = {"context": library.context_bytes, "module": library.module_bytes, "data": library.buffer_bytes}
+    known = {kind: size for kind, size in kinds.items() if size is not None}
+    if library.memory_used_bytes is None or known != kinds:
         return {}
-    context, module, data = vgpu.context_bytes, vgpu.module_bytes, vgpu.buffer_bytes
-    if vgpu.memory_used_bytes is None or context is None or module is None or data is None:
-        return {}
-    rest = vgpu.memory_used_bytes - context - module - data
-    return {"context": str(context), "module": str(module), "data": str(data), "offset": str(rest)}
+    known["offset"] = library.memory_used_bytes - sum(known.values())
+    return {kind: str(size) for kind, size in known.items()}
 
 
 def _scheduler(snapshot: Snapshot) -> Iterator[HamiSamples]:
@@ -258,8 +239,8 @@ def _core(tenant: PodTenant, claim: Claim) -> float | None:
         return claim.core_limit_ratio * CORES
     if claim.share < 1 and not tenant.mig:
         return 0.0
-    part = tenant.part
-    return None if part is None else part * claim.share * CORES
+    share = tenant.share_of(claim)
+    return None if share is None else share * CORES
 
 
 DIALECT = Dialect(pages={"/metrics/hami": families}, options=HamiOptions)

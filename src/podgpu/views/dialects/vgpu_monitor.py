@@ -7,12 +7,11 @@ from math import inf
 from typing import NamedTuple
 
 from podgpu import option
-from podgpu.catalog.row import MIB
-from podgpu.model import Claim, Snapshot
+from podgpu.model import Snapshot
 from podgpu.model.kube import grouped, total
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Dialect
-from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
+from podgpu.views.dialects._pod_tenant import PodTenant, card_names, mib, percent, pod_tenants
 from podgpu.views.sample_format import cpp
 from podgpu.views.series import Family, Labels
 
@@ -63,8 +62,8 @@ def families(snapshot: Snapshot, options: VgpuMonitorOptions) -> list[Family]:
         for row in _by_slot(pods[pod]) if options.gpu_id == "slot" else _by_card(pods[pod], names):
             labels = _labels(row.gpu_id, namespace, pod)
             page[UTILIZATION].put(percent(row.multiplied if multiplied else row.sm_ratio), labels)
-            page[USED].put(_mib(row.used_bytes), labels)
-            page[TOTAL].put(_mib(row.total_bytes), labels)
+            page[USED].put(mib(row.used_bytes), labels)
+            page[TOTAL].put(mib(row.total_bytes), labels)
     return [family for family in page.values() if family.samples]
 
 
@@ -119,7 +118,7 @@ def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[Po
         yield PodRow(
             gpu_id=names[uuid],
             sm_ratio=total(tenant.card_ratio for tenant in here),
-            share=total(_share(tenant, claim) for tenant, claim in parts),
+            share=total(tenant.share_of(claim) for tenant, claim in parts),
             used_bytes=total(tenant.memory_bytes for tenant in here),
             total_bytes=total(tenant.memory_of(claim) for tenant, claim in parts),
         )
@@ -136,19 +135,10 @@ def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
         yield PodRow(
             gpu_id=str(slot),
             sm_ratio=total(tenant.card_ratio for tenant in here),
-            share=_share(tenant, claim),
+            share=tenant.share_of(claim),
             used_bytes=None if used is None else used / slots[tenant.uuid],
             total_bytes=tenant.memory_of(claim),
         )
-
-
-def _share(tenant: PodTenant, claim: Claim) -> float | None:
-    part = tenant.part
-    return None if part is None else claim.share * part
-
-
-def _mib(size: float | None) -> float | None:
-    return None if size is None else float(int(size / MIB.factor))
 
 
 def _labels(gpu_id: str, namespace: str, pod: PodName) -> Labels:
