@@ -156,17 +156,15 @@ class _Values:
 
     def __init__(self) -> None:
         self._found: dict[_Key, tuple[str, float | None]] = {}
-        self.contradictions = 0
 
-    def add(self, key: _Key, name: str, value: float) -> None:
+    def add(self, key: _Key, name: str, value: float) -> bool:
+        """Return whether the value contradicts the one that was known."""
         before = self._found.setdefault(key, (name, value))
         # Another name for the same metric comes from another version. It is no contradiction.
-        if before[0] == name and before[1] not in (value, None):
+        contradicts = before[0] == name and before[1] not in (value, None)
+        if contradicts:
             self._found[key] = (name, None)
-            self.contradictions += 1
-
-    def add_first(self, key: _Key, name: str, value: float) -> None:
-        self._found.setdefault(key, (name, value))
+        return contradicts
 
     def known(self) -> dict[_Key, float]:
         return {key: value for key, (_, value) in self._found.items() if value is not None}
@@ -178,21 +176,17 @@ class _Tiers:
     def __init__(self) -> None:
         self.own = _Values()
         self.shared = _Values()
-        self.copied = _Values()
+        self.copied: dict[_Key, float] = {}
 
     def of(self, place: PagePlace) -> _Values:
         return self.shared if place.is_shared_out else self.own
 
     def readings(self) -> tuple[Reading, ...]:
-        values = self.copied.known() | self.shared.known() | self.own.known()
+        values = self.copied | self.shared.known() | self.own.known()
         parts = [values.get((name, ())) for name in _PARTS_OF_MEMORY]
         if (_MEMORY, ()) not in values and None not in parts:
             values[_MEMORY, ()] = sum(part for part in parts if part is not None)
         return tuple(Reading(metric, value, labels) for (metric, labels), value in sorted(values.items()))
-
-    @property
-    def contradictions(self) -> int:
-        return self.own.contradictions + self.shared.contradictions
 
 
 class _CardBuilder:
@@ -228,16 +222,13 @@ class _CardBuilder:
         key = (meaning.row.name, (*meaning.row.label_values, *values))
         if base is None or not all(values) or (not base and key in ZERO_IS_NONE):
             return
-        if place.instance is None:
-            self._card.of(place).add(key, name, base)
-        elif meaning.row.mig:
-            self._instances.setdefault(place.instance, _Tiers()).of(place).add(key, name, base)
+        if place.instance is None or meaning.row.mig:
+            tiers = self._card if place.instance is None else self._instances.setdefault(place.instance, _Tiers())
+            self._errors["contradiction"] += tiers.of(place).add(key, name, base)
         elif meaning.is_card_wide:
-            self._card.copied.add_first(key, name, base)
+            self._card.copied.setdefault(key, base)
 
     def card(self, order: int, minor: int | None, at: float, seconds: float) -> PageCard:
-        for tiers in (self._card, *self._instances.values()):
-            self._errors["contradiction"] += tiers.contradictions
         device = Device(
             gpu=self._gpu(order, minor),
             at=at,

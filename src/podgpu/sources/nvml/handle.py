@@ -67,14 +67,17 @@ class Handle:
         _, getter, function = call.rpartition("nvmlDeviceGet")
         return all(self.refuses(f"{getter}{name}", *numbers) for name, numbers in _forms(function, ()))
 
-    def call(self, name: str, *args: Any) -> Any | None:
-        """Call any function that takes this handle first. Return None if there is no answer."""
+    def call(self, name: str, *args: Any, function: Callable[..., Any] | None = None) -> Any | None:
+        """Call any function that takes this handle first, by default that of the bindings.
+
+        Return None if there is no answer.
+        """
         key = _key(name, args)
         if self.refusals.is_paused(key):
             return None
         for _ in range(1 if self.refusals.is_refused(key) else TRIES):
             try:
-                answer = self._run(name, *args)
+                answer = self._run(name, function, *args)
             except pynvml.NVMLError as error:
                 self.fail(error.value, name, *args)
                 if not self.refusals.is_refused(key):
@@ -99,8 +102,8 @@ class Handle:
     def refuses(self, name: str, *args: Any) -> bool:
         return self.refusals.is_refused(_key(name, args))
 
-    def _run(self, name: str, *args: Any) -> Any:
-        function = FIRST_LISTS.get(name) or getattr(pynvml, name, None)
+    def _run(self, name: str, function: Callable[..., Any] | None, *args: Any) -> Any:
+        function = function or FIRST_LISTS.get(name) or getattr(pynvml, name, None)
         if function is None:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
         return self.tracker.run(name, function, self.raw, *args)

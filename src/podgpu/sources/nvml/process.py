@@ -9,7 +9,6 @@ import pynvml
 from msgspec.structs import replace
 
 from podgpu.model import BusyWindow, Process
-from podgpu.sources.nvml import failure
 from podgpu.sources.nvml.handle import TRIES, Handle
 
 LISTS = {
@@ -19,7 +18,6 @@ LISTS = {
 }
 LARGEST_PID = 4_194_304
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
-AGAIN = failure.REFUSED | {pynvml.NVML_ERROR_INSUFFICIENT_SIZE}  # the list may grow, and a refusal may be a mistake
 SAMPLES_CALL = "nvmlDeviceGetProcessUtilization"
 ROOM = 64  # processes in an answer, until there are more
 MOST_ROOM = 65_536
@@ -123,7 +121,7 @@ class Utilization:
         return tuple(_with_use(process, by_pid.get(process.pid), window) for process in (*processes, *ended))
 
     def _samples(self) -> list[Any] | None:
-        answer = self._ask()
+        answer = self._handle.call(SAMPLES_CALL, function=self._list)
         if answer is None:
             return None
         samples = [sample for sample in answer if self._last_stamp < sample.timeStamp <= _now()]
@@ -131,42 +129,26 @@ class Utilization:
         self._last_stamp = max(self._last_stamp, newest or _now() - REPORTED_AFTER)
         return samples
 
-    def _ask(self) -> list[Any] | None:
-        """NOT_FOUND or an empty list means that no process was active. A list that has grown is asked for again."""
-        handle, key = self._handle, (SAMPLES_CALL, ())
-        if handle.refusals.is_paused(key):
-            return None
-        code = pynvml.NVML_ERROR_INSUFFICIENT_SIZE
-        for _ in range(TRIES):
-            try:
-                samples = handle.tracker.run(SAMPLES_CALL, self._call)
-            except pynvml.NVMLError as error:
-                code, samples = error.value, ()
-            else:
-                code = pynvml.NVML_SUCCESS
-            if code in (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND):
-                handle.refusals.record_answer(key)
-                return list(samples)
-            if code not in AGAIN:
-                break
-        handle.fail(code, SAMPLES_CALL)
-        return None
+    def _list(self, raw: Any) -> list[Any]:
+        """NOT_FOUND or an empty list means that no process was active. A list that has grown is asked for again.
 
-    def _call(self) -> list[Any]:
-        """The bindings ask twice, first for the size alone. That costs the driver a millisecond."""
+        The bindings ask twice, first for the size alone. That costs the driver a millisecond.
+        """
         function = getattr(pynvml.nvmlLib, SAMPLES_CALL, None)
         if function is None:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-        count = ctypes.c_uint(len(self._answer))
-        since = ctypes.c_ulonglong(self._last_stamp)
-        code = function(self._handle.raw, self._answer, ctypes.byref(count), since)
-        if code == pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+        count, since = ctypes.c_uint(), ctypes.c_ulonglong(self._last_stamp)
+        for _ in range(TRIES):
+            count.value = len(self._answer)
+            code = function(raw, self._answer, ctypes.byref(count), since)
+            if code != pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+                break
             room = min(2 * max(count.value, len(self._answer)), MOST_ROOM)
             self._answer = (pynvml.c_nvmlProcessUtilizationSample_t * room)()
-        if code != pynvml.NVML_SUCCESS:
+        if code not in (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND):
             raise pynvml.NVMLError(code)
-        found: list[Any] = self._answer[: count.value]
-        return found
+        samples: list[Any] = self._answer[: count.value] if code == pynvml.NVML_SUCCESS else []
+        return samples
 
 
 class DriverWindows:
@@ -187,7 +169,8 @@ class DriverWindows:
             # Until the driver forgets the older windows, they look like new ones.
             self._last_stamp = _now()
             self._mixed_until = time.monotonic() + KEPT_SECONDS
-        samples = [sample for sample in self._ask() if self._last_stamp < sample.timeStamp <= _now()]
+        answer = self._handle.call("nvmlDeviceGetSamples", function=self._list) or ()
+        samples = [sample for sample in answer if self._last_stamp < sample.timeStamp <= _now()]
         self._last_stamp = max((sample.timeStamp for sample in samples), default=self._last_stamp)
         if time.monotonic() < self._mixed_until:
             return ()
@@ -204,23 +187,8 @@ class DriverWindows:
         """Leave out the windows so far."""
         self._last_stamp = _now()
 
-    def _ask(self) -> list[Any]:
-        name = "nvmlDeviceGetSamples"
-        handle, key = self._handle, (name, ())
-        if handle.refusals.is_paused(key):
-            return []
-        try:
-            _, samples = handle.tracker.run(
-                name,
-                pynvml.nvmlDeviceGetSamples,
-                handle.raw,
-                pynvml.NVML_GPU_UTILIZATION_SAMPLES,
-                self._last_stamp,
-            )
-        except pynvml.NVMLError as error:
-            handle.fail(error.value, name)
-            return []
-        handle.refusals.record_answer(key)
+    def _list(self, raw: Any) -> list[Any]:
+        _, samples = pynvml.nvmlDeviceGetSamples(raw, pynvml.NVML_GPU_UTILIZATION_SAMPLES, self._last_stamp)
         return list(samples)
 
 
