@@ -11,13 +11,11 @@ SOURCE = '''
 """Numbers from a crystal ball."""
 
 from podgpu.model import Report
-
-NAME = "crystal"
-HELP = "a crystal ball"
+from podgpu.sources.protocols import SourceEntry
 
 
 class Crystal:
-    name = NAME
+    name = "crystal"
     demo = False
 
     def __init__(self, depth, node):
@@ -33,8 +31,9 @@ class Crystal:
         pass
 
 
-def open(options, site):
-    return Crystal(options.depth, site.node)
+SOURCE = SourceEntry(
+    name="crystal", help="a crystal ball", open=lambda options, site: Crystal(options.depth, site.node)
+)
 '''
 
 OPTIONS = """

@@ -83,12 +83,9 @@ SYSTEM = SharingSystem(
     "a source": Change(
         files={
             "src/podgpu/sources/newcomer/__init__.py": """
-NAME = "newcomer"
-HELP = "somewhere new"
+from podgpu.sources.protocols import SourceEntry
 
-
-def open(options, site):
-    raise NotImplementedError
+SOURCE = SourceEntry(name="newcomer", help="somewhere new")
 """
         },
         command=("-m", "podgpu", "agent", "--help"),

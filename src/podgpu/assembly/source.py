@@ -6,7 +6,7 @@ from contextlib import suppress
 from podgpu.assembly import machine
 from podgpu.config import Config
 from podgpu.sources import registry
-from podgpu.sources.protocols import FindPods, PageFinder, Site, SlowSource, Source
+from podgpu.sources.protocols import FindPods, PageFinder, Site, SlowSource, Source, SourceEntry
 
 
 class EarlySource:
@@ -29,7 +29,7 @@ def open_source(config: Config, watched: Callable[[], Mapping[str, bool]] | None
     return source_entry(config).open(config.of, site)
 
 
-def source_entry(config: Config) -> registry.SourceEntry:
+def source_entry(config: Config) -> SourceEntry:
     return registry.entries()[config.source]
 
 

@@ -1,11 +1,15 @@
 """What a source is to the rest of podgpu."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from podgpu.model import Fault, Report
+
+if TYPE_CHECKING:
+    from podgpu.model.ports import NodeSources
+    from podgpu.sources.player import Player
 
 
 class Source(Protocol):
@@ -57,3 +61,29 @@ class Site(Struct, frozen=True):
     interval: float
     find_pods: FindPods
     watched: Callable[[], Mapping[str, bool]] | None = None
+
+
+def _not_opened(_: Any, __: Site) -> Source:
+    raise NotImplementedError
+
+
+class SourceEntry(Struct, frozen=True, kw_only=True):
+    """A value of `--source`.
+
+    `open` gets the source's options, None if it has none. A source with `play` is not opened: it plays recorded
+    snapshots, which are attributed already. `node_sources` returns the node's pods and processes, if the source brings
+    its own. Where one source lends profiling counters and another borrows them, both can be combined: see `merged`.
+    """
+
+    name: str
+    help: str  # where its numbers come from, in a few words
+    open: Callable[[Any, Site], Source] = _not_opened
+    play: "Callable[[Any], Player] | None" = None
+    node_sources: "Callable[[], NodeSources] | None" = None
+    is_default: bool = False  # it is used unless the user chooses another
+    is_demo: bool = False  # its numbers are made up
+    names_holders: bool = False  # its report says which pod holds which card
+    sees_processes: bool = True  # it can list the processes on a card
+    lends_profiling: bool = False
+    borrows_profiling: bool = False
+    sections: tuple[type, ...] = ()  # the classes of its options, filled in by the registry

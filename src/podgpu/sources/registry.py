@@ -1,38 +1,17 @@
 """Finds the sources and makes the combinations of them."""
 
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from msgspec.structs import replace
+
 import podgpu.sources
-from podgpu.model.ports import NodeSources
 from podgpu.option import OptionsOf
-from podgpu.sources.player import Player
-from podgpu.sources.protocols import Site, Source
-
-FLAGS = ("is_default", "is_demo", "names_holders", "sees_processes", "lends_profiling", "borrows_profiling")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceEntry:
-    """A value of `--source`. `sections` are the classes of its options."""
-
-    name: str
-    help: str
-    open: Callable[[OptionsOf, Site], Source]
-    sections: tuple[type, ...]
-    is_default: bool = False
-    is_demo: bool = False
-    names_holders: bool = False
-    sees_processes: bool = True
-    lends_profiling: bool = False
-    borrows_profiling: bool = False
-    node_sources: Callable[[], NodeSources] | None = None
-    play: Callable[[OptionsOf], Player] | None = None
+from podgpu.sources.protocols import Site, Source, SourceEntry
 
 
 @cache
@@ -44,7 +23,7 @@ def entries() -> dict[str, SourceEntry]:
         _combined(first, second)
         for first in single
         for second in single
-        if first.borrows_profiling and second.lends_profiling and first != second
+        if first.borrows_profiling and second.lends_profiling
     ]
     ordered = sorted(
         [*single, *pairs],
@@ -69,22 +48,21 @@ def listing() -> str:
 
 
 def _entry(folder: str) -> SourceEntry | None:
-    module: Any = import_module(f"{podgpu.sources.__name__}.{folder}")
-    if not hasattr(module, "HELP"):
+    """Let the source's functions find its options among all."""
+    module = import_module(f"{podgpu.sources.__name__}.{folder}")
+    entry: SourceEntry | None = getattr(module, "SOURCE", None)
+    if entry is None:
         return None
-    section = _section(f"{module.__name__}.options")
+    opens, plays, section = entry.open, entry.play, _section(f"{module.__name__}.options")
 
     def own(options: OptionsOf) -> Any:
         return options(section) if section else None
 
-    return SourceEntry(
-        name=module.NAME,
-        help=module.HELP,
-        open=lambda options, site: module.open(own(options), site),
+    return replace(
+        entry,
         sections=(section,) if section else (),
-        node_sources=getattr(module, "node_sources", None),
-        play=(lambda options: module.play(own(options))) if hasattr(module, "play") else None,
-        **{flag: getattr(module, flag.upper()) for flag in FLAGS if hasattr(module, flag.upper())},
+        open=lambda options, site: opens(own(options), site),
+        play=(lambda options: plays(own(options))) if plays else None,
     )
 
 

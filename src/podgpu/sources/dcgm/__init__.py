@@ -3,20 +3,16 @@
 from typing import TYPE_CHECKING
 
 from podgpu.errors import UserError
-from podgpu.sources.protocols import PageFinder, Site, Source
+from podgpu.sources.protocols import PageFinder, Site, Source, SourceEntry
 
 if TYPE_CHECKING:
     from podgpu.sources.dcgm.options import DcgmOptions
 
 NAME = "dcgm"
-HELP = "the page of a dcgm-exporter"
-NAMES_HOLDERS = True
-SEES_PROCESSES = False
-LENDS_PROFILING = True
 PORT = 9400  # where dcgm-exporter serves its page, unless its pod names another port
 
 
-def open(options: "DcgmOptions", site: Site) -> Source:  # noqa: A001 - read as dcgm.open
+def _open(options: "DcgmOptions", site: Site) -> Source:
     from podgpu.sources.dcgm.page import PageClient
     from podgpu.sources.dcgm.source import DcgmSource, FixedPages
 
@@ -38,3 +34,13 @@ def _pods(options: "DcgmOptions", site: Site) -> PageFinder:
             "give the address of its page with --dcgm.url=http://HOST:9400/metrics"
         )
     return finder
+
+
+SOURCE = SourceEntry(
+    name=NAME,
+    help="the page of a dcgm-exporter",
+    open=_open,
+    names_holders=True,
+    sees_processes=False,
+    lends_profiling=True,
+)

@@ -20,15 +20,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from podgpu.sources.protocols import Site, Source
+from podgpu.sources.protocols import Site, Source, SourceEntry
 
 if TYPE_CHECKING:
     from podgpu.sources.nvml.options import NvmlOptions
 
 NAME = "nvml"
-HELP = "the driver"
-IS_DEFAULT = True
-BORROWS_PROFILING = True  # NVML has no profiling counters for cards older than Hopper
 
 
 class ReadRequest(Struct, frozen=True):
@@ -45,8 +42,12 @@ class ReadRequest(Struct, frozen=True):
     brief: bool = False
 
 
-def open(options: "NvmlOptions", site: Site) -> Source:  # noqa: A001 - read as nvml.open
+def _open(options: "NvmlOptions", site: Site) -> Source:
     from podgpu.sources.nvml.source import NvmlSource
 
     library = str(options.library) if options.library else None
     return NvmlSource(interval=site.interval, library=library, watched=site.watched)
+
+
+# It borrows because NVML has no profiling counters for cards older than Hopper.
+SOURCE = SourceEntry(name=NAME, help="the driver", open=_open, is_default=True, borrows_profiling=True)

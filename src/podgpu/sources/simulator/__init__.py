@@ -3,23 +3,21 @@
 from typing import TYPE_CHECKING
 
 from podgpu.model.ports import NodeSources
-from podgpu.sources.protocols import Site, Source
+from podgpu.sources.protocols import Site, Source, SourceEntry
 
 if TYPE_CHECKING:
     from podgpu.sources.simulator.options import SimulatorOptions
 
 NAME = "simulator"
-HELP = "made up"
-IS_DEMO = True
 
 
-def open(options: "SimulatorOptions", _: Site) -> Source:  # noqa: A001 - read as simulator.open
+def _open(options: "SimulatorOptions", _: Site) -> Source:
     from podgpu.sources.simulator.source import Simulator
 
     return Simulator(seed=options.seed)
 
 
-def node_sources() -> NodeSources:
+def _node_sources() -> NodeSources:
     from podgpu.sources.simulator.context_switches import DemoSwitches
     from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, DemoProcesses
 
@@ -31,3 +29,6 @@ def node_sources() -> NodeSources:
         workloads=pods,
         switches=DemoSwitches(),
     )
+
+
+SOURCE = SourceEntry(name=NAME, help="made up", open=_open, node_sources=_node_sources, is_demo=True)
