@@ -24,8 +24,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("src/podgpu")
 
-# Tests that start whole programs take too long.
-PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not alone and not slow")
+PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
+QUICK = ("-m", "not alone and not slow")  # tests that start whole programs take too long
 NO_TESTS = 5  # pytest's exit status
 MOST_BYTES = 4 << 30  # of memory: a mutant may allocate without end
 LEAST_SECONDS, PATIENCE = 20.0, 4.0  # a mutant may take this many times as long as the unchanged module
@@ -50,7 +50,8 @@ def mutants(source: str) -> Iterator[Mutant]:
     for node, put in _places(tree):
         for changed in _changes(node):
             put(changed)
-            yield Mutant(node.lineno, _shown(node), _shown(changed), ast.unparse(tree))
+            old, new = (ast.unparse(part).splitlines()[0] for part in (node, changed))
+            yield Mutant(node.lineno, old, new, ast.unparse(tree))
             put(node)
 
 
@@ -113,18 +114,16 @@ def _other_values(value: object) -> Iterator[bool | int | float]:
         yield from (value * 2, value / 2)
 
 
-def _shown(node: ast.AST) -> str:
-    return ast.unparse(ast.fix_missing_locations(node)).splitlines()[0]
-
-
 def suites(root: Path, module: Path) -> list[list[str]]:
-    """Return pytest's arguments for each round of tests: the module's own, then those of its folder and of its room."""
+    """Return pytest's arguments for each round of tests: all of the module's own, then the quick ones of its room."""
     inner = module.relative_to(PACKAGE)
     name = inner.parent.name if inner.stem == "__init__" else inner.stem
-    folders = [root / "tests" / folder for folder in inner.parents if folder.parts]
-    paths = [folder / f"test_{name}.py" for folder in folders[:1]] + folders
-    there = [str(path.relative_to(root)) for path in paths if path.exists()]
-    return [[path, *(f"--ignore={earlier}" for earlier in there[:number])] for number, path in enumerate(there)]
+    mirror = Path("tests", inner.parent)
+    own = [str(path) for path in (mirror / f"test_{name}.py", mirror / name) if (root / path).exists()]
+    rooms = [f"tests/{folder}" for folder in inner.parents if folder.parts and (root / "tests" / folder).exists()]
+    ignored = [f"--ignore={path}" for path in own + rooms]
+    quick = [[room, *QUICK, *ignored[: len(own) + number]] for number, room in enumerate(rooms)]
+    return [own, *quick] if own else quick
 
 
 class Trial:

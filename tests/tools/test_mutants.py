@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants import PACKAGE, main, mutants, suites
+from tools.mutants import PACKAGE, QUICK, main, mutants, suites
 
 LIMIT = "def is_idle(seconds):\n    return seconds >= 60\n"
 LONG_IDLE = "from podgpu.ledger.idle import is_idle\ndef test():\n    assert is_idle(90)\n"
@@ -52,12 +52,14 @@ def test_a_mutant_differs_from_the_module_in_one_place() -> None:
     assert (first.line, first.old, first.new, first.source) == (1, "1", "2", "a = 2\nb = 2")
 
 
-def test_a_modules_own_tests_run_before_those_of_its_folder_and_of_its_room(tmp_path: Path) -> None:
+def test_a_modules_own_tests_run_before_the_quick_ones_of_its_folder_and_of_its_room(tmp_path: Path) -> None:
     put(tmp_path, "tests/cluster/report/test_money.py")
+    put(tmp_path, "tests/cluster/report/money/test_coins.py")
+    ignored = ["--ignore=tests/cluster/report/test_money.py", "--ignore=tests/cluster/report/money"]
     assert suites(tmp_path, PACKAGE / "cluster/report/money.py") == [
-        ["tests/cluster/report/test_money.py"],
-        ["tests/cluster/report", "--ignore=tests/cluster/report/test_money.py"],
-        ["tests/cluster", "--ignore=tests/cluster/report/test_money.py", "--ignore=tests/cluster/report"],
+        ["tests/cluster/report/test_money.py", "tests/cluster/report/money"],
+        ["tests/cluster/report", *QUICK, *ignored],
+        ["tests/cluster", *QUICK, *ignored, "--ignore=tests/cluster/report"],
     ]
 
 
