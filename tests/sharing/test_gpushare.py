@@ -234,9 +234,15 @@ def test_a_card_of_unknown_size_has_no_shares() -> None:
     assert claim.device_id == f"{TWO}-_-* (5 units)"
 
 
-def test_without_a_note_the_id_names_the_card() -> None:
-    (claim,) = found(given(5, card=TWO))
+def test_without_a_note_the_card_is_known_only_if_the_plugin_shares_no_other() -> None:
+    """The kubelet picks any ids, and the plugin does not keep to them."""
+    of_two = [offer for offer in offers(140) if offer[1].startswith(TWO)]
+    (claim,) = found(given(5, card=TWO), offered=of_two)
     assert (claim.gpu, claim.source) == (TWO, "podresources")
+    for offered in ([], offers(140)):
+        undecided = node(given(5, card=TWO), offered=offered)
+        assert list(gpushare.claims(undecided)) == []
+        assert unclaimed(undecided) == tuple(given(5, card=TWO))
 
 
 JSON = st.recursive(

@@ -96,7 +96,8 @@ def test_a_schedulers_note_about_the_pod_is_believed() -> None:
 
 
 def test_what_goes_by_a_resource_of_its_own_is_another_systems() -> None:
-    claims = found([4], given(f"{ZERO}-_-0", resource="aliyun.com/gpu-mem"))
+    pod = Pod(namespace="ns", name="p", uid="u", annotations={"ALIYUN_COM_GPU_MEM_IDX": "0"})
+    claims = found([4], given(f"{ZERO}-_-0", resource="aliyun.com/gpu-mem"), pod)
     assert [claim.system for claim in claims] == ["gpushare"]
 
 

@@ -50,7 +50,7 @@ def pod(name: str = "p", uid: str = "uid", phase: str = "Running", **annotations
 )
 def test_each_id_is_one_systems(device_id: str, gpu: str, mig: str, system: str) -> None:
     resource = "aliyun.com/gpu-mem" if system == "gpushare" else "nvidia.com/gpu"
-    (claim,) = found(given(device_id, resource=resource), pod())
+    (claim,) = found(given(device_id, resource=resource), pod(), offered=[(resource, device_id)])
     assert (claim.gpu, claim.mig, claim.system, claim.container.pod_uid) == (gpu, mig, system, "uid")
 
 
@@ -140,13 +140,13 @@ def test_gpushare_claims_no_card_that_the_note_does_not_name(minor: str) -> None
 def test_gpushare_counts_the_units_of_a_card_by_its_memory_where_nobody_tells() -> None:
     """After a kubelet's restart nothing is offered: ten units are not the whole card for that."""
     ids = [f"{TWO}-_-{n}" for n in range(10)]
-    (claim,) = found(given(*ids, resource="aliyun.com/gpu-mem"))
+    (claim,) = found(given(*ids, resource="aliyun.com/gpu-mem"), pod(ALIYUN_COM_GPU_MEM_IDX="1"))
     assert (claim.share, claim.memory_limit_bytes) == (0.125, 10 * GIB)
 
 
 def test_gpushare_units_may_be_mebibytes() -> None:
     ids = [f"{TWO}-_-{n}" for n in range(8192)]
-    (claim,) = found(given(*ids, resource="aliyun.com/gpu-mem"))
+    (claim,) = found(given(*ids, resource="aliyun.com/gpu-mem"), pod(ALIYUN_COM_GPU_MEM_IDX="1"))
     assert claim.share == pytest.approx(0.1, rel=1e-2)
     assert claim.memory_limit_bytes == 8 * GIB
 

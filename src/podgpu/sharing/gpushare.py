@@ -6,8 +6,8 @@ NVML's index. Nothing on the node shows the version. So if these are two differe
 a container has until its processes show it.
 
 A newer annotation spreads a container over several cards, by its place in the spec: `{"PLACE": {"NUMBER": UNITS}}`.
-Anyone who may edit the pod can write there, so it counts only up to what the kubelet allocated. The UUID in the ids is
-used only if the pod is not known or has no annotation.
+Anyone who may edit the pod can write there, so it counts only up to what the kubelet allocated. If the pod is not known
+or has no annotation, its card is known only if the plugin shares a single one.
 
 A unit is a GiB or a MiB. The plugin does not say which, but the number of units of a card shows it.
 """
@@ -151,9 +151,9 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
     elif pod and NUMBER in pod.annotations:
         readings = _readings({pod.annotations[NUMBER]: units}, inventory)
     else:
-        named = Counter(allocation.device_id.partition(SEPARATOR)[0] for allocation in ids)
-        here = {card: count for card, count in named.items() if card in inventory.gpus}
-        readings, source = (here,) if here else (), inventory.source
+        cards = inventory.once(_offered).keys() or inventory.gpus
+        readings = tuple({card: units} for card in cards & inventory.gpus if len(cards) == 1)
+        source = inventory.source
     return HeldUnits(allocation=ids[0], units=units, annotated=annotated, readings=readings, source=source)
 
 
