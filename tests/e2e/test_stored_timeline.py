@@ -22,13 +22,21 @@ HOUR, MINUTE = 3600, 60
 
 
 def past(now: int) -> Iterator[str]:
-    """A day with two GPUs: one is half busy, then wholly; the other is read for half of the day. Two servers scrape."""
-    own, busy = 'namespace="ml",pod="train",container="main"', 0
+    """A day with two GPUs: one is half busy, then wholly; the other is read for half of the day.
+
+    Two jobs scrape them, one of them without honor_labels.
+    """
+    kept = 'namespace="ml",pod="train",container="main"', 'node="a"'
+    moved = (
+        'namespace="podgpu",pod="podgpu-x",exported_namespace="ml",exported_pod="train",container="main"',
+        'node="rack-7",exported_node="a"',
+    )
+    busy = 0
     for at in range(now - 24 * HOUR, now + 1, MINUTE):
         is_early = at < now - 12 * HOUR
         busy += 30 if is_early else 60
-        for server in "xy":
-            common = f'node="a",job="podgpu",replica="{server}"'
+        for own, node in (kept, moved):
+            common = f'{node},job="{len(own)}"'
             for name, labels, value in (
                 ("podgpu_gpu_up", "", 1),
                 ("podgpu_gpu_booked_busy_seconds_total", "", busy),

@@ -78,6 +78,22 @@ async def test_the_only_card_is_looked_at_closely_when_it_was_scraped_too_seldom
     assert store.fetched == {6 * HOUR, 18 * HOUR}  # in the first window it is new
 
 
+class LostCard(OneCard):
+    """Its model is not known for a while."""
+
+    async def points(self, query: str, at: float) -> list[Point]:
+        found = await super().points(query, at)
+        if not query.startswith("count_over_time"):
+            return found
+        return [Point({**found[0].labels, "model": "NVIDIA H200"}, 37), *found]
+
+
+async def test_a_card_keeps_its_model_while_that_is_not_known() -> None:
+    store = LostCard(74)
+    parts = [part async for part in CounterReader(store, longest=6 * HOUR).read(0.0, 6 * HOUR)]
+    assert {model for part in parts for model in part.models.values()} == {"NVIDIA H200"}
+
+
 class SeveralDays(Questions):
     """A card whose counters grow by 1 in an hour. A pod is there until noon of the second day."""
 

@@ -9,9 +9,15 @@ from podgpu.errors import UserError
 from podgpu.model import Moment
 from tests.cluster.store.stub import StubStore, error, matrix, serving, vector
 
-OF_CARD = "max by (cluster, node, exported_node, gpu, uuid)"
-RATE = "rate(podgpu_container_busy_seconds_total[360s])"
-OF_TENANT = f"{OF_CARD[:-1]}, mig, namespace, exported_namespace, pod, exported_pod, container, exported_container)"
+
+def once(series: str, *labels: str) -> str:
+    for label in labels:
+        series = f'label_replace({series}, "{label}", "$1", "exported_{label}", "(.+)")'
+    return f"max by (cluster, gpu, uuid, mig, {', '.join(labels)}) ({series})"
+
+
+def of_tenant(series: str) -> str:
+    return once(series, "node", "namespace", "pod", "container")
 
 
 async def test_a_pod_is_asked_for_by_both_names_of_its_labels_over_the_whole_time() -> None:
@@ -21,10 +27,10 @@ async def test_a_pod_is_asked_for_by_both_names_of_its_labels_over_the_whole_tim
         await history.close()
     assert found == {name: [(1.0, 0.5), (361.0, 0.25)] for name in METRICS}
     metric = METRICS["busy"]
-    assert stub.asked[0]["query"] == (
-        f'(sum({OF_TENANT} ({metric}{{namespace="ml",pod="a\\"b"}})) or '
-        f'sum({OF_TENANT} ({metric}{{exported_namespace="ml",exported_pod="a\\"b"}})))[86400s:360s]'
+    kept, renamed = (
+        of_tenant(f'{metric}{{{prefix}namespace="ml",{prefix}pod="a\\"b"}}') for prefix in ("", "exported_")
     )
+    assert stub.asked[0]["query"] == f"(sum({kept}) or sum({renamed}))[86400s:360s]"
 
 
 async def test_a_store_that_knows_nothing_of_it_gives_no_points() -> None:
@@ -43,7 +49,7 @@ async def test_a_store_that_fails_is_a_user_error_with_its_reason() -> None:
 
 
 async def test_a_timeline_is_asked_for_by_namespace_and_of_all_gpus() -> None:
-    answer = matrix(({"namespace": "podgpu", "exported_namespace": "ml"}, [(360.0, "2"), (720.0, "0")]))
+    answer = matrix(({"namespace": "ml"}, [(360.0, "2"), (720.0, "0")]))
     async with serving(StubStore(answer=answer)) as stub:
         history = StoreHistory(Store(StoreOptions(url=stub.url)))
         found = await history.moments(86400, 360)
@@ -53,10 +59,13 @@ async def test_a_timeline_is_asked_for_by_namespace_and_of_all_gpus() -> None:
         Moment(at=360.0, gpus=0, seen_gpus=0, busy_gpus=0.0),
     ]
     assert [form["query"] for form in stub.asked] == [
-        f"(sum({OF_CARD} (rate(podgpu_gpu_booked_busy_seconds_total[360s]))))[86400s:360s]",
-        f"(count({OF_CARD} (podgpu_gpu_up)))[86400s:360s]",
-        f"(sum({OF_CARD} (podgpu_gpu_up)))[86400s:360s]",
-        f"(sum by (namespace, exported_namespace)({OF_TENANT} ({RATE})))[86400s:360s]",
+        f"({summed})[86400s:360s]"
+        for summed in (
+            f"sum({once('rate(podgpu_gpu_booked_busy_seconds_total[360s])', 'node')})",
+            f"count({once('podgpu_gpu_up', 'node')})",
+            f"sum({once('podgpu_gpu_up', 'node')})",
+            f"sum by (namespace)({of_tenant('rate(podgpu_container_busy_seconds_total[360s])')})",
+        )
     ]
 
 

@@ -81,7 +81,6 @@ class _WindowSummary(NamedTuple):
     slots: Sequence[_SlotSummary]
     device_counters: Mapping[CardKey, set[CounterKey]]  # those that each card had as a card at the end
     intervals: Mapping[CardKey, float]
-    models: Mapping[CardKey, str]
     pods: PodFacts
     unsteady: set[str]
     mixed: set[str]  # those of them where two pods had the same name
@@ -109,6 +108,7 @@ class CounterReader:
         # The seconds between two scrapes of the cards of which samples were read. The others have the usual ones.
         self._intervals: dict[CardKey, float] = {}
         self._sources = ScrapeSources()
+        self._models: dict[CardKey, str] = {}
         # Nodes to which a scrape without honor_labels gives other names: theirs are in `exported_node`.
         self._renamed: set[str] = set()
         self._usual_interval = USUAL_INTERVAL
@@ -117,14 +117,14 @@ class CounterReader:
         """Return the counters' last values at the start of the period."""
         within, moment = range_of(LOOKBACK_SECONDS), TimeWindow(start, start)
         info = self._store.select(_INFO)
-        found, recent, models = await asyncio.gather(
+        found, recent, infos = await asyncio.gather(
             self._queries.values(lambda metric: f"last_over_time({metric}{within})", moment),
             self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", moment),
             self._store.points(f"{info} {LATE}", start),
         )
-        self._note_renamed(models)
+        self._note_infos(infos)
         there = recent.by_end[start]
-        self._alive = _device_counters(_models(models), there)
+        self._alive = _device_counters([card for card, _ in _by_card(infos)], there)
         await self._find_interval(start)
         last = found.by_end[start]
         # Which of two series of one counter is the newer one, only their samples show.
@@ -171,7 +171,7 @@ class CounterReader:
                 if card.node not in summary.unsteady
             }
             ended = [counter for counter in slot.ended if counter.card in scrapes]
-            yield CounterBatch(slot.end, scrapes, summary.models, summary.pods, summary.intervals, ended)
+            yield CounterBatch(slot.end, scrapes, self._models, summary.pods, summary.intervals, ended)
         self._update_alive(summary, {card.node for card in summary.device_counters} - summary.unsteady)
         async for part in self._unsteady(window, summary):
             yield part
@@ -215,8 +215,12 @@ class CounterReader:
     async def _samples(self, window: TimeWindow, nodes: Sequence[str]) -> tuple[Scrapes, Scrapes]:
         return self._sources.choose(await self._queries.samples(window, self._matcher(nodes)), window)
 
-    def _note_renamed(self, infos: Iterable[Point]) -> None:
-        self._renamed |= {card.node for card, point in _by_card(infos) if point.labels.get("node") != card.node}
+    def _note_infos(self, infos: Iterable[Point]) -> None:
+        for card, point in _by_card(infos):
+            if model := point.labels.get("model"):  # a lost card may have none for a while
+                self._models[card] = model
+            if point.labels.get("node") != card.node:
+                self._renamed.add(card.node)
 
     def _matcher(self, nodes: Sequence[str]) -> str:
         return any_of("exported_node" if nodes[0] in self._renamed else "node", nodes)
@@ -236,7 +240,7 @@ class CounterReader:
         for slot in summary.slots:
             within, bases = (_between(begin, slot.end, each) for each in (scrapes, baselines))
             ended = [counter for counter in slot.ended if counter.card.node in nodes]
-            yield CounterBatch(slot.end, within, summary.models, summary.pods, {}, ended, bases)
+            yield CounterBatch(slot.end, within, self._models, summary.pods, {}, ended, bases)
             begin = slot.end
 
     async def _summary(self, window: TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
@@ -264,7 +268,7 @@ class CounterReader:
             self._store.points(f"count_over_time({info}{longer.range})", window.end),
             self._queries.pods(window, chosen),
         )
-        self._note_renamed(seen)
+        self._note_infos(seen)
         counts = Counter[CardKey]()
         for card, point in _by_card(seen):
             counts[card] += int(point.value)
@@ -291,7 +295,7 @@ class CounterReader:
                 own |= {counter: value for counter, value in values.items() if counter not in own}
             found.append(_SlotSummary(end, last, left, alive))
         intervals = {card: longer.seconds / count for card, count in counts.items() if count}
-        return _WindowSummary(found, before, intervals, _models(seen), pods, unsteady, mixed)
+        return _WindowSummary(found, before, intervals, pods, unsteady, mixed)
 
     async def _last_scrapes(self, info: str, window: TimeWindow) -> dict[float, dict[CardKey, float]]:
         """Return for each slot the cards that were there at its end, and when they were scraped last."""
@@ -342,10 +346,6 @@ def _restarts_by_itself(family: CounterFamily) -> bool:
 
 def _by_card(points: Iterable[Point]) -> Iterator[tuple[CardKey, Point]]:
     return ((card, point) for point in points if (card := card_of(point.labels)))
-
-
-def _models(points: Iterable[Point]) -> dict[CardKey, str]:
-    return {card: point.labels.get("model", "") for card, point in _by_card(points)}
 
 
 def _device_counters(alive: Iterable[CardKey], values: CardValues) -> dict[CardKey, set[CounterKey]]:

@@ -17,7 +17,7 @@ STEPS, SHORTEST_STEP = 2000, 60.0
 _INFO = "podgpu_gpu_info"
 _NODE = "kube_node_info"
 _CAPACITY, _CREATED, _LABELS = "kube_node_status_capacity", "kube_node_created", "kube_node_labels"
-_GPUS = 'resource=~"nvidia_com_(gpu|mig).*"'
+_GPUS = 'resource=~"nvidia_com_(gpu|gpu_.+|mig_.+)"'  # not gpumem or gpucores, which count other things
 
 
 async def gather(store: Store, period: Stretch, now: float, scraped: Iterable[CardKey]) -> GpuEvidence:

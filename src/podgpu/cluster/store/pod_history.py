@@ -1,7 +1,7 @@
 """What a store remembers of days: a pod's use of its GPUs, and how busy all GPUs were, by namespace."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Sample, Series, StoreFault, any_of, own_labels, quoted
@@ -21,9 +21,7 @@ BUSY_BY_NAMESPACE = "podgpu_container_busy_seconds_total"
 BUSY, UP = "podgpu_gpu_booked_busy_seconds_total", "podgpu_gpu_up"
 # A scrape without `honor_labels` renames podgpu's labels.
 _PREFIXES = ("", "exported_")
-# Two servers may scrape the same agent: what has the same labels of podgpu is counted once.
-_CARD = "cluster, node, exported_node, gpu, uuid"
-_TENANT = f"{_CARD}, mig, namespace, exported_namespace, pod, exported_pod, container, exported_container"
+_CARD, _TENANT = ("node",), ("node", "namespace", "pod", "container")  # those that may be renamed
 
 
 class StoreHistory:
@@ -42,12 +40,12 @@ class StoreHistory:
 
     async def moments(self, seconds: int, step: int) -> list[Moment]:
         """Return how busy the GPUs were in each step of so many seconds until now. Raises UserError."""
-        by_name = self._rate("sum by (namespace, exported_namespace)", _TENANT, BUSY_BY_NAMESPACE, step)
+        by_name = f"sum by (namespace)({self._rate(BUSY_BY_NAMESPACE, _TENANT, step)})"
         found: dict[float, dict[str, float]] = {}
         names: dict[float, dict[str, float]] = {}
-        up = f"max by ({_CARD}) ({self._store.select(UP)})"
+        up = _once(self._store.select(UP), _CARD)
         asked = {
-            "busy": self._rate("sum", _CARD, BUSY, step),
+            "busy": f"sum({self._rate(BUSY, _CARD, step)})",
             "gpus": f"count({up})",
             "seen": f"sum({up})",
         }
@@ -57,11 +55,9 @@ class StoreHistory:
                 for at, value in series.samples:
                     found.setdefault(at, {})[name] = value
         for series in await self._steps(by_name, seconds, step, now):
-            namespace = own_labels(series.labels).get("namespace", "")
             for at, value in series.samples:
                 if value > 0:
-                    busy = names.setdefault(at, {})
-                    busy[namespace] = busy.get(namespace, 0.0) + value
+                    names.setdefault(at, {})[series.labels.get("namespace", "")] = value
         return [_moment(at, values, names.get(at, {}), step) for at, values in sorted(found.items())]
 
     async def _steps(self, query: str, seconds: int, step: int, now: float) -> list[Series]:
@@ -71,16 +67,23 @@ class StoreHistory:
         except StoreFault as fault:
             raise UserError(f"{fault.reason}: {fault.detail}") from None
 
-    def _rate(self, summed: str, labels: str, metric: str, step: int) -> str:
-        # Of a shorter time than a minute there may be no two scrapes.
-        return f"{summed}(max by ({labels}) (rate({self._store.select(metric)}[{max(step, 120)}s])))"
+    def _rate(self, metric: str, renamed: Iterable[str], step: int) -> str:
+        # Less than two minutes may have no two scrapes.
+        return _once(f"rate({self._store.select(metric)}[{max(step, 120)}s])", renamed)
 
     async def close(self) -> None:
         await self._store.close()
 
     def _of(self, metric: str, prefix: str, namespace: str, pod: str) -> str:
         chosen = f"{prefix}namespace={quoted(namespace)}", f"{prefix}pod={quoted(pod)}"
-        return f"sum(max by ({_TENANT}) ({self._store.select(metric, *chosen)}))"
+        return f"sum({_once(self._store.select(metric, *chosen), _TENANT)})"
+
+
+def _once(series: str, renamed: Iterable[str]) -> str:
+    """Count a card or a container once, though two servers or two jobs may scrape its agent."""
+    for label in renamed:
+        series = f'label_replace({series}, "{label}", "$1", "exported_{label}", "(.+)")'
+    return f"max by (cluster, gpu, uuid, mig, {', '.join(renamed)}) ({series})"
 
 
 def _moment(at: float, values: Mapping[str, float], namespaces: dict[str, float], step: int) -> Moment:
