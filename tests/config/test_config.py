@@ -144,6 +144,12 @@ def test_an_empty_file_sets_nothing(tmp_path: Path, text: str) -> None:
     assert load({}, file(tmp_path, text)).interval == 5.0
 
 
+@pytest.mark.parametrize(("text", "value"), [("on", "on"), ("true", "on"), ("True", "on"), ("false", "off")])
+def test_every_switch_may_be_written_as_a_boolean(tmp_path: Path, text: str, value: str) -> None:
+    config = load({}, file(tmp_path, f"web: {{kube-auth: {text}}}\nseries: {{detail: {text}}}"))
+    assert (config.web_kube_auth, config.series_detail) == (value, value)
+
+
 def test_variables_kubernetes_sets_for_a_service_are_ignored() -> None:
     load(
         {},

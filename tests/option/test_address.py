@@ -1,7 +1,7 @@
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.option.value import Address
+from podgpu.option.value import Address, base_address
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,10 @@ def test_anything_else_is_refused_with_advice(text: str, advice: str) -> None:
 @pytest.mark.parametrize("text", [":19400", "127.0.0.1:0", "[::1]:19400", "localhost:9401=pod-gpu-map"])
 def test_an_address_is_written_as_it_was_read(text: str) -> None:
     assert str(Address.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["http://a:hunter2@h:port", "http://a:hunter2@h:1/?x#y", "ftp://a:hunter2@h"])
+def test_a_password_in_a_url_is_in_no_message(text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        base_address(text)
+    assert "hunter2" not in str(caught.value)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from podgpu.cluster.store.options import store_address
-from podgpu.config.values import Level, family_name, listener
+from podgpu.config.values import family_name, listener
 from podgpu.option import Option
 from podgpu.option.value import (
     Address,
-    OnOff,
+    OneOf,
     ValueParser,
     absolute_path,
     api_server,
@@ -74,11 +74,8 @@ def bounded(option: Option[Any]) -> ValueParser[Any] | None:
 
 def _words(option: Option[Any]) -> list[str | bool]:
     """YAML reads on and off as booleans, which the chart writes as words again."""
-    words: list[str | bool] = list(option.choices)
-    if isinstance(option.parse, OnOff):
-        words += ["true", "false"]
-    if isinstance(option.parse, Level):
-        words += ["on", "off"]
+    synonyms = option.parse.synonyms if isinstance(option.parse, OneOf) else ()
+    words = [*option.choices, *(word for word in synonyms if len(word) > 1)]
     return [*words, *(value for word, value in (("on", True), ("off", False)) if word in words)]
 
 

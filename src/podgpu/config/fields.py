@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from podgpu.config.values import RATIO_FILE, Level, family_name, listener, ratio_file
+from podgpu.config.values import RATIO_FILE, family_name, level, listener, ratio_file
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB
 from podgpu.option.file import existing_file
-from podgpu.option.value import Address, OneOf, api_server, duration, header_name, network, path, size, whole
+from podgpu.option.value import Address, OneOf, api_server, duration, header_name, network, on_off, path, size, whole
 from podgpu.sources import registry
-from podgpu.views.series import LEVELS
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Network, IPv6Network
@@ -191,7 +190,7 @@ class Config:
     web_kube_auth: str = WEB.single(
         "--web.kube-auth",
         help="Whether to ask for a bearer token, and let the API server say whether its account may read the page.",
-        parse=OneOf(("on", "off")),
+        parse=on_off,
         default="off",
     )
     web_kube_audiences: tuple[str, ...] = WEB.repeatable(
@@ -259,13 +258,13 @@ class Config:
         was="--series.processes",
         help="How far down podgpu's own series go: to GPUs, pods, each of their containers, or each process; "
         "billing has what podgpu report needs alone.",
-        parse=Level(LEVELS),
+        parse=level,
         default="container",
     )
     series_detail: str = WEB.single(
         "--series.detail",
         help="Whether podgpu's own page has the series that few people need: podgpu metrics lists them as detail.",
-        parse=OneOf(("on", "off")),
+        parse=on_off,
         default="off",
     )
     series_allow: tuple[str, ...] = WEB.repeatable(

@@ -1,21 +1,20 @@
 """Parses the values of core options: listeners, levels and names of series, and the file of ratios."""
 
 import re
-from dataclasses import dataclass
 
 from podgpu.errors import UserError
 from podgpu.option.file import text_file
 from podgpu.option.value import NATIVE, Address, OneOf, did_you_mean
 from podgpu.views.dialects import dialect_names
-from podgpu.views.series import NAMES
+from podgpu.views.series import LEVELS, NAMES
 
 RATIO_FORM = "the file must hold one number for the node, or one for each GPU, from 1 to 9999, such as 2 or 2.5"
 RATIO_FILE = "gpu_allocation.txt"  # as k8s-vgpu-monitor calls it
 _RATIO = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,9})?")
 _OWN = "podgpu_"
 _NAME = re.compile(r"[a-zA-Z_:*][a-zA-Z0-9_:*]{0,255}")
-# The values of the option before it had levels.
-_BEFORE = {"on": "process", "off": "container"}
+# `on` and `off` are what the option took before it had levels.
+level = OneOf(LEVELS, {"on": "process", "off": "container"})
 
 
 def ratios(path: str, text: str) -> tuple[float, ...]:
@@ -38,12 +37,6 @@ def _ratio(word: str, place: str) -> float:
 
 
 ratio_file = text_file(ratios, kibibytes=64, advice=RATIO_FORM)
-
-
-@dataclass(frozen=True, slots=True)
-class Level(OneOf):
-    def __call__(self, text: str) -> str:
-        return OneOf.__call__(self, _BEFORE.get(text, text))
 
 
 def family_name(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Asks the API server whose token it is, and whether a user may read a path."""
+"""Asks the API server who a token belongs to, and whether a user may read a path."""
 
 from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar

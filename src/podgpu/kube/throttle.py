@@ -26,7 +26,7 @@ class Backoff:
         return spread(min(doubled, longest or self._longest))
 
     def pause_after(self, fault: ApiFault, forbidden: float) -> float:
-        """Wait for as long as the server asks at least. A missing right may be granted, but not soon."""
+        """Wait at least as long as the server asks. A missing right may be granted, but not soon."""
         return max(self.pause(forbidden if fault.reason == "forbidden" else None), fault.retry_after)
 
     def reset(self) -> None:

@@ -1,8 +1,8 @@
 """The kinds of value that an option can have. Each parses text, or says what to write instead."""
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -80,26 +80,21 @@ def _number(kind: str, form: re.Pattern[str], convert: Callable[[str], N], least
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
+    """`synonyms` are other words for some of the choices, in lower case."""
+
     choices: tuple[str, ...]
+    synonyms: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __call__(self, text: str) -> str:
-        if text not in self.choices:
+        choice = self.synonyms.get(text.lower(), text)
+        if choice not in self.choices:
             all_of_them = f"choose {', '.join(self.choices[:-1])} or {self.choices[-1]}"
             raise UserError(f"{text!r} is not known; {did_you_mean(text, self.choices, all_of_them)}")
-        return text
+        return choice
 
 
-class OnOff(OneOf):
-    """A switch. Variables of other programs spell it as Go does."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(("on", "off"))
-
-    def __call__(self, text: str) -> str:
-        words = {"1": "on", "t": "on", "true": "on", "0": "off", "f": "off", "false": "off"}
-        return super().__call__(words.get(text.lower(), text))
+# A switch. Variables of other programs spell it as Go does.
+on_off = OneOf(("on", "off"), {"1": "on", "t": "on", "true": "on", "0": "off", "f": "off", "false": "off"})
 
 
 def api_server(text: str) -> str:
@@ -132,10 +127,10 @@ def _base_address(text: str) -> str:
 def bare_address(text: str, wanted: str, login: str) -> str:
     """Parse a URL that paths are added to. It may hold no secret: others see the command line."""
     address = web_address(text, wanted)
-    if address.query or address.fragment:
-        raise UserError(f"{text!r} is not {wanted}")
     if address.username is not None or address.password is not None:
         raise UserError(f"the URL holds a user or a password; leave them out, and give {login}")
+    if address.query or address.fragment:
+        raise UserError(f"{text!r} is not {wanted}")
     return text.rstrip("/")
 
 
@@ -164,7 +159,8 @@ def web_address(text: str, wanted: str) -> "SplitResult":
     """Parse any URL of HTTP. `wanted` says what it is meant to be, and how to write it."""
     from urllib.parse import urlsplit
 
-    refusal = UserError(f"{text!r} is not {wanted}")
+    shown = "the URL" if "@" in text else repr(text)  # it may hold a password
+    refusal = UserError(f"{shown} is not {wanted}")
     try:
         address = urlsplit(text)
         _ = address.port  # urlsplit checks the port only when it is read

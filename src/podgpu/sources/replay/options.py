@@ -3,7 +3,7 @@ from pathlib import Path
 
 from podgpu.option import SOURCE
 from podgpu.option.file import existing_file
-from podgpu.option.value import OneOf, factor
+from podgpu.option.value import factor, on_off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,6 @@ class ReplayOptions:
     loop: str = SOURCE.single(
         "--replay.loop",
         help="Whether to begin again at the end; else the last moment stays.",
-        parse=OneOf(("on", "off")),
+        parse=on_off,
         default="off",
     )

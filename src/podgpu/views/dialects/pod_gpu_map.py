@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Cluster, ClusterNode, Snapshot
-from podgpu.option.value import OneOf
+from podgpu.option.value import on_off
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import pod_tenants
 from podgpu.views.series import Family, Labels, label_name
@@ -40,7 +40,7 @@ class PodGpuMapOptions:
     deprecated: str = option.DIALECTS.single(
         "--dialect.pod-gpu-map.deprecated",
         help="Whether /metrics/pod-gpu-map also has a POD_GPU_MAP_INFO_N for each row.",
-        parse=OneOf(("on", "off")),
+        parse=on_off,
         default="off",
     )
 

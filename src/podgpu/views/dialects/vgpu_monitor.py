@@ -9,7 +9,7 @@ from typing import NamedTuple
 from podgpu import option
 from podgpu.model import Snapshot
 from podgpu.model.kube import grouped, total
-from podgpu.option.value import OneOf
+from podgpu.option.value import OneOf, on_off
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, mib, percent, pod_tenants
 from podgpu.views.sample_format import cpp
@@ -47,7 +47,7 @@ class VgpuMonitorOptions:
         "--dialect.vgpu-monitor.namespace",
         help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Without it, only a pod that came "
         "after another of its name has one.",
-        parse=OneOf(("on", "off")),
+        parse=on_off,
         default="off",
     )
 

@@ -11,7 +11,7 @@ from podgpu.catalog.row import JOULES, RATIO, SECONDS, WATTS, Alias, Kind, Metri
 from podgpu.errors import UserError
 from podgpu.model import Gpu, Snapshot
 from podgpu.option.file import text_file
-from podgpu.option.value import OneOf, OnOff
+from podgpu.option.value import OneOf, on_off
 from podgpu.views.dialects._dcgm import derived
 from podgpu.views.sample_format import Writing, whole_numbers
 from podgpu.views.series import Family, Key
@@ -86,21 +86,21 @@ class DcgmPageOptions:
     per_container: str = option.DIALECTS.single(
         "--dcgm.per-container",
         help="Whether the dcgm pages and container-json have a row for each container of a shared GPU.",
-        parse=OnOff(),
+        parse=on_off,
         default="off",
         also_from=("KUBERNETES_VIRTUAL_GPUS",),
     )
     pod_uid: str = option.DIALECTS.single(
         "--dcgm.pod-uid",
         help="Whether rows of the dcgm pages carry the UID of their pod.",
-        parse=OnOff(),
+        parse=on_off,
         default="off",
         also_from=("DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",),
     )
     pod_labels: str = option.DIALECTS.single(
         "--dcgm.pod-labels",
         help="Whether rows of the dcgm pages carry the labels of their pod that --kube.pod-labels allows.",
-        parse=OnOff(),
+        parse=on_off,
         default="off",
         also_from=("DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",),
     )
