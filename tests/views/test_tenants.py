@@ -103,6 +103,13 @@ def test_the_evidence_of_an_outsider_names_its_process_and_its_user() -> None:
     assert "UID" not in text
 
 
+def test_a_title_without_a_system_says_nothing_about_how_it_is_known() -> None:
+    """Such titles are in scrubbed recordings."""
+    text = why_outsider(bare(ContainerRef("", "", "container-1a2b3c")), "container-1a2b3c", 80) or ""
+    assert "Owner      container-1a2b3c, outside Kubernetes" in text
+    assert "Known by" not in text
+
+
 @pytest.mark.parametrize(("kind", "where"), [("container", "other containers"), ("host", "host processes")])
 def test_an_outsider_on_a_node_of_a_cluster_has_evidence_but_no_account(kind: str, where: str) -> None:
     text = " ".join((why_outsider(node(kind=kind), "docker/web", 80) or "").split())

@@ -52,7 +52,7 @@ def why_outsider(snapshot: Snapshot, title: str, width: int) -> str | None:
     evidence = PodEvidence(snapshot, "", "", title)
     if not title or not evidence:
         return None
-    system = title.partition("/")[0] if title.count("/") == 1 else "session"
+    system = "session" if title.count("/") == 2 else title.partition("/")[0]
     known_by = sentences.OUTSIDERS.get(system)
     head = [("Owner", f"{line(title)}, outside Kubernetes")]
     head += [("Known by", known_by)] if known_by else []

@@ -45,7 +45,7 @@ class PodEvidence:
         # A static pod's cgroup carries a hash in place of the UID.
         self._cgroup_uids = {*self.uids, *(found.static_hash for found in self.pods.values())} - {""}
         self.gpu_index = {card.gpu.uuid: card.gpu.index for card in snapshot.cards}
-        found_on = ((card, self._on(card)) for card in snapshot.cards)
+        found_on = ((card, self._containers(card)) for card in snapshot.cards)
         self.cards = [(card, containers) for card, containers in found_on if containers]
 
     def __bool__(self) -> bool:
@@ -60,25 +60,25 @@ class PodEvidence:
         names = [container.name for container in pod.containers if container.is_init] if pod else []
         return ref is not None and ref.container in names
 
-    def _on(self, card: Card) -> list[ContainerEvidence]:
-        ended, live = self._own(card.ended), self._own(card.tenants)
+    def _containers(self, card: Card) -> list[ContainerEvidence]:
+        ended, live = self._own_tenants(card.ended), self._own_tenants(card.tenants)
         tenants = ended | live
-        loose = self._loose(card)
+        unbooked = self._unbooked(card)
         return [
             ContainerEvidence(
                 mig=key[0],
                 container=key[1],
                 tenant=(tenant := tenants.get(key)),
                 has_ended=key in ended and key not in live,
-                processes=(*(tenant.processes if tenant else ()), *loose.get(key, ())),
+                processes=(*(tenant.processes if tenant else ()), *unbooked.get(key, ())),
             )
-            for key in sorted({*tenants, *loose}, key=_order)
+            for key in sorted({*tenants, *unbooked}, key=_order)
         ]
 
-    def _own(self, tenants: Iterable[Tenant]) -> dict[_Key, Tenant]:
+    def _own_tenants(self, tenants: Iterable[Tenant]) -> dict[_Key, Tenant]:
         return {(tenant.mig, tenant.container): tenant for tenant in tenants if self.owns(tenant.container)}
 
-    def _loose(self, card: Card) -> dict[_Key, list[Process]]:
+    def _unbooked(self, card: Card) -> dict[_Key, list[Process]]:
         """Collect its processes that are booked to no container, such as an MPS server."""
         found: dict[_Key, list[Process]] = {}
         for process in (process for rest in card.rest for process in rest.processes):

@@ -50,7 +50,7 @@ class HamiSamples(NamedTuple):
     values: Mapping[HamiFamily, float | None]
 
     def with_old_names(self) -> "HamiSamples":
-        # Of the containers that the scheduler numbers, the node's label had a name of its own.
+        # Series of containers that the scheduler numbers had another name for the node's label.
         labels = LEGACY_LABELS | ({"node": "nodename"} if "container_index" in self.pairs else {})
         return HamiSamples(
             {labels[key]: text for key, text in self.pairs.items() if key in labels},
