@@ -54,6 +54,12 @@ def test_of_many_cards_alike_one_is_named_and_the_others_are_counted() -> None:
     assert words == "gpu-node-1: GPU 0 raised XID 79 (GPU has fallen off the bus). And 3 more like it."
 
 
+def test_a_node_is_named_although_its_name_is_part_of_the_text() -> None:
+    sick = replace(SOUND, node="bus", cards=(with_readings(WHOLE, xid_last_code=79.0),))
+    _, words = judged(replace(FRESH, name="bus", snapshot=sick))["cluster.gpus"]
+    assert words == "bus: GPU 0 raised XID 79 (GPU has fallen off the bus)."
+
+
 def test_who_holds_a_card_and_does_not_use_it_is_a_warning() -> None:
     idle = replace(WHOLE.tenants[0], idle=True, processes=(), held_since=NOW - 7200)
     idle = replace(idle, booking=replace(idle.booking, sm_ratio=None, processes=0))

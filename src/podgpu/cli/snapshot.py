@@ -69,14 +69,10 @@ def _from_target(config: Config, node: str) -> Snapshot:
 
 def _reasons(snapshot: Snapshot) -> list[str]:
     """Say what could not be read. What is wrong with a card that can be read is in the snapshot."""
-    from podgpu.views.format import problem_text
+    from podgpu.views.format import problem_line
 
     problems = snapshot.insight.problems if snapshot.insight else ()
-    return [
-        f"{problem_text(problem, with_node=False)} {problem.next_step}".rstrip()
-        for problem in problems
-        if problem.kind in UNREAD
-    ]
+    return [problem_line(problem, with_node=False) for problem in problems if problem.kind in UNREAD]
 
 
 def _json(snapshot: Snapshot) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from podgpu import numbers
 from podgpu.insight.card_problems import LEAST_SWITCHING
 from podgpu.model import ENDED, UNATTRIBUTED, UNKNOWN, Card, CardUse, Gpu, Insight, Problem, Rest, Use
-from podgpu.views.text import line
+from podgpu.views.text import line, printable
 
 REASONS = {
     "idle": "idle",
@@ -88,8 +88,13 @@ def visible_rest(card: Card) -> list[Rest]:
 
 
 def problem_text(problem: Problem, *, with_node: bool) -> str:
-    """Write a problem on one line. With `with_node`, it names its node."""
-    is_named = with_node and problem.node and problem.node not in problem.text
-    node = f"{line(problem.node)}: " if is_named else ""
+    """Write a problem on one line. With `with_node`, it names its node, unless its text begins with that."""
+    names_node = problem.text.startswith(f"{problem.node} ")
+    node = f"{line(problem.node)}: " if with_node and problem.node and not names_node else ""
     more = f" And {numbers.integer(problem.more)} more like it." if problem.more else ""
     return f"{node}{line(problem.text)}{more}"
+
+
+def problem_line(problem: Problem, *, with_node: bool) -> str:
+    """Write a problem, and what to do about it."""
+    return f"{problem_text(problem, with_node=with_node)} {printable(problem.next_step)}".rstrip()

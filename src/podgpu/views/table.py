@@ -13,13 +13,13 @@ from podgpu.views.format import (
     guests_text,
     is_visible,
     number_text,
-    problem_text,
+    problem_line,
     switching_text,
     use_text,
     visible_rest,
 )
 from podgpu.views.tenants import by_instance, excused_texts, full_name, owner_titles, pids
-from podgpu.views.text import GAP, line, plain_console, printable, shortened, table_row, width_of
+from podgpu.views.text import GAP, line, plain_console, shortened, table_row, width_of
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -59,8 +59,8 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     for text in _few(excused_texts(snapshot.cards)):
         console.print(f"Not charged: {text}.", style="dim")
     for problem in snapshot.insight.problems if snapshot.insight else ():
-        text = f"{problem_text(problem, with_node=False)} {printable(problem.next_step)}".rstrip()
-        console.print(f"! {text}", style="red" if problem.severity == "critical" else "yellow")
+        style = "red" if problem.severity == "critical" else "yellow"
+        console.print(f"! {problem_line(problem, with_node=False)}", style=style)
     return "\n".join(text.rstrip() for text in out.getvalue().splitlines()) + "\n"
 
 

@@ -6,7 +6,7 @@ from html import escape
 from podgpu.model import Cluster, ClusterNode, Sums
 from podgpu.numbers import count, gib_of, gpu_number, integer, moment, watts
 from podgpu.views import card_page
-from podgpu.views.format import guests_text, problem_text
+from podgpu.views.format import guests_text, problem_line
 from podgpu.views.page import html_parts
 from podgpu.views.text import line, table_row
 
@@ -86,7 +86,7 @@ def _banner(cluster: Cluster) -> str:
 
 def _problems(cluster: Cluster) -> str:
     problems = cluster.insight.problems if cluster.insight else ()
-    lines = [f"! {problem_text(problem, with_node=True)} {line(problem.next_step)}".rstrip() for problem in problems]
+    lines = [f"! {problem_line(problem, with_node=True)}" for problem in problems]
     return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
 
 
