@@ -244,7 +244,7 @@ def stored(name: str, months: Sequence[Month], folder: Path) -> Iterator[str]:
 
 
 def check(name: str, months: Sequence[Month], folder: Path, findings: Findings) -> None:
-    with patch("podgpu.cli._bill.Store", RememberingStore), stored(name, months, folder) as url:
+    with patch("podgpu.cli._store.Store", RememberingStore), stored(name, months, folder) as url:
         for month in months:
             MonthCheck(month, url, folder, findings).run()
 
