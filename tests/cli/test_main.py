@@ -71,6 +71,10 @@ BAD = [
     (["agent", "--web.listen-address", ":99999"], "0 to 65535"),
     (["agent", "--web.listen-address", "127.0.0.1:0=klingon"], "klingon"),
     (["snapshot", "-o", "xml"], "invalid choice: 'xml'"),
+    (["top", "pod"], "'pod' is not known; did you mean pods?"),
+    (["top", "tenants"], "'tenants' is not known; choose pods, workloads, namespaces, gpus or nodes"),
+    (["completion"], "the following arguments are required: bash|zsh|fish; see"),
+    (["completion", "tcsh"], "'tcsh' is not known; choose bash, zsh or fish"),
     (["idle", "--for=soon"], "--for: 'soon' is not a duration; write it like 30m"),
     (["fit", "--headroom=much"], "--headroom: 'much' is not a percentage from 0 to 400"),
     (["fit", "--percentile=49"], "--percentile: '49' is not a percentage from 50 to 100"),
@@ -238,3 +242,12 @@ def test_a_variable_that_is_no_option_is_a_warning(
     monkeypatch.setenv("PODGPU_SERIES_LIMITT", "5")
     assert main.main(["metrics"]) == 0
     assert 'variable=PODGPU_SERIES_LIMITT advice="did you mean PODGPU_SERIES_LIMIT?"' in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_can_still_be_asked_whether_they_are_a_terminal(closed: str) -> None:
+    code = "import sys; from podgpu.cli.main import main; main(['--version'])"
+    code += "; sys.exit(any(each.isatty() for each in (sys.stdin, sys.stdout, sys.stderr)))"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {closed}"
+    done = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

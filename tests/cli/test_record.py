@@ -49,8 +49,15 @@ async def test_a_recording_is_looked_at_as_if_it_were_now(tmp_path: Path, capsys
     assert await asyncio.to_thread(main, ["why", "ml/llama-0", *played]) == 0
     out = capsys.readouterr().out
     assert "\nREPLAY     as it was at " in out and "The books balance." in out
-    assert await asyncio.to_thread(main, ["top", "nodes", "-o", "csv", "--no-headers", *played]) == 0
+    assert await asyncio.to_thread(main, ["top", "nodes", "-o", "csv", "--no-headers", played[1]]) == 0
     assert capsys.readouterr().out.startswith(SNAPSHOT.node)
+
+
+async def test_a_recording_is_inspected_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    await record(tmp_path / "incident")
+    capsys.readouterr()
+    assert await asyncio.to_thread(main, ["inspect", "-o", "json", f"--replay.file={tmp_path / 'incident'}"]) == 0
+    assert f'"{SNAPSHOT.node}"' in capsys.readouterr().out
 
 
 async def test_the_page_of_a_replay_says_so_and_when_it_was_recorded(tmp_path: Path) -> None:

@@ -43,6 +43,12 @@ def test_a_period_without_a_past_is_refused(start: str, end: str) -> None:
         period(start, end, NOW)
 
 
+@pytest.mark.parametrize("start", ["999999999d", "1969-12-31", "0001-01-01"])
+def test_a_period_begins_in_1970_at_the_earliest(start: str) -> None:
+    with pytest.raises(UserError, match="is before 1970; give a later --from"):
+        period(start, "now", NOW)
+
+
 def test_durations() -> None:
     assert [seconds(text) for text in ("30m", "4h", "2d")] == [1800, 14_400, 172_800]
     with pytest.raises(UserError, match="write it like 30m"):

@@ -8,6 +8,7 @@ from contextlib import suppress
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.model import Cluster
+from podgpu.option.value import OneOf
 
 HELP = "Complete commands, options and names of pods in your shell."
 OPTIONS = ()
@@ -59,9 +60,10 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=tuple(SCRIPTS), metavar="|".join(SCRIPTS), help="for which shell")
+    shells = tuple(SCRIPTS)
+    parser.add_argument("shell", type=OneOf(shells), choices=shells, metavar="|".join(shells), help="for which shell")
     # The scripts give the words so far, to have the last of them completed.
-    parser.add_argument("words", nargs="*", help=SUPPRESS)
+    parser.add_argument("words", nargs="*", default=(), help=SUPPRESS)
 
 
 def run(_: Config, arguments: Namespace) -> int:

@@ -3,11 +3,10 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 
 from podgpu.cli._commands import add_output
-from podgpu.cli._target import TARGET_OPTIONS, check_node, open_target
+from podgpu.cli._target import TARGET_OPTIONS, check_node, has_documents, open_target
 from podgpu.cli._terminal import add_watch, columns, print_and_watch
-from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS as ALL
-from podgpu.config import Config, TerminalOptions
+from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster
 from podgpu.numbers import duration
@@ -28,8 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    is_read = config.of(TerminalOptions).url or config.of(StoreOptions).url
-    if not (arguments.used or arguments.watch or is_read):
+    if not (arguments.used or arguments.watch or has_documents(config)):
         import asyncio
 
         return _show(arguments, asyncio.run(_allocations(config)))

@@ -13,6 +13,7 @@ from podgpu.config import Config
 from podgpu.insight.rows import SummaryRow
 from podgpu.insight.selection import PodSelection
 from podgpu.model import Cluster
+from podgpu.option.value import OneOf
 from podgpu.views.row_table import Column, RowTable, fields_of
 
 HELP = "Watch who uses the GPUs of a node or a cluster."
@@ -24,6 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
         "view",
         nargs="?",
         metavar=f"[{'|'.join(VIEWS)}]",
+        type=OneOf(VIEWS),
         choices=VIEWS,
         default=VIEWS[0],
         help="what to begin with; pods if nothing is given",

@@ -86,6 +86,8 @@ def _full_name(
     before, slash, bare = pod.rpartition("/")
     if slash and namespace not in (None, before):
         raise UserError(f"the namespace is {before!r} or {namespace!r}; give one only")
+    if not bare:
+        raise UserError("give the name of a pod; `podgpu top` lists them")
     whole = pod if slash or namespace is None else f"{namespace}/{pod}"
     if whole in pods or whole in others:
         return whole

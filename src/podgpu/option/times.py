@@ -60,6 +60,8 @@ def period(start: str, end: str, now: float) -> tuple[float, float]:
     begins, ends = moment(start, now), min(moment(end, now), now)
     if begins >= ends:
         raise UserError(f"--from={start} is not before --to={end}, or is in the future; give an earlier --from")
+    if begins < 0:
+        raise UserError(f"--from={start} is before 1970; give a later --from")
     return begins, ends
 
 

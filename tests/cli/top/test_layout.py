@@ -116,6 +116,15 @@ def test_a_selection_without_any_node_leaves_the_screen_standing(view: str) -> N
     assert f"No {NOUNS[view]} found." in shown
 
 
+def test_a_node_that_gives_no_numbers_has_dashes_and_no_zeros() -> None:
+    (silent,) = [line for line in screen(TopState(view="nodes")) if line.startswith("silent")]
+    assert "0" not in silent and silent.split()[1:5] == ["-"] * 4
+
+
+def test_the_help_fits_a_screen_of_24_lines() -> None:
+    assert "  ? goes back" in screen(pressed("?"), 80, 24)
+
+
 def test_the_bar_shows_what_is_certain_and_what_is_in_doubt() -> None:
     assert "".join(text for text, _ in bar(Use(0.5), 8)) == "████····"
     assert "".join(text for text, _ in bar(Use(0.5, 0.25, 0.75), 8)) == "██▒▒▒▒··"

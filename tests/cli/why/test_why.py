@@ -115,6 +115,12 @@ async def test_a_beginning_of_several_names_lists_them(ask: Ask) -> None:
     assert (await ask("llam", "-n", "other", twin=True))[0] == 0
 
 
+@pytest.mark.parametrize("arguments", [[""], ["ml/"], ["", "-n", "ml"]])
+async def test_a_pod_must_be_named(ask: Ask, arguments: list[str]) -> None:
+    code, out, err = await ask(*arguments)
+    assert (code, out, err) == (2, "", "podgpu: give the name of a pod; `podgpu top` lists them\n")
+
+
 async def test_the_evidence_for_a_program(ask: Ask) -> None:
     code, out, err = await ask("llama-0", "-o", "json")
     assert (code, err) == (0, "")

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +13,7 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, TerminalOptions
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
-from podgpu.option import CLUSTER, TERMINAL, options_of
+from podgpu.option import CLUSTER, TERMINAL, OptionsOf, options_of
 from podgpu.option.value import did_you_mean
 from podgpu.sources import registry
 from podgpu.sources.player import Player
@@ -64,8 +64,13 @@ class Target(Protocol):
 
 def has_target(config: Config) -> bool:
     """Whether the options name a target. Without one, some commands read this machine."""
-    is_played = registry.entries()[config.source].play is not None
-    return is_played or config.of(TerminalOptions).url is not None or _names_cluster(config)
+    return has_documents(config) or _names_cluster(config)
+
+
+def has_documents(config: Config) -> bool:
+    """Whether the options name an agent, a cluster's server, a store or a recording: more than the API server."""
+    urls = (config.of(TerminalOptions).url, config.of(StoreOptions).url, config.of(ClusterOptions).agents)
+    return any(urls) or _play(config) is not None
 
 
 def check_node(cluster: Cluster, name: str) -> None:
@@ -87,8 +92,7 @@ def open_target(config: Config) -> Iterator[Target]:
 
 
 def _opened(config: Config) -> Target:
-    play = registry.entries()[config.source].play
-    if play is not None:
+    if play := _play(config):
         from podgpu.cli._target.recording import RecordingTarget
 
         return RecordingTarget(play(config.of), insight_settings(config))
@@ -105,6 +109,12 @@ def _opened(config: Config) -> Target:
         if not os.environ.get("KUBECONFIG") and not (Path.home() / ".kube" / "config").exists():
             raise
         return _direct(config)
+
+
+def _play(config: Config) -> Callable[[OptionsOf], Player] | None:
+    """Return what opens the recording, if one is named: by --source=replay, or by its file and no --url."""
+    is_named = config.of(TerminalOptions).url is None and any(config.of(each) != each() for each in _PLAYED.sections)
+    return _PLAYED.play if is_named else registry.entries()[config.source].play
 
 
 def _http(config: Config, url: str) -> Target:

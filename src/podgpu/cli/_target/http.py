@@ -92,7 +92,8 @@ class DocumentClient:
         if fault.reason == "timeout":
             return f"does not answer within {duration(self._timeout)}; {_ADVICE}"
         if fault.reason == "tls":
-            return f"and podgpu do not agree on TLS ({fault.detail}); give its authority with --login.ca-file"
+            advice = "give its authority with --login.ca-file, or http:// if it has no TLS"
+            return f"and podgpu do not agree on TLS ({fault.detail}); {advice}"
         if fault.reason in ("credential", "certificates"):
             return f"cannot be logged in to: {fault.detail}; check the files of --login"
         return f"cannot be read ({fault.detail}); {_ADVICE}"

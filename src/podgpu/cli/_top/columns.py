@@ -33,7 +33,12 @@ def state_of(row: SummaryRow) -> str:
 
 
 def _gpus(row: SummaryRow) -> str:
-    return ",".join(row.gpus) if row.gpus else integer(row.cards) if row.cards else UNKNOWN
+    return ",".join(row.gpus) or _count(row, row.cards)
+
+
+def _count(row: SummaryRow, number: int) -> str:
+    """Nothing is known of a row without cards: its node does not answer, or the pod waits for one."""
+    return integer(number) if row.cards else UNKNOWN
 
 
 def _words(title: str, text: Callable[[SummaryRow], str], size: int, worth: int = 9) -> TopColumn:
@@ -48,8 +53,8 @@ _NODE = _words("NODE", lambda row: line(row.node) or (UNKNOWN if row.state == "p
 _GPU = TopColumn("GPU", _gpus, lambda row: float(row.cards), 9, 6, number=False)
 _MODEL = _words("MODEL", lambda row: line(row.model) or UNKNOWN, 12, 4)
 _KIND = _words("KIND", lambda row: line(row.kind), 11, 3)
-_PODS = TopColumn("PODS", lambda row: integer(row.pods), lambda row: float(row.pods), 5, 6)
-_CARDS = TopColumn("GPUS", lambda row: integer(row.cards), lambda row: float(row.cards), 5, 7)
+_PODS = TopColumn("PODS", lambda row: _count(row, row.pods), lambda row: float(row.pods), 5, 6)
+_CARDS = TopColumn("GPUS", lambda row: _count(row, row.cards), lambda row: float(row.cards), 5, 7)
 _HELD = TopColumn("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 6, 6)
 _SHARE = TopColumn("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 5, 2)
 _USE = TopColumn(USE, lambda row: use_text(row.use), lambda row: row.use_ratio, 13)

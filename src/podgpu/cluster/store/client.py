@@ -106,8 +106,8 @@ class Store:
         return found
 
     async def _answer(self, form: dict[str, str]) -> HttpAnswer:
-        if self._is_closed:  # another of several queries failed
-            raise StoreFault("store_unreachable", f"{self._where} is not asked any more")
+        if self._is_closed:  # another of several queries failed: nobody waits for this one
+            raise asyncio.CancelledError
         try:
             answer = await self._client.request(
                 "POST",
