@@ -185,7 +185,9 @@ class Supervisor:
     def shown(self, parts: Iterable[PartStatus]) -> tuple[PartStatus, ...]:
         """Show what failed as down. A task without a part of its own becomes one when it first fails."""
         faults = {task.name: fault for task, fault in self._down.items()}
-        found = tuple(_with_fault(part, faults.get(part.name)) for part in parts)
+        found = tuple(
+            replace(part, up=False, fault=faults[part.name]) if part.name in faults else part for part in parts
+        )
         others = sorted({name for name, _ in self.errors} - {part.name for part in found})
         return *found, *(PartStatus(name=name, up=name not in faults, fault=faults.get(name)) for name in others)
 
@@ -258,10 +260,6 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _with_fault(part: PartStatus, fault: Fault | None) -> PartStatus:
-    return part if fault is None else replace(part, up=False, fault=fault)
 
 
 def raised_at(error: Exception) -> str:

@@ -69,3 +69,10 @@ async def test_with_neither_there_is_advice() -> None:
         open_cluster_api(load({}, {}))
     with pytest.raises(UserError, match=r"--kube\.api=off leaves no API server to ask"):
         open_cluster_api(load({"kube_api": ["off"]}, {}))
+
+
+async def test_a_login_that_a_kubeconfig_would_not_use_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    chosen = {"kube_context": ["east"], "kube_token_file": [str(tmp_path / "token")]}
+    with pytest.raises(UserError, match=r"--kube\.token-file goes with --kube\.api=URL"):
+        open_cluster_api(load(chosen, {}))

@@ -302,7 +302,9 @@ class RememberedClaims:
             await asyncio.to_thread(_write, self._path, msgspec.json.encode(self._claims))
         except OSError as error:
             if not self._is_failing:
-                log.warning("claims by annotations are not saved", path=self._path, reason=error.strerror)
+                log.warning(
+                    "claims by annotations are not saved; check the folder", path=self._path, reason=error.strerror
+                )
             self._is_failing = True
         else:
             self._is_failing = False

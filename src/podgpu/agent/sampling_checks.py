@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from podgpu.ledger.band import BY_SAMPLES
 from podgpu.ledger.cycle import Comparison, CycleBooking, CycleBooks, Party
-from podgpu.ledger.residency import DOUBT, LEAST_DIFFERENCE, SampleCounts, tallies
+from podgpu.ledger.residency import DOUBT, LEAST_DIFFERENCE, tallies
 from podgpu.model import Process, Sampling
 
 CHECK_SECONDS = 2.0  # at least; a reading is never cut short
@@ -141,12 +141,8 @@ def _judge(state: CardCheck) -> None:
     state.verdicts = {
         party: tally.shown(evades=party in evades)
         for party, tally in recent.items()
-        if party in evades or (sees_all and _is_honest(whole[party]))
+        if party in evades or (sees_all and whole[party].samples >= FEWEST_SAMPLES and whole[party].evidence < DOUBT)
     }
-
-
-def _is_honest(tally: SampleCounts) -> bool:
-    return tally.samples >= FEWEST_SAMPLES and tally.evidence < DOUBT
 
 
 def _newest(comparisons: Iterable[Mapping[Party, Comparison]]) -> list[Mapping[Party, Comparison]]:
@@ -185,21 +181,14 @@ class ProcessorTime:
 
     def _used(self, booking: CycleBooking, before: dict[int, Known]) -> int | None:
         """What its processes used; None if that is known of none."""
-        found = [
-            used
-            for process in booking.processes
-            if (used := self._of(process.pid, _start(process), before)) is not None
-        ]
+        found = [used for process in booking.processes if (used := self._of(process, before)) is not None]
         return sum(found) if found else None
 
-    def _of(self, pid: int, start: int | None, before: dict[int, Known]) -> int | None:
-        now = self._read(pid)
+    def _of(self, process: Process, before: dict[int, Known]) -> int | None:
+        now = self._read(process.pid)
         if now is None:
             return None
-        self._last[pid] = start, now
-        last = before.get(pid)
+        start = process.holder.start_time if process.holder else None
+        self._last[process.pid] = start, now
+        last = before.get(process.pid)
         return max(0, now - last[1]) if last and last[0] == start else None
-
-
-def _start(process: Process) -> int | None:
-    return process.holder.start_time if process.holder else None

@@ -26,12 +26,12 @@ def open_api_server(config: Config) -> ApiServer | None:
     return ApiServer(account.url, account.login) if account else None
 
 
-def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiServer:
+def open_cluster_api(config: Config, *, connections: int = CONNECTIONS) -> ApiServer:
     """Open the API server for a command that reads a whole cluster. `connections` may be open at a time.
 
     If there is no access, `check_access` or the first request says so.
     """
-    most = connections or CONNECTIONS
+    _check_options(config)
     if config.kube_api == "off":
         raise UserError("--kube.api=off leaves no API server to ask about the cluster; leave it out")
     uses_kubeconfig = config.kube_api == "auto" and (config.kube_kubeconfig or config.kube_context)
@@ -40,10 +40,10 @@ def open_cluster_api(config: Config, *, connections: int | None = None) -> ApiSe
         from podgpu.kube.api.kubeconfig import KubectlApi
 
         return KubectlApi(
-            program, kubeconfig=config.kube_kubeconfig, context=config.kube_context or "", connections=most
+            program, kubeconfig=config.kube_kubeconfig, context=config.kube_context or "", connections=connections
         )
     account = account or _kubeconfig_account(config)
-    return ApiServer(account.url, account.login, connections=most)
+    return ApiServer(account.url, account.login, connections=connections)
 
 
 async def check_access(api: ApiServer) -> None:
@@ -57,6 +57,8 @@ async def check_access(api: ApiServer) -> None:
 def chosen_account(config: Config, environ: Mapping[str, str]) -> ApiAccount | None:
     """Return None if no API server is to be asked."""
     _check_options(config)
+    if config.kube_context and not config.kube_kubeconfig:
+        raise UserError("--kube.context chooses within a kubeconfig; give its path with --kube.kubeconfig")
     if config.kube_api == "off":
         return None
     if config.kube_kubeconfig:
@@ -77,8 +79,6 @@ def _check_options(config: Config) -> None:
     has_url = config.kube_api not in ("auto", "off")
     if config.kube_kubeconfig and has_url:
         raise UserError("--kube.kubeconfig and --kube.api=URL both name an API server; leave one out")
-    if config.kube_context and not config.kube_kubeconfig:
-        raise UserError("--kube.context chooses within a kubeconfig; give its path with --kube.kubeconfig")
     for name in _FILES:
         if getattr(config, name) and not has_url:
             flag = OPTIONS[name].flag

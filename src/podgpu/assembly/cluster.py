@@ -195,7 +195,7 @@ def _login_to_pods(chosen: LoginOptions, scheme: str, *, proxied: bool) -> Login
             "yourself with --cluster.via=direct, or leave out --login"
         )
     if scheme == "http" and chosen != LoginOptions() and not proxied:
-        raise UserError("agents are logged in to by TLS alone; give --cluster.scheme=https, or leave out --login")
+        raise UserError("a login is sent to agents only over TLS; give --cluster.scheme=https, or leave out --login")
     return login
 
 

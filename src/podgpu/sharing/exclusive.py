@@ -6,7 +6,7 @@ Where cards have no UUIDs, it is `all` (WSL: every card) or `tegra` (the built-i
 from collections.abc import Iterator
 
 from podgpu.model import Allocation, Claim, Device
-from podgpu.model.fit import WHOLE, WantedPart
+from podgpu.model.fit import WHOLE
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import VENDOR, Inventory
 from podgpu.sharing.system import PartRequest, SharingSystem
@@ -34,10 +34,6 @@ def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
     return inventory.cards_without_names(allocation, allocation.device_id)
 
 
-def _request_lines(wanted: WantedPart) -> str:
-    return f"{VENDOR}gpu: {wanted.devices}"
-
-
 SYSTEM = SharingSystem(
     name=NAME,
     signs=(),
@@ -45,5 +41,5 @@ SYSTEM = SharingSystem(
     explains=explains,
     claims=claims,
     cards=cards,
-    request=PartRequest(WHOLE, _request_lines),
+    request=PartRequest(WHOLE, lambda wanted: f"{VENDOR}gpu: {wanted.devices}"),
 )

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Pod
-from podgpu.model.fit import PORTION, WantedPart
+from podgpu.model.fit import PORTION
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import MIB, Inventory
 from podgpu.sharing.system import PartRequest, SharingSystem
@@ -176,10 +176,6 @@ def _container(pod: Pod) -> str:
     return next((container.name for container in pod.main_containers), "")
 
 
-def _request_lines(wanted: WantedPart) -> str:
-    return f'{FRACTION}: "{ceil((wanted.ratio or 1.0) * 100) / 100}"'
-
-
 SYSTEM = SharingSystem(
     name=NAME,
     signs=(GROUP, FRACTION),
@@ -191,5 +187,5 @@ SYSTEM = SharingSystem(
     cards=cards,
     annotations=(GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD),
     lasts=True,  # neither the spec nor the kubelet knows of a fraction
-    request=PartRequest(PORTION, _request_lines),
+    request=PartRequest(PORTION, lambda wanted: f'{FRACTION}: "{ceil((wanted.ratio or 1.0) * 100) / 100}"'),
 )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from podgpu.model import Allocation, Claim, Device, MigInstance
-from podgpu.model.fit import INSTANCE, WantedPart
+from podgpu.model.fit import INSTANCE
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.system import PartRequest, SharingSystem
@@ -44,10 +44,6 @@ def cards(inventory: Inventory) -> Iterator[Device]:
         yield kube_cards.card(instances=homeless.values())
 
 
-def _request_lines(wanted: WantedPart) -> str:
-    return f"{BY_PROFILE}{wanted.profile}: {wanted.devices}"
-
-
 SYSTEM = SharingSystem(
     name=NAME,
     signs=(BY_PROFILE,),
@@ -55,5 +51,5 @@ SYSTEM = SharingSystem(
     explains=explains,
     claims=claims,
     cards=cards,
-    request=PartRequest(INSTANCE, _request_lines),
+    request=PartRequest(INSTANCE, lambda wanted: f"{BY_PROFILE}{wanted.profile}: {wanted.devices}"),
 )
