@@ -178,8 +178,11 @@ def test_a_page_without_profiling_values_says_which_fields_are_missing() -> None
     assert found("nvml.profiling", cards=(profiled,), parts=parts).status is Status.PASS
 
 
-def test_memory_in_use_without_a_process_points_at_the_pid_namespace() -> None:
-    finding = found("nvml.processes", cards=(replace(WHOLE, tenants=()), SPLIT))
+@pytest.mark.parametrize("is_node_seen", [True, False])
+def test_memory_in_use_without_a_process_points_at_the_pid_namespace(is_node_seen: bool) -> None:
+    ability = replace(WHOLE.ability, sees_all=is_node_seen, knows_owners=is_node_seen)
+    hidden = replace(WHOLE, tenants=(), ability=ability)
+    finding = found("nvml.processes", cards=(hidden, SPLIT))
     assert finding.detail == "GPU 0: 20.0 GiB in use, but the driver lists no process"
     assert "hostPID" in finding.advice
 

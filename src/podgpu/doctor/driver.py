@@ -89,7 +89,7 @@ def processes(snapshot: Snapshot, _: Machine) -> CheckResult:
     cards = first_hand(snapshot)
     if not cards:
         return skipped("a page of metrics lists none: the holder of a card is assumed to be its user")
-    if partial := [card for card in cards if not card.ability.sees_all]:
+    if partial := [card for card in cards if card.ability.knows_owners and not card.ability.sees_all]:
         return warned(f"{named(partial)}: the list of processes could not be read in full")
     if hidden := [card for card in cards if not any(card.processes) and _used(card) > MUCH_MEMORY]:
         used = memory(sum(map(_used, hidden)))

@@ -8,8 +8,8 @@ from typing import Any
 import pynvml
 from msgspec import Struct
 
-from podgpu.catalog import CATALOG
-from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope
+from podgpu.catalog import device_rows
+from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric
 from podgpu.model import Reading
 from podgpu.sources.nvml.handle import CallTracker, Handle
 
@@ -45,7 +45,7 @@ class Plan(Struct, frozen=True):
         return plan
 
 
-DEVICE_ROWS = tuple(row for row in CATALOG if row.scope is Scope.GPU)
+DEVICE_ROWS = device_rows()
 EVERY_CYCLE = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.EVERY_CYCLE)
 COSTLY = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.COSTLY)
 SLOW = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.SLOW)
