@@ -5,10 +5,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from podgpu.catalog import reference as metrics
 from podgpu.doctor import rendering as checks
 from tools import configuration as options
-from tools import problems, schema
+from tools import metrics, problems, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 

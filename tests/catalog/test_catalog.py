@@ -6,8 +6,7 @@ from itertools import groupby
 import pytest
 
 from podgpu.catalog import CATALOG, TOPICS, device_rows, families, instance_rows
-from podgpu.catalog.reference import BASE_UNITS
-from podgpu.catalog.row import Call, Kind, Metric, Scope, Worth
+from podgpu.catalog.row import BASE_UNITS, Call, Kind, Metric, Scope, Worth
 
 # Words for a quantity that is not in a base unit, or for a share that is not between 0 and 1.
 OUTLANDISH = re.compile(r"percent|(milli|micro|nano|kilo|mega|giga)\w+|[mk]i?b|[mun]s|[mk]hz|minutes|hours")

@@ -3,7 +3,6 @@
 import pytest
 
 from podgpu.catalog import families
-from podgpu.catalog.reference import base_unit
 from podgpu.catalog.row import Kind, Metric
 from podgpu.views.otlp import UNITS, attributes, own_name, unit
 
@@ -29,7 +28,7 @@ def test_a_collector_makes_the_native_name_again(row: Metric) -> None:
 
 
 def test_every_base_unit_has_a_symbol() -> None:
-    assert {base_unit(row) for row in ROWS} - {""} <= UNITS.keys()
+    assert {row.base_unit for row in ROWS} - {""} <= UNITS.keys()
 
 
 def test_rows_under_one_standard_name_agree_on_unit_and_instrument() -> None:

@@ -1,4 +1,4 @@
-"""The catalog in writing: a page of the docs, text for the terminal, JSON."""
+"""The catalog as text for the terminal, and as JSON."""
 
 import json
 import textwrap
@@ -6,46 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
 from podgpu.catalog import TOPICS, by_family, group_of
-from podgpu.catalog.row import Alias, Cadence, Call, Field, Gpm, Metric, Scope
+from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope
 
 WIDTH = 80
-
-BASE_UNITS = ("bytes_per_second", "bytes", "celsius", "hertz", "joules", "ratio", "seconds", "watts")
-
-_INTRODUCTION = """\
-# Metrics
-
-Generated from the catalog. To change it, change a row and run `make docs`.
-
-* Every series of a GPU carries `node`, `gpu` (its index) and `uuid`; every series of a MIG instance carries
-  `mig` and `profile` too. The labels in the tables are additional.
-* Every series of a container or process carries `node`, `gpu`, `uuid`, `mig` (empty without MIG), `namespace`,
-  `pod` and `container`; what is unattributed, ended or booked carries `node`, `gpu` and `uuid`; series of the agent
-  itself and of pods carry `node`. `podgpu cluster` serves `podgpu_cluster_…`, with `node` where it
-  is about one; an agent serves the others.
-* A metric marked MIG exists for instances too, under `podgpu_mig_` in place of `podgpu_gpu_`.
-* What a card does not offer is absent, never 0.
-* The name, type and labels of a *stable* metric last: [stability](stability.md) has the promise. An *experimental* one
-  may change with any version.
-* `?collect[]=` and a name, at the head of a table, asks any page for that group of metrics alone.
-* *Served* says whether podgpu's own page has the metric: by *default*; as a *detail*, with `--series.detail=on` or if a
-  client asks for it by `?name[]=`; or with `--series.level=process`.
-* *Slow* values change rarely or cost much. They are read less often than every cycle.
-* `nvml…` is a call of the driver's library, *field* a value of `nvmlDeviceGetFieldValues`, *GPM* a profiling
-  metric of Hopper and newer cards. Values that podgpu works out itself have no entry under *read*.
-"""
-
-_ELSEWHERE = """\
-## Names elsewhere
-
-The names of the same values in dcgm-exporter (up to 4.8, from 4.9 on, and 1.x), with their units, and in OpenTelemetry.
-If two rows share a name elsewhere, the value there is their sum.
-"""
-
-
-def markdown() -> str:
-    """Write docs/metrics.md."""
-    return "\n".join([_INTRODUCTION, *map(_topic, TOPICS), _ELSEWHERE, _elsewhere()])
 
 
 def rows_as_text() -> str:
@@ -56,12 +19,6 @@ def rows_as_text() -> str:
 def rows_as_json() -> str:
     """Write the catalog as a JSON array, one object per row."""
     return json.dumps([_as_dict(topic, row) for topic, rows in TOPICS for row in rows], indent=2, ensure_ascii=False)
-
-
-def base_unit(row: Metric) -> str:
-    """Return the unit at the end of a native name, or an empty text for plain numbers."""
-    name = row.name.removesuffix("_total")
-    return next((unit for unit in BASE_UNITS if name.endswith("_" + unit)), "")
 
 
 def way(row: Metric) -> str:
@@ -85,7 +42,7 @@ def served(row: Metric) -> str:
     return "detail" if row.is_detail else "default"
 
 
-def _served(family: Sequence[Metric]) -> str:
+def served_text(family: Sequence[Metric]) -> str:
     ways = {served(row) for row in family}
     if len(ways) == 1:
         return ways.pop()
@@ -108,36 +65,18 @@ def otel_name(row: Metric) -> str:
     return f"{row.otel.name}{{{attributes}}}" if attributes else row.otel.name
 
 
-def _topic(topic: tuple[str, tuple[Metric, ...]]) -> str:
-    title, rows = topic
-    lines = [
-        f"## {title}\n",
-        f"`?collect[]={group_of(rows[0])}`\n",
-        "| metric | type | unit | labels | meaning | read | MIG | served | stability |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for family in by_family(rows).values():
-        row = family[0]
-        mig = "yes" if row.mig else ""
-        lines.append(
-            f"| `{row.family}` | {row.kind.value} | {_unit(row)} | {_labels(family)} | {row.help} "
-            f"| {_ways(family)} | {mig} | {_served(family)} | {row.stability.value} |"
-        )
-    return "\n".join([*lines, ""])
+def unit_text(row: Metric) -> str:
+    return row.base_unit.replace("_per_second", "/s")
 
 
-def _unit(row: Metric) -> str:
-    return base_unit(row).replace("_per_second", "/s")
-
-
-def _labels(family: Sequence[Metric]) -> str:
+def labels_text(family: Sequence[Metric]) -> str:
     pairs = [pair for row in family for pair in row.labels]
     fixed = {name: dict.fromkeys(value for known, value in pairs if known == name) for name, _ in pairs}
     listed = [f"`{name}`: {', '.join(values)}" for name, values in fixed.items()]
     return "; ".join([*listed, *(f"`{name}`" for name in family[0].own_labels)])
 
 
-def _ways(family: Sequence[Metric]) -> str:
+def ways_text(family: Sequence[Metric]) -> str:
     calls = dict.fromkeys(f"`nvmlDeviceGet{row.read.function}`" for row in family if isinstance(row.read, Call))
     fields = sorted(row.read.id for row in family if isinstance(row.read, Field))
     gpm = sorted(row.read.id for row in family if isinstance(row.read, Gpm))
@@ -155,29 +94,6 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
-def _elsewhere() -> str:
-    lines = ["| podgpu | DCGM to 4.8 | DCGM from 4.9 | DCGM 1.x | OpenTelemetry |", "|---|---|---|---|---|"]
-    for _, rows in TOPICS:
-        for row in rows:
-            if aliases(row):
-                cells = [
-                    ", ".join(map(_with_unit, filter(None, names)))
-                    for names in ((row.dcgm, *row.dcgm_also), (row.dcgm49,), (row.dcgm1x,))
-                ]
-                cells.append(f"`{otel_name(row)}`" if row.otel else "")
-                lines.append(f"| `{_with_labels(row)}` | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
-
-
-def _with_unit(alias: Alias) -> str:
-    return f"`{alias.name}`" + (f" ({alias.unit.symbol})" if alias.unit.symbol else "")
-
-
-def _with_labels(row: Metric) -> str:
-    inside = ",".join(f'{name}="{value}"' for name, value in row.labels)
-    return row.family + (f"{{{inside}}}" if inside else "")
-
-
 def _topic_as_text(topic: str, rows: Sequence[Metric]) -> str:
     asked = f"?collect[]={group_of(rows[0])}"
     lines = (line for family in by_family(rows).values() for line in _family_as_text(family))
@@ -186,15 +102,15 @@ def _topic_as_text(topic: str, rows: Sequence[Metric]) -> str:
 
 def _family_as_text(family: Sequence[Metric]) -> Iterator[str]:
     row = family[0]
-    facts = (row.kind.value, _unit(row), "MIG too" if row.mig else "", row.stability.value)
+    facts = (row.kind.value, unit_text(row), "MIG too" if row.mig else "", row.stability.value)
     yield f"{row.family}  ({', '.join(filter(None, facts))})"
     yield from _wrapped(row.help)
-    if labels := _labels(family).replace("`", ""):
+    if labels := labels_text(family).replace("`", ""):
         yield from _wrapped(f"labels: {labels}")
-    if (how := _served(family)) != "default":
+    if (how := served_text(family)) != "default":
         yield from _wrapped(f"served: {how}")
     if row.read is not None:
-        yield from _wrapped(f"read: {_ways(family).replace('`', '')}")
+        yield from _wrapped(f"read: {ways_text(family).replace('`', '')}")
     also = ((*aliases(row).values(), *(alias.name for alias in row.dcgm_also)) for row in family)
     if names := dict.fromkeys(chain.from_iterable(also)):
         yield from _wrapped(f"elsewhere: {', '.join(names)}")
@@ -219,7 +135,7 @@ def _as_dict(topic: str, row: Metric) -> dict[str, object]:
         "topic": topic,
         "group": group_of(row),
         "type": row.kind.value,
-        "unit": base_unit(row),
+        "unit": row.base_unit,
         "help": row.help,
         "labels": dict(row.labels),
         "own_labels": row.own_labels,

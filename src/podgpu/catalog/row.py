@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+BASE_UNITS = ("bytes_per_second", "bytes", "celsius", "hertz", "joules", "ratio", "seconds", "watts")
+
 
 class Unit(Struct, frozen=True):
     """A unit of devices and other systems. A value times `factor` is in the base unit, between `floor` and `ceiling`.
@@ -233,6 +235,12 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def family(self) -> str:
         return self.scope.prefix + self.name
+
+    @property
+    def base_unit(self) -> str:
+        """The unit at the end of the native name; empty for plain numbers."""
+        name = self.name.removesuffix("_total")
+        return next((unit for unit in BASE_UNITS if name.endswith("_" + unit)), "")
 
     @property
     def is_detail(self) -> bool:

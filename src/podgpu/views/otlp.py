@@ -16,7 +16,6 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as proto
 
 from podgpu import catalog
-from podgpu.catalog.reference import base_unit
 from podgpu.catalog.row import Kind, Metric, Scope
 from podgpu.model import Card, Snapshot, Tenant, Workload
 from podgpu.model.kube import grouped
@@ -88,7 +87,7 @@ def own_name(row: Metric) -> str:
 
 
 def unit(row: Metric) -> str:
-    return UNITS.get(base_unit(row), "")
+    return UNITS.get(row.base_unit, "")
 
 
 def attributes(labels: Mapping[str, str]) -> dict[str, str]:
@@ -103,7 +102,7 @@ def attributes(labels: Mapping[str, str]) -> dict[str, str]:
 def _names(row: Metric) -> tuple[str, str]:
     """Return the name without the unit, and with it."""
     prefix, name = row.scope.prefix.replace("_", "."), row.name.removesuffix("_total")
-    return prefix + name.removesuffix(f"_{base_unit(row)}"), prefix + name
+    return prefix + name.removesuffix(f"_{row.base_unit}"), prefix + name
 
 
 _SHORT = Counter(_names(rows[0])[0] for rows in _ROWS.values())
