@@ -21,15 +21,12 @@ SLIM = "/api/v1/snapshot?form=slim"
 FULL = "/api/v1/snapshot"
 MOST_BYTES = 8 << 20
 LONGEST_LINE = 300
-# Reasons of HTTP, in words of a node's. The others are the same.
+# Faults of HTTP that have another name as the reason of a node.
 _OF_HTTP = {"broken_off": "garbage", "credential": "login", "certificates": "login"}
 
 
 class FetchedDocument(Struct, frozen=True):
-    """`body` is None if nothing has changed since the `etag` that was sent.
-
-    `packed` is the same as it came, if that was compressed.
-    """
+    """`body` is None if it still has the `etag` that was sent. `packed` is what came, if that was compressed."""
 
     etag: str
     body: bytes | None
@@ -75,7 +72,7 @@ class AgentReader:
     origin = "agent"
 
     def __init__(self, client: AgentClient, url: str, node: str = "", *, turn: asyncio.Lock | None = None) -> None:
-        """With a `turn` that agents share, documents are decoded in turn: sixty at once would hold up other work."""
+        """Readers that share a `turn` decode one document at a time: sixty at once would hold up other work."""
         self._client = client
         self._turn = turn or asyncio.Lock()
         self._url = url.rstrip("/")
@@ -180,14 +177,14 @@ def _can_be_embedded(document: bytes) -> bool:
         return False
 
 
-# Reasons of the API server, in words of a node's. The others are its trouble with the pod.
+# Faults of the API server by the reason of a node. All others mean that it does not reach the pod.
 _OF_NODE = {"unauthorized": "forbidden", "forbidden": "forbidden", "tls": "tls", "too_large": "too_large"}
 _OF_PAGE = {"too_large": "page_too_large", "garbage": "page_garbage", "forbidden": "page_refused"}
 _RIGHT = '{apiGroups: [""], resources: [pods/proxy], verbs: [get]}'
 
 
 class ProxyClient:
-    """Fetches documents of agents."""
+    """Fetches documents of agents through the API server."""
 
     def __init__(self, api: ApiServer, *, timeout: float) -> None:
         self._api = api
@@ -217,7 +214,7 @@ class ProxyClient:
 
 
 class ProxyPageClient:
-    """Fetches pages of dcgm-exporters. All share the API server, which is closed elsewhere."""
+    """Fetches pages of dcgm-exporters through the API server, which others use and close."""
 
     def __init__(self, api: ApiServer, *, timeout: float, max_bytes: int) -> None:
         self._api = api

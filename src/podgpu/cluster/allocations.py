@@ -36,7 +36,7 @@ from podgpu.model.kube import grouped, quantity
 from podgpu.supervise import Supervisor
 
 ClaimName: TypeAlias = tuple[str, str]  # namespace, name
-# What names of device classes have in them. An administrator may choose any name; a class without these is not seen.
+# A device class with one of these in its name is one of GPUs. A class with another name is not recognized.
 CLASSES = ("gpu", "nvidia", "mig")
 
 
@@ -77,7 +77,7 @@ def allocate(
     )
 
 
-def _by_node(objects: KubeObjects, signs: tuple[str, ...], own: tuple[str, ...]) -> Iterator[NodeObjects]:
+def _by_node(objects: KubeObjects, signs: tuple[str, ...], namespaces: tuple[str, ...]) -> Iterator[NodeObjects]:
     """Yield what concerns each node that has to do with GPUs."""
     placed = (pod for pod in objects.pods if pod.node and not pod.finished and sharing.concerns(pod, signs))
     by_node = grouped(placed, lambda pod: pod.node)
@@ -98,7 +98,7 @@ def _by_node(objects: KubeObjects, signs: tuple[str, ...], own: tuple[str, ...])
                 claims=tuple(by_name[claim] for claim in wanted),
                 devices=tuple(devices),
                 workloads={pod.uid: objects.workloads[pod.uid] for pod in pods if pod.uid in objects.workloads},
-                namespaces=own,
+                namespaces=namespaces,
             )
 
 
@@ -142,22 +142,22 @@ def _claim_names(pod: Pod) -> Collection[str]:
 
 
 def _asks(containers: Iterable[PodContainer], signs: tuple[str, ...]) -> dict[str, str]:
-    """Sum up what containers ask for. Init containers come before the others: the larger number counts."""
-    lasting: defaultdict[str, list[str]] = defaultdict(list)
-    first: defaultdict[str, list[str]] = defaultdict(list)
+    """Sum up what containers ask for. Init containers run before the others: the larger number counts."""
+    regular: defaultdict[str, list[str]] = defaultdict(list)
+    init: defaultdict[str, list[str]] = defaultdict(list)
     for container in containers:
         for resource, limit in container.limits.items():
             if sharing.is_gpu(resource, signs) and quantity(limit):
-                (first if container.is_init else lasting)[resource].append(limit)
-    return {resource: _larger(lasting[resource], first[resource]) for resource in sorted({*lasting, *first})}
+                (init if container.is_init else regular)[resource].append(limit)
+    return {resource: _larger(regular[resource], init[resource]) for resource in sorted({*regular, *init})}
 
 
-def _larger(lasting: list[str], first: list[str]) -> str:
-    total = sum((quantity(text) or Fraction(0) for text in lasting), Fraction(0))
-    largest = max(first, key=lambda text: quantity(text) or Fraction(0), default="")
+def _larger(regular: list[str], init: list[str]) -> str:
+    total = sum((quantity(text) or Fraction(0) for text in regular), Fraction(0))
+    largest = max(init, key=lambda text: quantity(text) or Fraction(0), default="")
     if largest and (quantity(largest) or 0) > total:
         return largest
-    return lasting[0] if len(lasting) == 1 else str(int(total))
+    return regular[0] if len(regular) == 1 else str(int(total))
 
 
 PART = "allocations"
@@ -180,7 +180,7 @@ class KubeAllocations:
         self._fault: Fault | None = None
 
     def newest(self) -> ClusterAllocations:
-        """The newest: the same object until something changes."""
+        """Return the newest allocations: the same object until something changes."""
         return self._feed.newest
 
     def parts(self) -> tuple[PartStatus, ...]:

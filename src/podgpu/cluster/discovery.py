@@ -97,7 +97,7 @@ class BackedDiscovery:
 
 
 def _without_none_found(part: PartStatus) -> PartStatus:
-    """Beside a store, it is no fault that there are no agents or no exporters."""
+    """With a store, it is no fault that there are no agents or no exporters."""
     is_none_found = part.fault is not None and part.fault.reason == NONE_FOUND
     return replace(part, fault=None) if is_none_found else part
 

@@ -1,6 +1,6 @@
-"""Several clusters as one: the nodes of other readers of clusters, side by side under the names of their clusters.
+"""Several clusters as one: their nodes side by side, under the names of their clusters.
 
-Each node is shown as its own cluster's reader concluded it, so that both say the same. Nothing is read twice.
+Each node is shown as its own cluster concluded it, so that both say the same. Nothing is read twice.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ class UpstreamServer:
 
 
 def _row(row: msgspec.Raw) -> ClusterNode:
-    """Whatever is in the row of a node, the others are shown."""
+    """Whatever the row of a node holds, the others are shown."""
     try:
         return document.decode_row(row)
     except UserError as error:
@@ -109,7 +109,7 @@ class _Read(Struct):
 
 
 class Federation(PublishingLoop):
-    """Reads the clusters of others, as a loop that reads nodes does."""
+    """Reads other clusters, as ClusterLoop reads nodes."""
 
     def __init__(
         self, upstreams: Sequence[Upstream], *, interval: float, settings: InsightSettings, name: str = ""

@@ -1,4 +1,4 @@
-"""By what to log in to agents, and to a `podgpu cluster`."""
+"""How to log in to agents, and to a `podgpu cluster`."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -22,7 +22,7 @@ from podgpu.supervise import Supervisor, Work, brief, end
 
 AT_ONCE = 64  # nodes that are read at a time
 PUBLISH_SECONDS = 0.5  # at the least, between two clusters
-FREE_SECONDS, FREED_AT_ONCE = 0.01, 20  # replaced nodes
+FREE_SECONDS, FREED_AT_ONCE = 0.01, 20  # of replaced nodes
 PART = "nodes"
 
 T = TypeVar("T")
@@ -191,7 +191,7 @@ class ClusterLoop(PublishingLoop):
         await super()._rounds()
 
     async def _age(self) -> None:
-        """Let nodes grow old on the page even if a round hangs or fails."""
+        """Publish that nodes have grown old, even if a round hangs or fails."""
         while True:
             await asyncio.sleep(self.interval)
             self._publish()

@@ -52,7 +52,7 @@ def model_of(node: KubeNode) -> str:
 
 
 def known_cards(inventory: Inventory) -> tuple[Device, ...]:
-    """Return each card once: by UUID, then by number, then those that only their count is known of."""
+    """Return each card once: those with a UUID or a number, then those of which only the count is known."""
     known = _named_cards(sharing.cards(inventory))
     missing = _missing(inventory, known, sharing.node_annotations())
     nameless = [_called(kube_cards.card(), f"{NAMELESS}{place}") for place in range(missing)]
@@ -143,14 +143,14 @@ def hands_out_whole(inventory: Inventory, registers: Collection[str]) -> bool:
         or product.endswith(SHARED_PRODUCT)
         or any(name in registers for name in node.annotations)
     )
-    ids = (given.device_id for given in inventory.allocations if given.resource == WHOLE and given.device_id)
+    ids = (each.device_id for each in inventory.allocations if each.resource == WHOLE and each.device_id)
     return not is_shared and all(map(kube_cards.UUID.fullmatch, ids))
 
 
 def _of_others(inventory: Inventory) -> Iterator[str]:
     """Name the cards that are handed out by other resources and by drivers."""
-    for given in inventory.allocations:
-        if given.resource != WHOLE and (named := kube_cards.UUID.match(given.device_id)):
+    for allocation in inventory.allocations:
+        if allocation.resource != WHOLE and (named := kube_cards.UUID.match(allocation.device_id)):
             yield named[0]
     yield from (device.attributes.get("uuid", "") for device in inventory.pool_devices)
 
@@ -190,9 +190,9 @@ def node_allocations(found: NodeObjects, at: float, pod_labels: Collection[str] 
 
 def _snapshot(found: NodeObjects, at: float, pod_labels: Collection[str]) -> Snapshot:
     signs = sharing.signs()
-    given = [allocation for pod in found.pods for allocation in _given(pod, found.node, signs)]
-    devices = known_cards(_inventory(found, given, ()))
-    inventory = _inventory(found, given, devices)
+    allocations = [each for pod in found.pods for each in _allocations(pod, found.node, signs)]
+    devices = known_cards(_inventory(found, allocations, ()))
+    inventory = _inventory(found, allocations, devices)
     claims = sharing.claims(inventory)
     undecided = [claim for claim in sharing.ambiguous_claims(inventory) if claim.usual is None]
     by_count, left = _by_count(inventory, claims)
@@ -209,10 +209,10 @@ def _snapshot(found: NodeObjects, at: float, pod_labels: Collection[str]) -> Sna
     )
 
 
-def _inventory(found: NodeObjects, given: Iterable[Allocation], devices: Iterable[Device]) -> Inventory:
+def _inventory(found: NodeObjects, allocations: Iterable[Allocation], devices: Iterable[Device]) -> Inventory:
     return Inventory(
         devices,
-        given,
+        allocations,
         pods=found.pods,
         resource_claims=[claim for claim in found.claims if claim.devices],
         pool_devices=found.devices,
@@ -222,8 +222,8 @@ def _inventory(found: NodeObjects, given: Iterable[Allocation], devices: Iterabl
     )
 
 
-def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocation]:
-    """Yield what a pod's containers were given, by their status, else by what they asked this node for."""
+def _allocations(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocation]:
+    """Yield what was allocated to a pod's containers, by their status, else by what they ask for."""
     for container in pod.containers:
         allocated = partial(Allocation, namespace=pod.namespace, pod=pod.name, container=container.name)
         status = [(name, uid) for name, uid in container.devices if not name.startswith("claim:")]
@@ -251,8 +251,8 @@ def _by_count(inventory: Inventory, claims: Iterable[Claim]) -> tuple[list[Claim
     left: list[Allocation] = []
     for allocation in sharing.unclaimed(inventory):
         if is_whole and allocation.resource == WHOLE and not allocation.device_id and allocation.units <= len(free):
-            mine, free = free[: allocation.units], free[allocation.units :]
-            found += [replace(inventory.claim(allocation, card, system=exclusive.NAME), source=SPEC) for card in mine]
+            chosen, free = free[: allocation.units], free[allocation.units :]
+            found += [replace(inventory.claim(allocation, card, system=exclusive.NAME), source=SPEC) for card in chosen]
         else:
             left.append(replace(allocation, memory_bytes=sharing.memory_of(allocation, inventory)))
     return found, tuple(left)
@@ -290,7 +290,7 @@ def _card(device: Device, claims: Iterable[Claim], found: NodeObjects) -> Card:
 
 
 def _booking(claims: Sequence[Claim]) -> Booking:
-    """What it was given is known; what it uses is not. On a MIG instance the part of the card is not known either."""
+    """What a container holds is known; what it uses is not. Nor is the part of the card that a MIG instance is."""
     limits = [claim.memory_limit_bytes for claim in claims]
     is_part = any(claim.mig or not claim.share for claim in claims)
     return Booking(

@@ -40,7 +40,7 @@ class NodeLog:
             self._back += 1
 
     def sum_up(self) -> None:
-        """Count what had no line of its own, once the window is over. Comes once in each interval."""
+        """Log how many had no line of their own, once the window is over. Called once in each interval."""
         if time.monotonic() < self._ends:
             return
         if self._lost or self._back:
@@ -69,7 +69,7 @@ class NodeLog:
 
 
 class NodeReader:
-    """`snapshot` is concluded; it is the reader's own object where its agent did that with the same settings."""
+    """`snapshot` has its insight. It is the object that was read, if the agent concluded with the same settings."""
 
     def __init__(
         self, target: NodeTarget, reader: SnapshotReader, settings: InsightSettings, node_log: NodeLog

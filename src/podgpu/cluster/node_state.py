@@ -93,12 +93,12 @@ def node_state(name: str, read: ReadState | None, known: ClusterNode | None, int
 
 
 def is_unchanged(node: ClusterNode, read: ReadState | None, interval: float) -> bool:
-    """Whether a fresh node is what `node_state` would make of it again, while Kubernetes knows the same of it."""
+    """Whether `node_state` would make the same of a fresh node again, while Kubernetes knows the same of it."""
     return node.state == "fresh" and read is not None and read.snapshot is node.snapshot and is_fresh(read, interval)
 
 
 def is_fresh(read: ReadState, interval: float) -> bool:
-    """Whether the snapshot was new not long ago, by its own interval or ours."""
+    """Whether the snapshot is not too old, by its own interval or ours."""
     if read.snapshot is None:
         return False
     return read.seconds <= STALE_INTERVALS * max(interval, read.snapshot.interval_seconds)

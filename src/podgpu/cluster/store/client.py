@@ -40,18 +40,18 @@ _REASONS = {
 }
 _HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*:\s*(\S(?:.*\S)?)")
 _SECRET = re.compile(r"auth|cookie|token|key|secret|password", re.IGNORECASE)
-# Each is for one kind of store, and the others ignore it. VictoriaMetrics must not move the time to an earlier time.
-# Thanos must leave out copies of samples, and use no downsampled ones.
+# Each is for one kind of store, and the others ignore it. VictoriaMetrics must not align the time to a step. Thanos
+# must leave out copies of samples, and use no downsampled ones.
 _MANNER = {"nocache": "1", "dedup": "true", "max_source_resolution": "0s"}
-# Thanos and a cluster of VictoriaMetrics then answer with all or nothing.
+# With these, Thanos and a cluster of VictoriaMetrics answer with all data or not at all.
 _WHOLE = {"partial_response": "false", "deny_partial_response": "1"}
 
 
 class Store:
-    """`notices` gathers what the store said beside its answers."""
+    """`notices` has the warnings that came with the store's answers."""
 
     def __init__(self, options: StoreOptions, *, whole: bool = False) -> None:
-        """With `whole`, an answer from a part of the store's data is a fault: counters would differ by too little."""
+        """With `whole`, an answer from only a part of the store's data is a fault: sums of counters would be wrong."""
         if options.url is None:
             raise UserError("no store is given; write --prometheus.url=http://HOST:9090")
         self._url = f"{options.url}/api/v1/query"
@@ -66,7 +66,7 @@ class Store:
         self.notices: set[Notice] = set()
 
     def select(self, metric: str, *more: str) -> str:
-        """Name the series of a metric that the user chose, and that match what is given."""
+        """Return a selector of the metric's series: by the user's own matchers, and by more of them."""
         inside = ",".join(filter(None, (self._options.selector, *more)))
         return f"{metric}{{{inside}}}" if inside else metric
 
@@ -83,7 +83,7 @@ class Store:
 
     async def close(self) -> None:
         self._is_closed = True
-        # If one of several questions failed, the others are still being asked.
+        # If one of several queries failed, the others are still running.
         left = list(self._asking)
         for asking in left:
             asking.cancel()

@@ -27,7 +27,7 @@ SILENT = "not_scraped"
 _NO_TIME = Fault(reason="implausible", detail="its clock shows no time")
 _SAME_SCRAPE_SECONDS = 0.5
 _OWN = frozenset(Scope.CONTAINER.labels)
-# What snapshots of many nodes are shown by. The rest of a hundred families would only cost time.
+# What the views of many nodes show. The rest of a hundred families would only cost time.
 WANTED = re.compile(
     "|".join(
         (
@@ -52,7 +52,7 @@ class NodeReading(Struct, frozen=True):
 
 
 class StoreReading(Struct, frozen=True):
-    """Nodes by name, why others are not shown, and what the store said beside its answers."""
+    """Nodes by name, why others are not shown, and the store's warnings."""
 
     nodes: dict[str, NodeReading] = {}
     faults: dict[str, Fault] = {}
@@ -148,7 +148,7 @@ def _interval(times: list[float]) -> float:
 def _gone(scrapes: Mapping[str, _Scrape], seen_at: Iterable[Point]) -> set[PlaceKey]:
     """Return cards and containers that the last scrape did not have.
 
-    A store that scrapes knows this by itself. A store with remote write may show them for five minutes more.
+    A store that scrapes drops them at once. After remote write, they may be shown for five minutes more.
     """
     last: dict[PlaceKey, float] = {}
     for point in seen_at:
@@ -227,7 +227,7 @@ class StoreDiscovery:
         await self._store.close()
 
     def _part(self, seconds: float) -> PartStatus:
-        """A store that says that something may be missing works, and says so."""
+        """A store that warns that something may be missing is up, with that as its fault."""
         wrong: StoreFault | Notice | None = self.fault
         is_scraped = self._last.nodes or any(fault.reason == SILENT for fault in self._last.faults.values())
         if wrong is None and not is_scraped:
@@ -258,5 +258,5 @@ class StoreReader:
 
 
 def _kept(before: NodeReading | None, now: NodeReading) -> NodeReading:
-    """Hand out the same snapshot until there is another scrape, so that it is not rendered again."""
+    """Return the same snapshot until there is another scrape, so that it is not rendered again."""
     return now if before is None or before.scraped_at != now.scraped_at else before

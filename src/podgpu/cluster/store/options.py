@@ -1,4 +1,4 @@
-"""Where the store is, and by what to log in there."""
+"""Where the store is, and how to log in there."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a store remembers of days: a pod's use of its GPUs, and how busy all GPUs were, by namespace."""
+"""What a store has of the last days: a pod's use of its GPUs, and how busy all GPUs were, by namespace."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping

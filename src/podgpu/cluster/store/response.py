@@ -1,4 +1,4 @@
-"""Labels in PromQL, and a store's answers in the form of Prometheus' HTTP API: why there is none, or not all of it."""
+"""Label matchers of PromQL, and the responses of Prometheus' HTTP API: samples, warnings and errors."""
 
 import math
 import re
@@ -125,7 +125,7 @@ def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
 
 
 def values(status: int, body: bytes, key: Callable[[bytes], K | None]) -> tuple[list[tuple[K, float]], list[Notice]]:
-    """Decode the same, with a key in place of the labels, which `key` is given as JSON: labels come again and again."""
+    """Decode the same, with a key in place of the labels. `key` gets them as JSON, so that it can cache them."""
     with _sound(status, body):
         rows, notices = _read(status, _decode_values(body), "vector")
         known = ((key(bytes(row.metric)), float(row.value[1])) for row in rows if row.value)
@@ -135,7 +135,7 @@ def values(status: int, body: bytes, key: Callable[[bytes], K | None]) -> tuple[
 def series(status: int, body: bytes) -> tuple[list[Series], list[Notice]]:
     """Decode the response to a query for samples.
 
-    A store may hand out the marks that say that a series has ended: they are no samples.
+    A store may return the markers at which a series ended: they are no samples.
     """
     with _sound(status, body):
         rows, notices = _read(status, _decode(body), "matrix")
@@ -166,7 +166,7 @@ def _read(status: int, answer: _QueryResponse[R], wanted: str) -> tuple[list[R],
 
 
 def _kind(warning: str) -> str:
-    """A warning is of a part of the store that did not answer, unless it is about the question or the time."""
+    """A warning means that a part of the store did not answer, unless it is about the query or the time."""
     return "store_warning" if warning.startswith(_HARMLESS) else PARTIAL
 
 

@@ -1,4 +1,4 @@
-"""The newest values of a node's series as its snapshot. What the store does not have stays absent.
+"""Makes the snapshot of a node from the newest values of its series. What the store does not have stays absent.
 
 The books' counters are there, evidence is not: no processes by number, no ids of devices, no bounds of a booking.
 """
@@ -109,11 +109,11 @@ class NodeRows(Struct):
 
 
 def snapshot(rows: NodeRows, *, taken_at: float, interval: float) -> Snapshot:
-    """`interval` is the time between two scrapes: nothing newer can be had."""
+    """`interval` is the time between two scrapes: nothing newer is to be expected."""
     build = rows.agent.labels("build_info")
     pods = tuple(_pods(rows))
-    made_for = {(pod.namespace, pod.name): pod.workload for pod in pods}
-    cards = [_card(card, made_for) for card in rows.cards.values()]
+    workloads = {(pod.namespace, pod.name): pod.workload for pod in pods}
+    cards = [_card(card, workloads) for card in rows.cards.values()]
     return Snapshot(
         node=rows.node,
         taken_at=taken_at,
@@ -156,14 +156,14 @@ def _parts(rows: NodeRows) -> Iterator[PartStatus]:
         )
 
 
-def _card(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]) -> Card:
+def _card(rows: CardRows, workloads: Mapping[tuple[str, str], Workload | None]) -> Card:
     return Card(
         gpu=_gpu(rows),
         fault=_fault(rows),
         ability=_ability(rows),
         readings=tuple(_readings(rows.gpu)),
         instances=tuple(_instances(rows)),
-        tenants=tuple(_tenants(rows, made_for)),
+        tenants=tuple(_tenants(rows, workloads)),
         rest=tuple(_rest(rows)),
         balance=_balance(rows.gpu),
     )
@@ -218,11 +218,11 @@ def _instances(rows: CardRows) -> Iterator[Instance]:
         yield Instance(mig=mig, readings=tuple(_readings(values)))
 
 
-def _tenants(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]) -> Iterator[Tenant]:
+def _tenants(rows: CardRows, workloads: Mapping[tuple[str, str], Workload | None]) -> Iterator[Tenant]:
     """Yield those on the card now. Only they have an info; the counters of others live on for a while."""
-    given: dict[str, float] = defaultdict(float)
+    allocated: dict[str, float] = defaultdict(float)
     for place, values in rows.containers.items():
-        given[place.mig] += values.value("allocated_ratio") or 0.0
+        allocated[place.mig] += values.value("allocated_ratio") or 0.0
     for place, values in sorted(rows.containers.items()):
         if not values["info"]:
             continue
@@ -234,16 +234,16 @@ def _tenants(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]
         yield Tenant(
             container=ref,
             mig=place.mig,
-            workload=made_for.get((ref.namespace, ref.pod)),
+            workload=workloads.get((ref.namespace, ref.pod)),
             held_since=values.value("held_since_timestamp_seconds"),
-            claims=_claims(rows.uuid, place.mig, ref, booking, given[place.mig]),
+            claims=_claims(rows.uuid, place.mig, ref, booking, allocated[place.mig]),
             booking=booking,
             idle=None if booking.processes is None else booking.processes == 0,
         )
 
 
-def _claims(uuid: str, mig: str, container: ContainerRef, booking: Booking, given: float) -> tuple[Claim, ...]:
-    """Make the claim that the allocated share shows. Of a MIG instance it is the part of what was given of it."""
+def _claims(uuid: str, mig: str, container: ContainerRef, booking: Booking, allocated: float) -> tuple[Claim, ...]:
+    """Make the claim that the allocated share shows. On a MIG instance, the share is that of all containers there."""
     share = booking.allocated_ratio
     if not share:
         return ()
@@ -252,7 +252,7 @@ def _claims(uuid: str, mig: str, container: ContainerRef, booking: Booking, give
             gpu=uuid,
             container=container,
             mig=mig,
-            share=min(share / given, 1.0) if mig else share,
+            share=min(share / allocated, 1.0) if mig else share,
             memory_limit_bytes=booking.memory_limit_bytes,
             source=SOURCE,
         ),
