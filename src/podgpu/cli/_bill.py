@@ -19,7 +19,7 @@ from podgpu.cluster.report.sums import DAY, HOUR
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Statement
-from podgpu.option.times import calendar_period, iso, period_name
+from podgpu.option.times import calendar_period, period_name, utc_text
 from podgpu.views.statement import report_csv, report_json
 
 _CHARGE_SECONDS = {"hour": HOUR, "day": DAY}
@@ -30,7 +30,7 @@ def words(arguments: Namespace, now: float) -> BillWords:
     if arguments.period:
         if arguments.start or arguments.end:
             raise UserError(f"--period={arguments.period} says when; give it, or --from and --to")
-        given["start"], given["end"] = map(iso, calendar_period(arguments.period, now))
+        given["start"], given["end"] = map(utc_text, calendar_period(arguments.period, now))
     return BillWords(**{name: value for name, value in given.items() if value is not None})
 
 

@@ -43,7 +43,7 @@ class Config:
     )
     idle_after: float = GENERAL.single(
         "--idle.after",
-        help="A holder that has not used its GPU for so long counts as idle: on the page, in metrics, commands and "
+        help="How long a holder must leave its GPU unused to count as idle, on the page, in metrics, commands and "
         "alerts. From 1m to 720h.",
         parse=duration("1m", "720h"),
         default="30m",
@@ -225,13 +225,13 @@ class Config:
     )
     web_max_requests: int = WEB.single(
         "--web.max-requests",
-        help="Pages made at a time; more get a 503 at once.",
+        help="Pages rendered at a time; more get a 503 at once.",
         parse=whole(1, 10_000),
         default="40",
     )
     web_max_connections: int = WEB.single(
         "--web.max-connections",
-        help="Connections held open at a time, without event streams; 16 times as many may wait before they ask.",
+        help="Open connections at a time, besides event streams, and 16 times as many that have sent no request yet.",
         parse=whole(1, 100_000),
         default="256",
     )
@@ -257,7 +257,7 @@ class Config:
         "--series.level",
         was="--series.processes",
         help="How far down podgpu's own series go: to GPUs, pods, each of their containers, or each process; "
-        "billing has what podgpu report needs alone.",
+        "billing has only what podgpu report needs.",
         parse=level,
         default="container",
     )

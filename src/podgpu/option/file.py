@@ -47,7 +47,7 @@ def bytes_of(path: str | Path, *, kibibytes: int, advice: str) -> bytes:
     return data
 
 
-def text_of(path: str, *, kibibytes: int, advice: str) -> str:
+def text_of(path: str | Path, *, kibibytes: int, advice: str) -> str:
     data = bytes_of(path, kibibytes=kibibytes, advice=advice)
     try:
         return data.decode("utf-8-sig")
@@ -79,7 +79,7 @@ class Malformed(Exception):
 
 def yaml_document(path: Path, advice: str, *, kibibytes: int = 1024) -> object:
     """Load the file: text, lists and maps. `advice` says what to do when it cannot be read."""
-    text = text_of(str(path), kibibytes=kibibytes, advice=advice)
+    text = text_of(path, kibibytes=kibibytes, advice=advice)
     try:
         return parsed(text)
     except Malformed as error:

@@ -37,13 +37,8 @@ def moment(text: str, now: float) -> float:
         ) from None
 
 
-def iso(at: float) -> str:
-    """Write a time so that `moment` reads it."""
-    return datetime.fromtimestamp(at, UTC).isoformat()
-
-
 def utc_text(at: float, timespec: str = "minutes") -> str:
-    """Write `2026-11-01T08:00Z`."""
+    """Write `2026-11-01T08:00Z`, which `moment` reads."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 

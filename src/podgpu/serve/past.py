@@ -149,7 +149,8 @@ class PastRoutes(Generic[State]):
 def _kept(span: tuple[float, float] | None) -> str:
     if span is None:
         return "nothing is kept yet"
-    return f"kept is {span[0]:.3f} to {span[1]:.3f}, {times.iso(span[0])} to {times.iso(span[1])}"
+    begins, ends = (times.utc_text(at, "seconds") for at in span)
+    return f"kept is {span[0]:.3f} to {span[1]:.3f}, {begins} to {ends}"
 
 
 def _moment(text: str) -> float:

@@ -157,7 +157,7 @@ def _headers(options: StoreOptions) -> dict[str, str]:
     if path is None:
         return {}
     found: dict[str, str] = {}
-    text = text_of(str(path), kibibytes=64, advice="give a text file")
+    text = text_of(path, kibibytes=64, advice="give a text file")
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue

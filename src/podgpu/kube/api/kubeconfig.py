@@ -143,7 +143,7 @@ def _entries(document: ConfigEntry, kind: str) -> list[Mapping[str, Any]]:
 
 def _document(path: Path) -> ConfigEntry:
     try:
-        document = parsed(text_of(str(path), kibibytes=MOST_KIB, advice=_ADVICE))
+        document = parsed(text_of(path, kibibytes=MOST_KIB, advice=_ADVICE))
     except Malformed as error:
         # The parser's own message may quote a secret.
         raise UserError(f"{path}: {error.what}" if error.is_alias else f"{path} is not valid YAML; {_ADVICE}") from None

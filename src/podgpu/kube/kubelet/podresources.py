@@ -75,7 +75,7 @@ def read_allocatable(answer: bytes) -> tuple[Rows, int, tuple[tuple[str, str], .
     Raise as `read_list` does.
     """
     reader = AnswerReader()
-    pairs = reader.pairs(reader.fields.named(memoryview(answer), 1))
+    pairs = reader.pairs(reader.fields.contents(memoryview(answer), 1))
     rows = frozenset(reader.limited(pairs, MOST_IDS))
     return rows, reader.excess, tuple((resource, device_id) for resource, device_id in texts(rows))
 
@@ -97,7 +97,7 @@ class AnswerReader:
 
     def containers(self, answer: memoryview) -> Iterator[tuple[Row, Fields]]:
         """Yield namespace, pod and container, with the container's fields."""
-        for pod in self.limited(self.fields.named(answer, 1), MOST_LISTED):
+        for pod in self.limited(self.fields.contents(answer, 1), MOST_LISTED):
             fields = self.fields.grouped(pod)
             owner = _text(fields, 2), _text(fields, 1)
             self.pods.add(owner)

@@ -115,7 +115,7 @@ class PodsApi:
         async with asyncio.timeout(self._deadline):
             answer = await rpc.answer(channel, LIST)
         pods: list[Pod | None] = []
-        listed = FieldReader(MOST_LISTED).named(memoryview(answer), 1)
+        listed = FieldReader(MOST_LISTED).contents(memoryview(answer), 1)
         for data in islice(listed, MOST_PODS):
             async with self._throttle.work():
                 pods.append(self._pod(bytes(data)))

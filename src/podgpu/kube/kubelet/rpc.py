@@ -297,7 +297,7 @@ class FieldReader:
             else:
                 at = _after(data, at, kind)
 
-    def named(self, data: memoryview, number: int) -> Iterator[memoryview]:
+    def contents(self, data: memoryview, number: int) -> Iterator[memoryview]:
         return (content for found, content in self.fields(data) if found == number)
 
     def grouped(self, data: memoryview) -> Fields:
