@@ -45,6 +45,24 @@ def test_several_pods_of_a_team_are_added_up_and_the_first_to_idle_is_named() ->
     assert team.gpus + rest.gpus == sum(row.held_gpus or 0 for row in idle_pods(found).rows)
 
 
+def test_the_message_lists_each_pod_with_its_node_its_gpus_and_since_when_it_uses_nothing() -> None:
+    one, two = tenant("a-0", held=2 * HOUR), tenant("b-0", held=3 * HOUR)
+    (row,) = idle_pods(cluster(("0", [one]), ("1", [two]), ("2", [two]))).waste
+    assert row.message.splitlines()[2:4] == [
+        f"- ml/a-0 on alpha, GPU 0: not used since {numbers.moment(NOW - 2 * HOUR)}, it has no process on the card",
+        f"- ml/b-0 on alpha, 2 GPUs: not used since {numbers.moment(NOW - 3 * HOUR)}, it has no process on the card",
+    ]
+
+
+def test_the_message_lists_ten_pods_and_counts_the_others() -> None:
+    pods = [tenant(f"a-{number}", share=0.05) for number in range(12)]
+    (row,) = idle_pods(cluster(("0", pods))).waste
+    listed = [line for line in row.message.splitlines() if line.startswith("- ")]
+    assert (len(listed), listed[-1]) == (11, "- and 2 more")
+    (row,) = idle_pods(cluster(("0", pods[:10]))).waste
+    assert row.message.count("- ml/") == 10 and " more" not in row.message
+
+
 def test_two_gpus_are_them_and_a_part_of_one_is_it() -> None:
     (whole,) = _problems(cluster(("0", [tenant("a-0")]), ("1", [tenant("a-0")])))
     assert whole.startswith("ml/a-0 holds 2 GPUs on GPUs 0, 1 and has not used them for 10 h")

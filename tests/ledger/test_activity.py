@@ -157,6 +157,15 @@ def test_where_no_process_can_be_seen_the_claimant_is_the_user(ability: Ability)
     assert of(sheet, A) == (800, 1000, "exclusive")
 
 
+def test_of_a_process_that_was_not_sampled_nothing_is_known_where_others_may_not_be_seen() -> None:
+    ability = replace(WATCHED, sees_all=False)
+    processes = (Process(pid=1, kinds=("compute",)), Process(pid=2, kinds=("compute",), sm_busy_us=400))
+    card = Device(gpu=Gpu(uuid=GPU, index=0), ability=ability, processes=processes)
+    sheet = book(card, Interval(elapsed_us=1000, energy_mj=1000, busy_us=500), [claim(A), claim(B)], HOLDERS)
+    assert of(sheet, A) == (0, 0, "") and sheet.bookings[TenantKey(GPU, "", A)].sm_ratio is None
+    assert sheet.bookings["unknown"].busy_us == 500
+
+
 @given(cases())
 def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None:
     """Of one base, on MIG too: parts of the whole card's time. Of whom nothing is known, nothing is booked."""

@@ -185,6 +185,7 @@ def test_of_two_servers_of_one_user_one_is_none_and_their_time_is_nobodys_known(
     stranger = ContainerRef("ns", "stranger", "main", "uid-s")
     sheet = book(FORGED, CYCLE, [claim(A, 0.5)], HOLDERS | {2: server(2, stranger)})
     assert of(sheet, A)[1] == 0
+    assert sheet.bookings[TenantKey(GPU, "", A)].sm_ratio is None  # it may have had some of that
     assert sheet.bookings["unknown"].busy_us == 990
 
 
@@ -208,6 +209,14 @@ def test_beside_others_the_log_says_what_the_clients_had_together(named: int) ->
     assert (mine.least_us, mine.most_us) == (0, 600)
     assert mine.resident_us is None  # what is on the card is the work of all clients
     assert sheet.bookings["overhead"].resident_us == 600
+
+
+def test_where_it_is_uncertain_who_serves_the_log_counts_for_nobody() -> None:
+    stranger = ContainerRef("ns", "stranger", "main", "uid-s")
+    holders = HOLDERS | {2: server(2, stranger)}
+    evidence = logged(Slice(1, 0, 600_000), Slice(2, 600_000, 1_000_000))
+    sheet = books.book(FORGED, CYCLE, [claim(A, 0.5)], holders, {2, 9}, evidence)
+    assert all(entry.resident_us is None for entry in sheet.bookings.values())
 
 
 def test_among_clients_the_log_changes_nothing() -> None:
