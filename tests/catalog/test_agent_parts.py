@@ -71,5 +71,5 @@ def test_a_name_that_is_found_outside_would_be_noticed() -> None:
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
 def test_a_part_is_filed_under_its_name_and_described_in_sentences(part: AgentPart) -> None:
     assert PARTS[part.name] is part
-    for sentence in (part.purpose, *part.next_steps.values()):
+    for sentence in part.next_steps.values():
         assert sentence[0].isupper() and sentence.endswith(".")

@@ -8,7 +8,7 @@ _TOO_LARGE = "An answer is larger than the agent takes. Please report this with 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPart:
-    """`purpose` says what the part does.
+    """A part of the agent; docs/operations.md says what each of them reads.
 
     `next_steps` says what to do for each reason of a fault that means something special in this part. `errors` are the
     reasons that are counted from 0 on while the part runs: Prometheus sees no increase in a counter that begins with
@@ -16,7 +16,6 @@ class AgentPart:
     """
 
     name: str
-    purpose: str
     next_steps: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[str, ...] = ()
 
@@ -32,7 +31,6 @@ _API_SERVER = _names("forbidden garbage gone stalled throttled tls too_large una
 
 NVML = AgentPart(
     name="nvml",
-    purpose="Reads the GPUs through the driver's library.",
     errors=_names(
         "corrupted_inforom driver_mismatch driver_not_loaded gone gpm_metrics gpm_sample gpu_not_found hung "
         "implausible_value irq_issue library_not_found listing_hung lost no_data no_permission not_ready "
@@ -42,7 +40,6 @@ NVML = AgentPart(
 )
 DCGM = AgentPart(
     name="dcgm",
-    purpose="Reads the GPUs from a dcgm-exporter page.",
     next_steps={
         "no_exporter": "No running dcgm-exporter was found. See --dcgm.selector and --dcgm.namespace, "
         "and for one node --node-name.",
@@ -58,15 +55,13 @@ DCGM = AgentPart(
         "page_refused page_too_large page_unreachable too_many_cards too_many_sample"
     ),
 )
-SIMULATOR = AgentPart(name="simulator", purpose="Makes up the GPUs of the demo.")
+SIMULATOR = AgentPart(name="simulator")
 PODRESOURCES = AgentPart(
     name="podresources",
-    purpose="Asks the kubelet which device is allocated to which container.",
     errors=("bad_id", *_KUBELET),
 )
 PODS_API = AgentPart(
     name="pods-api",
-    purpose="Asks the kubelet for the names, labels and annotations of pods.",
     next_steps={
         "no_socket": "Needs Kubernetes 1.37 with the kubelet's Pods API; the API server can report the same.",
     },
@@ -74,7 +69,6 @@ PODS_API = AgentPart(
 )
 APISERVER = AgentPart(
     name="apiserver",
-    purpose="Asks the API server for the names, labels and annotations of pods.",
     next_steps={
         "garbage": "The answer makes no sense. Check that the address leads to an API server.",
         "gone": "The list of pods grew too old. It is read again by itself; nothing to do unless this lasts.",
@@ -84,7 +78,6 @@ APISERVER = AgentPart(
 )
 LOG_DIRS = AgentPart(
     name="log-dirs",
-    purpose="Reads the names of pods from the kubelet's log folders.",
     next_steps={
         "forbidden": "Run the agent as root, so that it may read the kubelet's log folders.",
         "missing": "Mount the node's /var/log/pods read-only into the agent's pod, or set --path.logs.",
@@ -94,7 +87,6 @@ LOG_DIRS = AgentPart(
 )
 RESOURCE_CLAIMS = AgentPart(
     name="resource-claims",
-    purpose="Asks the API server which devices are allocated to pods by dynamic resource allocation.",
     next_steps={
         "forbidden": "Let the agent's service account get resourceclaims and list resourceslices: "
         "docs/operations.md has the role.",
@@ -106,24 +98,20 @@ RESOURCE_CLAIMS = AgentPart(
 )
 PROCFS = AgentPart(
     name="procfs",
-    purpose="Finds the container that each process belongs to, by its cgroup.",
     errors=("no_host_pid",),
 )
-WORKLOADS = AgentPart(name="workloads", purpose="Finds what each pod was made for, such as a Deployment.")
+WORKLOADS = AgentPart(name="workloads")
 SHARING = AgentPart(
     name="sharing",
-    purpose="Understands the device ids and annotations of sharing systems.",
     errors=("unknown_id",),
 )
 ATTRIBUTION = AgentPart(
     name="attribution",
-    purpose="Books the GPUs' use to containers.",
     next_steps={"starting": "Which pod uses which GPU follows, once the kubelet and the other parts have answered."},
     errors=("attribution_error",),
 )
 SWITCHES = AgentPart(
     name="switches",
-    purpose="Reads the driver's log of context switches, where --switches asks for it.",
     next_steps={
         "bad_layout": "The log has an unexpected format. Set --switches=off, and report this with the version.",
         "hidden_processes": "Give the agent CAP_SYS_ADMIN to see other users' processes in the log; they are booked as "
@@ -143,7 +131,6 @@ SWITCHES = AgentPart(
 )
 OTLP = AgentPart(
     name="otlp",
-    purpose="Pushes the metrics to an OpenTelemetry collector.",
     next_steps={
         "deadline": "The collector does not answer within OTEL_EXPORTER_OTLP_TIMEOUT. Check its load and the network.",
         "garbage": "The answer makes no sense. Check that OTEL_EXPORTER_OTLP_ENDPOINT leads to an OTLP/HTTP receiver.",

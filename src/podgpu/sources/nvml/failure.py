@@ -15,29 +15,15 @@ from podgpu.model import Fault
 FIRST_PAUSE = 1.0  # seconds
 LONGEST_PAUSE = 3600.0
 
-REASONS = {
-    pynvml.NVML_ERROR_UNINITIALIZED: "uninitialized",
-    pynvml.NVML_ERROR_INVALID_ARGUMENT: "invalid_argument",
-    pynvml.NVML_ERROR_NOT_SUPPORTED: "not_supported",
-    pynvml.NVML_ERROR_NO_PERMISSION: "no_permission",
-    pynvml.NVML_ERROR_NOT_FOUND: "not_found",
-    pynvml.NVML_ERROR_INSUFFICIENT_SIZE: "insufficient_size",
-    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "driver_not_loaded",
-    pynvml.NVML_ERROR_TIMEOUT: "timeout",
-    pynvml.NVML_ERROR_IRQ_ISSUE: "irq_issue",
-    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "library_not_found",
-    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: "function_not_found",
-    pynvml.NVML_ERROR_CORRUPTED_INFOROM: "corrupted_inforom",
+_NAMES = (
+    "uninitialized invalid_argument not_supported no_permission not_found insufficient_size driver_not_loaded timeout "
+    "irq_issue library_not_found function_not_found corrupted_inforom reset_required operating_system in_use memory "
+    "no_data not_ready gpu_not_found"
+)
+REASONS: dict[int, str] = {getattr(pynvml, f"NVML_ERROR_{name.upper()}"): name for name in _NAMES.split()} | {
     pynvml.NVML_ERROR_GPU_IS_LOST: "lost",
-    pynvml.NVML_ERROR_RESET_REQUIRED: "reset_required",
-    pynvml.NVML_ERROR_OPERATING_SYSTEM: "operating_system",
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "driver_mismatch",
-    pynvml.NVML_ERROR_IN_USE: "in_use",
-    pynvml.NVML_ERROR_MEMORY: "memory",
-    pynvml.NVML_ERROR_NO_DATA: "no_data",
     pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: "version_mismatch",
-    pynvml.NVML_ERROR_NOT_READY: "not_ready",
-    pynvml.NVML_ERROR_GPU_NOT_FOUND: "gpu_not_found",
 }
 
 # The library will always answer this way; a new process may load another.

@@ -131,6 +131,11 @@ BATCHES = LoadPattern(0.46, every=40, duty=0.65, spread=0.5)
 CELLS = LoadPattern(0.55, every=100, duty=0.22, spread=0.9)
 TRICKLE = LoadPattern(0.24, every=20, duty=0.8, rest=0.05, spread=0.5)
 BURSTS = LoadPattern(0.7, every=4, duty=0.3, spread=0.9)
+FINE_TUNING = LoadPattern(0.93, every=200, duty=0.92, rest=0.05, spread=0.05)
+EXPERIMENTS = LoadPattern(0.3, every=60, duty=0.3, spread=0.8)
+DOCUMENTS = LoadPattern(0.3, every=50, duty=0.7, spread=0.4)
+SPEECH = LoadPattern(0.5, every=24, duty=0.5, spread=0.7)
+INDEXING = LoadPattern(0.22, every=240, duty=0.6, spread=0.3)
 NOTHING = LoadPattern(0.0, spread=0.0)
 
 # As `nvidia-smi mig -lgip` names them on this card.
@@ -145,11 +150,6 @@ def _training(index: int, tenant: str, pid: int, *, warmth: int = 0) -> Simulate
     trainer = SimulatedProcess(pid, tenant, 118 * GIB, TRAINING, STEPS)
     loader = SimulatedProcess(pid + 44, tenant, 874 * MIB, LOADING, FEED)
     return SimulatedCard(index=index, processes=(trainer, loader), warmth=warmth)
-
-
-def _tuning() -> SimulatedProcess:
-    steps = LoadPattern(0.93, every=200, duty=0.92, rest=0.05, spread=0.05)
-    return SimulatedProcess(40120, "vision/finetune-wq7rp/worker", 58 * GIB, TUNING, steps, instance=2)
 
 
 CARDS = (
@@ -170,7 +170,7 @@ CARDS = (
             *(SimulatedInstance(number, ONE) for number in (7, 8, 9, 10)),
         ),
         processes=(
-            _tuning(),
+            SimulatedProcess(40120, "vision/finetune-wq7rp/worker", 58 * GIB, TUNING, FINE_TUNING, instance=2),
             SimulatedProcess(40977, "search/embed-5d8f7c-9hzt4/server", 9 * GIB, SCORING, CALLS, 2 * GIB, instance=7),
             SimulatedProcess(41233, "lab/notebook-1/jupyter", 5 * GIB, NOTEBOOK, CELLS, 6 * GIB, instance=8),
             SimulatedProcess(41380, "lab/notebook-2/jupyter", 11 * GIB, NOTEBOOK, NOTHING, instance=9),
@@ -181,14 +181,7 @@ CARDS = (
         logs_switches=True,
         processes=(
             SimulatedProcess(52001, "lab/notebook-3/jupyter", 14 * GIB, NOTEBOOK, CELLS, 9 * GIB),
-            SimulatedProcess(
-                52440,
-                "lab/notebook-4/jupyter",
-                8 * GIB,
-                NOTEBOOK,
-                LoadPattern(0.3, every=60, duty=0.3, spread=0.8),
-                5 * GIB,
-            ),
+            SimulatedProcess(52440, "lab/notebook-4/jupyter", 8 * GIB, NOTEBOOK, EXPERIMENTS, 5 * GIB),
             SimulatedProcess(52718, SCORER, 21 * GIB, SCORING, BATCHES),
             SimulatedProcess(52719, SCORER, 21 * GIB, SCORING, BATCHES),
         ),
@@ -199,13 +192,7 @@ CARDS = (
             SimulatedProcess(60310, "assist/rerank-7c4b9-m8wqs/server", 28 * GIB, CHAT, TRICKLE, 4 * GIB),
             # Its limit is 40 GiB.
             SimulatedProcess(60655, "assist/guard-84fdd-t6n2c/server", 38 * GIB + 900 * MIB, SCORING, BURSTS),
-            SimulatedProcess(
-                61102,
-                "vision/ocr-0/worker",
-                11 * GIB,
-                VIDEO,
-                LoadPattern(0.3, every=50, duty=0.7, spread=0.4),
-            ),
+            SimulatedProcess(61102, "vision/ocr-0/worker", 11 * GIB, VIDEO, DOCUMENTS),
         ),
     ),
     SimulatedCard(
@@ -213,17 +200,8 @@ CARDS = (
         corrected_errors=3,
         processes=(
             SimulatedProcess(70220, "speech/asr-0/server", 24 * GIB, CHAT, BURSTS),
-            SimulatedProcess(
-                70541,
-                "speech/asr-1/server",
-                24 * GIB,
-                CHAT,
-                LoadPattern(0.5, every=24, duty=0.5, spread=0.7),
-                3 * GIB,
-            ),
-            SimulatedProcess(
-                1874, "host:video-index", 3 * GIB, VIDEO, LoadPattern(0.22, every=240, duty=0.6, spread=0.3)
-            ),
+            SimulatedProcess(70541, "speech/asr-1/server", 24 * GIB, CHAT, SPEECH, 3 * GIB),
+            SimulatedProcess(1874, "host:video-index", 3 * GIB, VIDEO, INDEXING),
         ),
     ),
     SimulatedCard(
