@@ -2,7 +2,7 @@ import pytest
 
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions, matchers, store_address
-from podgpu.cluster.store.response import any_of
+from podgpu.cluster.store.response import any_of, own_labels
 from podgpu.errors import UserError
 
 
@@ -32,6 +32,26 @@ def test_the_users_choice_is_part_of_every_question() -> None:
 
 def test_names_are_taken_as_they_are() -> None:
     assert any_of("node", ["a.b", "c-1"]) == r'node=~"a\\.b|c-1"'
+
+
+AGENT = {"namespace": "podgpu", "pod": "podgpu-x", "container": "agent"}
+
+
+@pytest.mark.parametrize(
+    ("exported", "own"),
+    [
+        ({}, AGENT),
+        (
+            {"exported_namespace": "ml", "exported_pod": "train", "exported_container": "main"},
+            {"namespace": "ml", "pod": "train", "container": "main"},
+        ),
+        # A scrape adds its own labels where those of a container outside Kubernetes are empty.
+        ({"exported_container": "alice"}, {"namespace": "", "pod": "", "container": "alice"}),
+    ],
+)
+def test_what_a_scrape_without_honor_labels_renames_is_undone(exported: dict[str, str], own: dict[str, str]) -> None:
+    found = own_labels({**AGENT, **exported})
+    assert {name: found[name] for name in AGENT} == own
 
 
 @pytest.mark.parametrize("url", ["", "prometheus:9090", "ftp://x", "http://", "http://x:1?y=2", "http://x:99999"])

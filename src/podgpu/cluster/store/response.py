@@ -37,6 +37,8 @@ def own_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
     if _MOVED not in " ".join(labels):  # as most are, and there are millions
         return labels
     moved = {name.removeprefix(_MOVED): value for name, value in labels.items() if name.startswith(_MOVED)}
+    if "container" in moved and "pod" not in moved:  # outside Kubernetes: its own labels for these are empty
+        moved |= {"namespace": "", "pod": ""}
     return {**labels, **moved} if moved else labels
 
 
