@@ -19,8 +19,8 @@ def counts(seen: int, unattributed: int = 0, **pods: tuple[int, int]) -> CardCou
     """Each pod has held and busy time, in a group of its own."""
     found = CardCounts(seen_us=seen)
     for pod, (held, busy) in pods.items():
-        found.add(counter(pod, Measure.HELD), (pod,), held)
-        found.add(counter(pod, Measure.BUSY), (pod,), busy)
+        found.add(counter(pod, Measure.HELD), ("group", (pod,)), held)
+        found.add(counter(pod, Measure.BUSY), ("group", (pod,)), busy)
     found.add(CounterKey(CARD, CounterScope.UNATTRIBUTED, Measure.BUSY, reason="host"), None, unattributed)
     return found
 
@@ -78,6 +78,6 @@ def test_the_rows_add_up_to_the_time_that_the_card_was_seen(
 def test_energy_adds_up_to_what_the_card_counted(pods: dict[str, int], more: int) -> None:
     found = CardCounts(seen_us=HOUR)
     for pod, energy in pods.items():
-        found.add(counter(pod, Measure.ENERGY), (pod,), energy)
+        found.add(counter(pod, Measure.ENERGY), ("group", (pod,)), energy)
     found.add(CounterKey(CARD, CounterScope.METER, Measure.ENERGY), None, sum(pods.values()) + more)
     assert sum(charges(found, Basis.ENERGY).values()) == sum(pods.values()) + more

@@ -53,6 +53,29 @@ def test_a_bill_of_energy_has_a_total_although_free_time_costs_nothing() -> None
     assert found.total.cost_units == 150
 
 
+@pytest.mark.parametrize("share", ["none", "held", "even"])
+@pytest.mark.parametrize("basis", list(Basis))
+def test_a_namespace_alone_pays_what_it_pays_in_the_bill_of_all(basis: Basis, share: str) -> None:
+    """Three pods hold three eighths, a quarter and an eighth of a GPU. The rest is free."""
+
+    def bill(namespace: str | None) -> Statement:
+        sums = PeriodSums(PERIOD, Grouping("namespace", namespace), StatementTerms(basis, share, PRICES))
+        for begin, end in sums.slots:
+            amounts = {
+                counter(measure)._replace(namespace=name): round((end - begin) * eighths * 125_000)
+                for name, eighths in (("ml", 3), ("web", 2), ("lab", 1))
+                for measure in (Measure.HELD, Measure.BUSY, Measure.ENERGY)
+            }
+            amounts[CounterKey(CARD, CounterScope.METER, Measure.ENERGY)] = round((end - begin) * 1e6)
+            increases = CardIncreases(amounts, round((end - begin) * 1e6))
+            sums.add(CounterBatch(end, {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: increases})
+        return statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
+
+    [alone] = bill("ml").lines
+    assert alone == next(line for line in bill(None).lines if line.group == {"namespace": "ml"})
+    assert bool(alone.shared_units) == (share != "none")
+
+
 @pytest.mark.parametrize("since", [HOUR, 5 * HOUR])
 def test_a_model_that_loses_its_price_within_the_period_is_named(since: float) -> None:
     prices = Prices(

@@ -12,6 +12,7 @@ from podgpu.cluster.report.money import divided
 
 Group = tuple[str, ...]
 RowKey = tuple[str, Group]  # the kind of a line, and its group
+OTHER = "other"  # the kind of groups that a bill leaves out
 
 
 class Basis(StrEnum):
@@ -30,18 +31,19 @@ def row(kind: str) -> RowKey:
 class CardCounts(Struct):
     """What was counted on a card, in integers: by container, unattributed, and for the card as a whole.
 
-    A container has several groups if its name was used again. The group is None if the report leaves it out.
+    A container has several rows if its name was used again.
     """
 
     seen_us: int = 0
-    containers: dict[tuple[Group, Group | None], dict[Measure, int]] = field(
+    containers: dict[tuple[Group, RowKey], dict[Measure, int]] = field(
         default_factory=partial(defaultdict, partial(defaultdict, int))
     )
     others: dict[tuple[CounterScope, Measure], int] = field(default_factory=partial(defaultdict, int))
 
-    def add(self, counter: CounterKey, group: Group | None, amount: int) -> None:
-        if counter.scope is CounterScope.CONTAINER:
-            self.containers[counter.container_key, group][counter.measure] += amount
+    def add(self, counter: CounterKey, payer: RowKey | None, amount: int) -> None:
+        """`payer` is the row of a container, and None for other counters."""
+        if payer:
+            self.containers[counter.container_key, payer][counter.measure] += amount
         else:
             self.others[counter.scope, counter.measure] += amount
 
@@ -71,14 +73,13 @@ def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
         return _energy(use)
     unattributed = use.others.get((CounterScope.UNATTRIBUTED, Measure.BUSY), 0) if basis is Basis.USED else 0
     # Sorted, so that a microsecond that cannot be divided goes to the same container whenever the bill is made.
-    in_order = sorted(use.containers, key=lambda each: (each[0], each[1] or ()))
-    wanted = {container: _wanted(use.containers[container], basis) for container in in_order}
+    wanted = {container: _wanted(use.containers[container], basis) for container in sorted(use.containers)}
     asked = [*wanted.values(), unattributed]
     # Nobody pays for more time than there was: if all want more than that, each pays for a part of what it wants.
     paid = divided(use.seen_us, asked) if sum(asked) > use.seen_us else asked
     rows: dict[RowKey, int] = defaultdict(int)
-    for (_, group), amount in zip(wanted, paid, strict=False):
-        rows[_payer(group)] += amount
+    for (_, payer), amount in zip(wanted, paid, strict=False):
+        rows[payer] += amount
     left = use.seen_us - sum(paid)
     if basis is Basis.USED:
         rows[row("unattributed")] = paid[-1]
@@ -89,10 +90,6 @@ def charges(use: CardCounts, basis: Basis) -> dict[RowKey, int]:
     return rows
 
 
-def _payer(group: Group | None) -> RowKey:
-    return row("other") if group is None else ("group", group)
-
-
 def _wanted(own: Mapping[Measure, int], basis: Basis) -> int:
     held, busy = own.get(Measure.HELD, 0), own.get(Measure.BUSY, 0)
     return {Basis.HELD: held, Basis.USED: busy, Basis.GREATER: max(held, busy)}[basis]
@@ -100,8 +97,8 @@ def _wanted(own: Mapping[Measure, int], basis: Basis) -> int:
 
 def _energy(use: CardCounts) -> dict[RowKey, int]:
     rows: dict[RowKey, int] = defaultdict(int)
-    for (_, group), own in use.containers.items():
-        rows[_payer(group)] += own.get(Measure.ENERGY, 0)
+    for (_, payer), own in use.containers.items():
+        rows[payer] += own.get(Measure.ENERGY, 0)
     rows[row("unattributed")] = use.others.get((CounterScope.UNATTRIBUTED, Measure.ENERGY), 0)
     rows[row("unbooked")] = use.unbooked(Measure.ENERGY) or 0
     rows[row("free")] = 0  # it is time alone, and costs nothing

@@ -24,7 +24,7 @@ def as_label(name: str) -> str:
 
 
 class Grouping(Struct, frozen=True):
-    """`by` is a known word, or the key of a pod label. With a namespace, only what is in it counts."""
+    """`by` is a known word, or the key of a pod label. With a namespace, only what is in it is shown."""
 
     by: str
     namespace: str | None = None
@@ -47,10 +47,11 @@ class Grouping(Struct, frozen=True):
         """Whether it is by one of podgpu's own words, and not by a label of pods."""
         return self.by in _KNOWN
 
-    def of(self, counter: CounterKey, model: str, pods: Sequence[dict[str, str]]) -> tuple[str, ...] | None:
-        """Return the values of the columns; None for what is filtered out."""
-        if self.namespace not in (None, counter.namespace):
-            return None
+    def has(self, counter: CounterKey) -> bool:
+        return self.namespace in (None, counter.namespace)
+
+    def of(self, counter: CounterKey, model: str, pods: Sequence[dict[str, str]]) -> tuple[str, ...]:
+        """Return the values of the columns."""
         if self.by not in _KNOWN:
             return (_only(pods, self.label),)
         return tuple(_VALUES[name](counter, model, pods) for name in self.columns)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from podgpu.cluster.report import evidence
-from podgpu.cluster.report.charges import Basis, Group, RowKey
+from podgpu.cluster.report.charges import OTHER, Basis, Group, RowKey
 from podgpu.cluster.report.counter_reader import CounterReader
 from podgpu.cluster.report.counters import BOUND_FAMILIES, FAMILIES, CardKey, Measure
 from podgpu.cluster.report.coverage import CardCoverage, GpuEvidence, Stretch, coverage
@@ -91,19 +91,24 @@ class _StatementWriter:
         )
 
     def _lines(self, rows: Rows, covered: Mapping[CardKey, CardCoverage]) -> tuple[StatementLine, ...]:
+        """With a namespace, only its groups are shown. All others pay their part of what is shared, too."""
+        is_shared = self._terms.share != "none"
         kinds = KINDS if self._grouping.namespace is None else ("group",)
-        shown = [
+        payers = [
             (key, totals)
             for key, totals in rows.items()
-            if key[0] in kinds and (any(totals.sums.values()) or totals.cost)
+            if (is_shared or key[0] in kinds) and (any(totals.sums.values()) or totals.cost)
         ]
-        shown.sort(key=lambda each: _rank(*each))
-        costs, shares = self._costs(shown)
-        seen = [_sum(covered[card].total for card in self._sums.cards.get(key, ())).ratio for key, _ in shown]
+        payers.sort(key=lambda each: _rank(*each))
+        costs, shares = self._costs(payers)
         return tuple(
-            self._line(key, totals, cost, share, ratio)
-            for (key, totals), cost, share, ratio in zip(shown, costs, shares, seen, strict=True)
+            self._line(key, totals, cost, share, self._seen_ratio(key, covered))
+            for (key, totals), cost, share in zip(payers, costs, shares, strict=True)
+            if key[0] in kinds
         )
+
+    def _seen_ratio(self, key: RowKey, covered: Mapping[CardKey, CardCoverage]) -> float | None:
+        return _sum(covered[card].total for card in self._sums.cards.get(key, ())).ratio
 
     def _line(
         self,
@@ -139,7 +144,7 @@ class _StatementWriter:
             return [None if cost is None else rounded(cost) for cost in priced], nothing
         paid = [totals.cost for _, totals in shown]
         costs = apportioned([cost or Fraction(0) for cost in paid])
-        groups = [at for at, ((kind, _), _) in enumerate(shown) if kind == "group"]
+        groups = [at for at, ((kind, _), _) in enumerate(shown) if kind in ("group", OTHER)]
         if self._terms.share == "none" or not groups:
             return [None if cost is None else units for cost, units in zip(paid, costs, strict=True)], nothing
         given_up = [at for at, ((kind, _), _) in enumerate(shown) if kind in SHARED]
@@ -226,4 +231,4 @@ def _sum(parts: Iterable[Coverage]) -> Coverage:
 
 def _rank(key: RowKey, totals: RowTotals) -> tuple[int, int, Group]:
     kind, group = key
-    return KINDS.index(kind), -totals.sums.get(Measure.HELD, 0), group
+    return (*KINDS, OTHER).index(kind), -totals.sums.get(Measure.HELD, 0), group

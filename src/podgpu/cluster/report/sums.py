@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from msgspec import Struct, field
 
-from podgpu.cluster.report.charges import Basis, CardCounts, Group, RowKey, charges, row
+from podgpu.cluster.report.charges import OTHER, Basis, CardCounts, RowKey, charges, row
 from podgpu.cluster.report.counter_reader import CounterBatch
 from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
 from podgpu.cluster.report.coverage import CardCoverage, Stretch
@@ -103,7 +103,7 @@ class PeriodSums:
             for counter, amount in card_increases.counters.items():
                 self.inputs[counter] += amount
                 is_container = counter.scope is CounterScope.CONTAINER
-                counts.add(counter, self._group(counter) if is_container else None, amount)
+                counts.add(counter, self._payer(counter) if is_container else None, amount)
 
     def _counts(self, card: CardKey, slot: Stretch) -> CardCounts:
         if card in self._open:
@@ -114,9 +114,10 @@ class PeriodSums:
         self._open[card] = slot, (counts := CardCounts())
         return counts
 
-    def _group(self, counter: CounterKey) -> Group | None:
-        model = self.models.get(counter.card, "")
-        return self.grouping.of(counter, model, self._pods.get(counter.pod_key, ()))
+    def _payer(self, counter: CounterKey) -> RowKey:
+        pods = self._pods.get(counter.pod_key, ()) if self._pods else ()
+        group = self.grouping.of(counter, self.models.get(counter.card, ""), pods)
+        return "group" if self.grouping.has(counter) else OTHER, group
 
     def close(self, seen_us: Mapping[CardKey, int]) -> None:
         """There is nothing more to add. `seen_us` is for how long each card was seen in all.
@@ -202,13 +203,11 @@ class PeriodSums:
 
     def _count(self, rows: Rows, card: CardKey, counts: CardCounts) -> None:
         """Add the sums of a card to its rows, whatever is paid for."""
-        for (_, group), own in counts.containers.items():
-            if group is not None:
-                key = "group", group
-                self.cards[key].add(card)
-                sums = rows[key].sums
-                for measure, amount in own.items():
-                    sums[measure] += amount
+        for (_, payer), own in counts.containers.items():
+            self.cards[payer].add(card)
+            sums = rows[payer].sums
+            for measure, amount in own.items():
+                sums[measure] += amount
         for (scope, measure), amount in counts.others.items():
             if scope is CounterScope.UNATTRIBUTED:
                 rows[row("unattributed")].sums[measure] += amount
