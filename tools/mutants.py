@@ -111,7 +111,7 @@ def _other_values(value: object) -> Iterator[bool | int | float]:
     elif isinstance(value, int):
         yield from (value + 1, value - 1) if value <= SMALL else (value * 2, value // 2)
     elif isinstance(value, float):
-        yield from (value * 2, value / 2)
+        yield from (value * 2, value / 2) if value else (1.0,)
 
 
 def suites(root: Path, module: Path) -> list[list[str]]:

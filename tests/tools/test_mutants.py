@@ -36,6 +36,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("x = 3", ["4", "2"]),
         ("x = 3600", ["7200", "1800"]),
         ("x = 0.5", ["1.0", "0.25"]),
+        ("x = 0.0", ["1.0"]),
         ("x = True", ["False"]),
         ("if a:\n    pass", ["if not a:"]),
         ("def f(a: Literal[1] = a) -> int:\n    return a", ["return None"]),
