@@ -28,10 +28,9 @@ def render(families: Iterable[Family], form: Format) -> bytes:
     """Write families and samples in the order given. What is not a finite number is left out."""
     # One growing buffer instead of joined strings: touching fresh memory costs as much as the formatting.
     page = BytesIO()
-    label_texts = _LabelTexts()
     for family in families:
         head = metadata(family, form)
-        for written in _blocks(family, label_texts.of(family)):
+        for written in _blocks(family):
             page.write(f"{head}{written}".encode())
             head = ""
     page.write(end(form))
@@ -56,33 +55,18 @@ def end(form: Format) -> bytes:
 
 def lines(family: Family) -> str:
     """Write the samples: the same in both formats."""
-    return "".join(_blocks(family, _LabelTexts().of(family)))
+    return "".join(_blocks(family))
 
 
-class _LabelTexts:
-    """The text of each series' labels. Most families have the series of the one before: the same cards in order."""
-
-    def __init__(self) -> None:
-        self._keys: list[Key] = []
-        self._texts: list[str] = []
-
-    def of(self, family: Family) -> list[str]:
-        keys = list(family.samples)
-        if keys != self._keys:
-            self._keys = keys
-            self._texts = [key[0].block if len(key) == 1 else _joined(key) for key in keys]
-        return self._texts
-
-
-def _blocks(family: Family, label_texts: list[str]) -> Iterator[str]:
+def _blocks(family: Family) -> Iterator[str]:
     """Write some lines at a time: the text of all, in a large family, would take fresh memory."""
-    name, values = family.name, iter(family.samples.values())
-    for start in range(0, len(label_texts), BLOCK):
-        some = label_texts[start : start + BLOCK]
+    name = family.name
+    keys, values = iter(family.samples), iter(family.samples.values())
+    while some := list(islice(keys, BLOCK)):
         text = "".join(
             [
-                f"{name}{labels} {number}\n"
-                for labels, number in zip(some, family.writing(islice(values, BLOCK)), strict=True)
+                f"{name}{key[0].block if len(key) == 1 else _joined(key)} {number}\n"
+                for key, number in zip(some, family.writing(islice(values, BLOCK)), strict=True)
                 if number != NOTHING
             ]
         )
