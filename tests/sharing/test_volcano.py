@@ -216,6 +216,12 @@ def test_without_a_note_the_ids_have_to_do() -> None:
     assert (claim.gpu, claim.system) == (ONE, "exclusive")
 
 
+def test_two_vgpus_without_a_note_are_on_two_cards() -> None:
+    seen = inventory(allocated(f"{ONE}-0", f"{TWO}-1", resource=volcano.VGPU), {}, [])
+    (either,) = ambiguous_claims(seen)
+    assert set(either.cards) == {frozenset({ONE, TWO}), frozenset({ONE, THREE}), frozenset({TWO, THREE})}
+
+
 def test_units_of_unknown_size_limit_nothing() -> None:
     """So it is for a moment after a kubelet's restart, when nothing is offered."""
     (claim,) = vgpus(f"{ONE},NVIDIA,50,0:", offered=[])

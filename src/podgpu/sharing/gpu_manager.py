@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.model.kube import grouped
@@ -97,11 +98,10 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    """Leave out containers with several cards."""
     placed = inventory.once(_places)
     for names, held in inventory.once(_held).items():
-        if names not in placed and held.cards == 1:
-            yield held.allocation
+        if names not in placed and held.cards <= len(inventory.cards):
+            yield replace(held.allocation, units=held.cards)
 
 
 def _core_limit(held: HeldCores, inventory: Inventory) -> float | None:

@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.model.fit import PORTION, WantedPart
@@ -159,7 +160,9 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     placed = inventory.once(_holders)
     for (kind, uid), containers in inventory.once(_given).items():
         if kind in (VGPU, MEMORY):
-            yield from (held[0] for name, held in containers.items() if (uid, name) not in placed)
+            for name, held in containers.items():
+                if (uid, name) not in placed:
+                    yield replace(held[0], units=_number(held)) if kind == VGPU else held[0]
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:
