@@ -129,6 +129,29 @@ async def test_the_keyboard_brushes_too(chromium: Browser) -> None:
         await page.until(f"{COUNT} === ''")
 
 
+async def test_a_tip_stands_beside_its_cell(chromium: Browser) -> None:
+    async with staged(Script(await cluster())) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelector('.map canvas').focus()")
+        await page.press("ArrowRight", code=RIGHT)
+        left, top = await page.until(
+            "((tip, map) => tip.width && [tip.left - map.left, tip.top - map.top])"
+            "(...['.map .tip', '.map'].map(name => document.querySelector(name).getBoundingClientRect()))"
+        )
+        assert (left, CELL < top < 4 * CELL) == (CELL + 1, True)
+
+
+@pytest.mark.parametrize("view", ["bill", "fit"])
+async def test_a_brush_leads_from_what_a_store_has_to_the_list(chromium: Browser, view: str) -> None:
+    async with staged(Script(await cluster())) as url, chromium.page() as page:
+        await page.open(url)
+        await page.until("document.querySelector('.map canvas').offsetHeight > 30")
+        await page.run(f"document.querySelector('[data-view={view}]').click()")
+        await page.until(f"document.querySelector('.{view}').checkVisibility()")
+        await drag(page, (4.0, 20.0), (CELL + 5.0, 20.0))
+        await page.until(f"{COUNT} === '2 of {NODES * 8} GPUs'")
+
+
 @pytest.mark.parametrize("view", ["nodes", "namespaces"])
 async def test_groups_are_the_rows_of_top(chromium: Browser, view: str) -> None:
     script = Script(await cluster())

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from tests.browser.chromium import Browser
-from tests.browser.stage import Document, Script, demo_document, staged
+from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -42,12 +42,14 @@ async def test_a_pod_shows_how_long_it_was_on_the_card(chromium: Browser) -> Non
     assert all("resident_us" in tenant["booking"] for tenant in tenants)
     first, other = tenants[0], document["cards"][0]["tenants"][0]
     first["booking"]["resident_us"] = 754_000_000
-    async with staged(Script(document)) as url, chromium.page() as page:
-        for tenant, shows in ((first, True), (other, False)):
-            pod = f"{tenant['container']['namespace']}/{tenant['container']['pod']}"
-            await page.open(f"{url}?pod={pod}")
-            await page.expect_text(".podpage:has(.facts) h2", pod)
-            facts = await page.text(".podpage")
-            assert ("On the card" in facts) is shows
-            assert ("by the driver's log of context switches" in facts) is shows
-            assert ("13 min" in facts or "12 min" in facts) is shows
+    cluster = cluster_of(document, 1)
+    for told, suffix in ((document, ""), (cluster, "-0")):
+        async with staged(Script(told)) as url, chromium.page() as page:
+            for tenant, shows in ((first, True), (other, False)):
+                pod = f"{tenant['container']['namespace']}/{tenant['container']['pod']}{suffix}"
+                await page.open(f"{url}?pod={pod}")
+                await page.expect_text(".podpage:has(.facts) h2", pod)
+                facts = await page.text(".podpage")
+                assert ("On the card" in facts) is shows
+                assert ("by the driver's log of context switches" in facts) is shows
+                assert ("13 min" in facts or "12 min" in facts) is shows

@@ -1,4 +1,4 @@
-// What is looked at is in the address, so that a link shows the same.
+// What the page shows is in its address, so that a link shows the same.
 
 export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", bill: "Bill", fit: "Fit" };
 export const FACETS = ["namespace", "workload", "team", "node", "model", "state"];
@@ -14,7 +14,7 @@ export const SORTS = {
   bill: { "": "" },
   fit: { "": "" },
 };
-export const FROM_STORE = ["bill", "fit"]; // views of what the store remembers: of everything, without filters
+export const FROM_STORE = ["bill", "fit"]; // views of what is in the store, without filters
 export const NO_TEAM = "-"; // pods without the label
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
 export const SPANS = { "": ["1 h", 1], day: ["24 h", 24], week: ["7 d", 168] }; // of the timeline
@@ -24,7 +24,7 @@ export class Address {
   constructor(onChange) {
     this.onChange = onChange;
     this.read();
-    // The list is drawn after the browser would scroll, so the page does it, and gives the focus back.
+    // The list is drawn after the browser would scroll, so the page restores scroll and focus itself.
     history.scrollRestoration = "manual";
     addEventListener("popstate", ({ state }) => {
       this.read();
@@ -43,7 +43,7 @@ export class Address {
     if (!(Number(this.at) > 0)) this.at = "";
   }
 
-  /** The address of this view with some of it changed. */
+  /** The current address with some changes. */
   link(changes) {
     const query = new URLSearchParams();
     for (const name of NAMES) {
@@ -53,7 +53,7 @@ export class Address {
     return `${location.pathname}${query.size ? `?${query}` : ""}`;
   }
 
-  /** Go there. Typing replaces the entry in the history, so that one step back leaves the search. */
+  /** Go there. Typing replaces the entry in the browser's history, so that one step back leaves the search. */
   go(changes, { replace = false } = {}) {
     const link = this.link(changes);
     if (replace) history.replaceState(null, "", link);
@@ -62,7 +62,7 @@ export class Address {
     this.onChange();
   }
 
-  /** Go to an address, and keep what was looked at where one comes back. */
+  /** Go to an address, and note scroll and focus for coming back. */
   push(link) {
     leave();
     history.pushState(null, "", link);
@@ -76,7 +76,7 @@ export class Address {
 
 const FOCUSABLE = "a[href], button, select, input, canvas, [tabindex]";
 const nameOf = (element) => `${element.tagName} ${element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent}`;
-const alike = (name) => [...document.querySelectorAll(FOCUSABLE)].filter((one) => nameOf(one) === name);
+const alike = (name) => [...document.querySelectorAll(FOCUSABLE)].filter((element) => nameOf(element) === name);
 
 function leave() {
   const held = document.activeElement;
@@ -84,12 +84,12 @@ function leave() {
   history.replaceState({ top: scrollY, focus: name ? { name, place: alike(name).indexOf(held) } : null }, "");
 }
 
-/** Focus what had it when its address was left. */
+/** Focus the element that had the focus when the address was left. */
 export function focusAgain(focus) {
   if (focus) alike(focus.name)[focus.place]?.focus({ preventScroll: true });
 }
 
-/** GPUs from one to another, in the order of nodes and numbers: `gpu-node-003:0~gpu-node-017:7`. */
+/** A range of GPUs, in the order of nodes and numbers: `gpu-node-003:0~gpu-node-017:7`. */
 export function rangeOf(cells) {
   const ends = cells.split("~").map((end) => [end.slice(0, end.lastIndexOf(":")), Number(end.slice(end.lastIndexOf(":") + 1))]);
   if (ends.length !== 2 || ends.some(([name, index]) => !name || Number.isNaN(index))) return null;
@@ -97,7 +97,7 @@ export function rangeOf(cells) {
   return { has: (gpu) => order(gpu, ends[0]) >= 0 && order(gpu, ends[1]) <= 0 };
 }
 
-/** Whether a GPU is shown; and of its tenants, `fits` says which are meant. */
+/** `isMeant` says whether a GPU is shown, `fits` which of its tenants match. */
 export function filterOf(address, label) {
   const words = address.q.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (tenant) =>
@@ -113,8 +113,8 @@ export function filterOf(address, label) {
   return { isMeant, fits: (tenant) => fits(tenant) && words.every((word) => textFits(tenant, word)) };
 }
 
-/** A word that names a node or a model says nothing about its tenants. */
+/** A word that matches the node or the model matches all tenants there. */
 function textFits(tenant, word) {
-  const own = `${tenant.id}\n${tenant.kind}\n${tenant.workload}\n${tenant.container}`.toLowerCase();
-  return own.includes(word) || tenant.place?.includes(word);
+  const names = `${tenant.id}\n${tenant.kind}\n${tenant.workload}\n${tenant.container}`.toLowerCase();
+  return names.includes(word) || tenant.place?.includes(word);
 }

@@ -1,7 +1,8 @@
-// podgpu's page: one document, views of it, the bill where there is a store, and a page for each pod and each GPU.
+// podgpu's page: views of one document, the bill and advice of a store, and a page for each pod and each GPU.
 
 import { Address, FACETS, FROM_STORE, filterOf, focusAgain } from "./address.js";
 import { Alerts } from "./alerts.js";
+import { LatestAnswer } from "./ask.js";
 import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
@@ -10,7 +11,7 @@ import { h, morph, shortModel, write } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Fit } from "./fit.js";
 import { Fleet } from "./fleet.js";
-import { CardHour, gpuPage } from "./gpu.js";
+import { gpuPage } from "./gpu.js";
 import * as byGpu from "./gpus.js";
 import { byNamespace, byNode, byTeam } from "./groups.js";
 import { History } from "./history.js";
@@ -19,7 +20,7 @@ import { Badge, KeyHelp, Legend, moveCard } from "./legend.js";
 import { List } from "./list.js";
 import { Model } from "./model.js";
 import { duration, moment, second } from "./numbers.js";
-import { Evidence, Past, podPage } from "./pod.js";
+import { Evidence, podPage } from "./pod.js";
 import { Rows } from "./rows.js";
 import { labelOf } from "./shades.js";
 import { Timeline } from "./timeline.js";
@@ -28,8 +29,8 @@ import { Tooltip } from "./tooltip.js";
 import { Waste } from "./waste.js";
 import * as byWorkload from "./workloads.js";
 
-const QUIET_MS = 150; // after the last part of a change
-const LATEST_MS = 800; // after the first
+const QUIET_MS = 150; // from the last part of a change until it is drawn,
+const LATEST_MS = 800; // but no longer from the first part
 const VIEWS = { gpus: byGpu, workloads: byWorkload, nodes: byNode, namespaces: byNamespace, teams: byTeam, idle: byIdle };
 const NAMES = { gpus: "GPUs", workloads: "Workloads", nodes: "Nodes", namespaces: "Namespaces", teams: "Teams", idle: "Idle holders" };
 const HEADS = {
@@ -40,7 +41,7 @@ const HEADS = {
   idle: ["Pod", "Held", "Not used for", "Why it counts as idle", "Wasted"],
 };
 
-/** Cards of virtual machines: the driver does not list them, so they have no row. */
+/** GPUs of virtual machines: the driver does not list them, so they have no row. */
 function guestsText(guests) {
   const names = guests.map((guest) => `${guest.model ? `${shortModel(guest.model)} ` : ""}${guest.pci_bus_id}`);
   return names.length ? `Given to virtual machines, and not measured: ${names.join(", ")}.` : "";
@@ -53,8 +54,9 @@ class App {
     this.colours = new Colours();
     this.rows = new Rows(() => this.draw());
     this.evidence = new Evidence(() => this.draw());
-    this.past = new Past(() => this.draw());
-    this.hour = new CardHour(() => this.draw());
+    this.past = new LatestAnswer(() => this.draw());
+    this.hour = new LatestAnswer(() => this.draw());
+    this.pointer = {};
     this.address = new Address((left) => this.go(left));
     this.header = new Header();
     this.tiles = new Tiles();
@@ -112,7 +114,7 @@ class App {
     this.turn();
   }
 
-  /** Links within the page change its address alone. */
+  /** A link within the page only changes its address. */
   follow(event) {
     const target = event.target instanceof Element ? event.target.closest("a[href]") : null;
     if (!target || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
@@ -142,7 +144,7 @@ class App {
     else if (["ArrowLeft", "ArrowRight", " "].includes(event.key) && !event.target.closest("a, button, canvas, [role], [tabindex='0']")) this.timeline.key(event);
   }
 
-  /** The pod or the GPU that has the page for itself. */
+  /** The pod or the GPU whose page is shown. */
   get detail() {
     return this.address.pod || this.address.gpu;
   }
@@ -152,7 +154,7 @@ class App {
     return Boolean(this.address.at && this.model.isPast);
   }
 
-  /** Turn to the moment of the address, or to the present. Until it is here, the page shows what it showed. */
+  /** Turn to the moment in the address, or to the present. Until it is here, the page stays as it is. */
   turn() {
     const { at } = this.address;
     if (at === (this.turned ?? "")) return;
@@ -170,7 +172,7 @@ class App {
     if (this.model.document) this.show();
   }
 
-  /** Show what the address says, from its top. */
+  /** Show what the address says, from the top. */
   go(left) {
     const was = this.shown;
     this.alerts.release();
@@ -186,7 +188,7 @@ class App {
     }
   }
 
-  /** Take a newer document. A cluster's changes come in parts, which are drawn together. */
+  /** Take a newer document. The changes of a cluster come in parts, which are drawn together. */
   take(document_) {
     this.live = document_;
     const isElsewhere = this.address.at && !this.missed;
@@ -213,7 +215,7 @@ class App {
       this.loading.draw(this.state, this.model.awaited);
       return;
     }
-    // By this clock from its arrival on: the node's may be wrong.
+    // Its age is measured by this clock, since its arrival: the node's clock may be wrong.
     const isFresh = this.header.draw(this.model, this.isPast ? "past" : this.state, (Date.now() - this.arrived) / 1000);
     document.documentElement.classList.toggle("old", !isFresh);
   }
@@ -293,7 +295,7 @@ class App {
     const sign = heads.join("\n");
     if (this.heads.dataset.sign === sign) return;
     this.heads.dataset.sign = sign;
-    this.heads.replaceChildren(...heads.map((one) => h("span", { title: one }, one)));
+    this.heads.replaceChildren(...heads.map((head) => h("span", { title: head }, head)));
   }
 
   /** Why the list is empty, or what it leaves out. */
@@ -303,7 +305,7 @@ class App {
     if (!model.gpus.length && guests) return `Every GPU is given away. ${guests}`;
     if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. If something is wrong, it is listed above.";
     if (answers.includes(undefined)) return "The server is being asked.";
-    const error = answers.find((one) => one.error)?.error;
+    const error = answers.find((answer) => answer.error)?.error;
     if (error) return `The server was asked again, but gave no newer rows: ${error}`;
     if (!gpus) return "Nothing matches. Clear the filter to see all.";
     const empty = address.view === "idle" ? `No pod holds a GPU without using it for ${duration(model.insight.idle_after_seconds)} or more.` : "No container uses these GPUs.";
@@ -327,10 +329,10 @@ class App {
   }
 
   gpuPage() {
-    const { address, model, hour, isPast } = this;
+    const { address, model, hour, pointer, isPast } = this;
     const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars", "data-own": "" }));
     size(this.pod, byGpu.measure(this.pod.clientWidth - 2));
-    return gpuPage(address.gpu, { model, hour, isPast, bars, back: this.back, colours: this.colours, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
+    return gpuPage(address.gpu, { model, hour, pointer, isPast, bars, back: this.back, colours: this.colours, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
   }
 
   get back() {

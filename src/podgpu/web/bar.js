@@ -2,14 +2,14 @@
 
 import { arrange, cssPart, h, write } from "./dom.js";
 
-/** Divide whole pixels in proportion to the weights: each gets its floor, the largest remainders one more. */
+/** Divide whole pixels in proportion to the weights. The largest remainders get one pixel more. */
 function divide(weights, pixels) {
-  const total = weights.reduce((sum, one) => sum + one, 0);
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
   if (total <= 0) return weights.map(() => 0);
-  const exact = weights.map((one) => (one * pixels) / total);
+  const exact = weights.map((weight) => (weight * pixels) / total);
   const parts = exact.map(Math.floor);
-  let left = pixels - parts.reduce((sum, one) => sum + one, 0);
-  const order = exact.map((one, place) => [one - parts[place], place]).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
+  let left = pixels - parts.reduce((sum, part) => sum + part, 0);
+  const order = exact.map((width, place) => [width - parts[place], place]).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
   for (const [, place] of order) {
     if (left <= 0) break;
     parts[place] += 1;
@@ -19,20 +19,20 @@ function divide(weights, pixels) {
 }
 
 /**
- * Lay out segments on a bar of that many pixels. A segment has a `value`, in units of `total`; what is left is free.
- * Where they are more than the total, the bar is as long as they are.
+ * Lay out segments on a bar of that many pixels. The `value` of a segment is in the unit of `total`; what is left is free.
+ * If the values exceed the total, they fill the bar.
  */
 function layOut(segments, total, pixels) {
-  const values = segments.map((one) => Math.max(0, one.value || 0));
-  const sum = values.reduce((all, one) => all + one, 0);
+  const values = segments.map((segment) => Math.max(0, segment.value || 0));
+  const sum = values.reduce((all, value) => all + value, 0);
   const widths = divide([...values, Math.max(0, total - sum)], pixels);
   return { widths: widths.slice(0, -1), free: widths.at(-1) };
 }
 
 const LEAST_NAMED = 44; // pixels that a name needs
-const LEAST_LINKED = 4;
+const LEAST_LINKED = 4; // pixels that a pointer can hit
 
-/** Whole pixels on the screen; on paper, which has another width, a part of the bar. */
+/** Set the width: pixels for the screen, and a part of the bar for print, which has another width. */
 function size(element, width) {
   const pixels = `${width}px`;
   if (element.style.width === pixels) return;
@@ -45,25 +45,22 @@ function paint(element, segment, width) {
   if (element.className !== look) element.className = look;
   size(element, width);
   write(element, segment.name && width >= LEAST_NAMED ? segment.name : "");
-  // What cannot be seen cannot be meant: such a tenant is reached by the other views.
+  // A tenant whose segment is too small is reached from the other views.
   const link = segment.link && width >= LEAST_LINKED ? segment.link : "";
   const tip = segment.tip ?? segment.spoken ?? "";
   if (element.dataset.tip !== tip) element.dataset.tip = tip;
   if ((element.getAttribute("href") ?? "") === link && element.dataset.spoken === segment.spoken) return;
   if (link) element.setAttribute("href", link);
   else element.removeAttribute("href");
+  if (link) element.setAttribute("aria-label", segment.spoken);
+  else element.removeAttribute("aria-label");
   element.dataset.spoken = segment.spoken;
-  if (link) {
-    element.setAttribute("aria-label", segment.spoken);
-  } else {
-    element.removeAttribute("aria-label");
-  }
 }
 
-/** An element for each segment: that of the same tenant, if there was one. */
+/** The elements of the segments. A tenant keeps its element. */
 function cellsOf(track, segments) {
-  const keys = segments.map((one, place) => one.key ?? `at ${place}`);
-  const known = new Map([...track.children].map((one) => [one.dataset.key, one]));
+  const keys = segments.map((segment, place) => segment.key ?? `at ${place}`);
+  const known = new Map([...track.children].map((cell) => [cell.dataset.key, cell]));
   const cells = [...keys, "free"].map((key) => known.get(key) ?? h("a", { "data-key": key }));
   arrange(track, cells);
   return cells;
@@ -86,7 +83,7 @@ function fill(track, segments, total, pixels) {
   return widths;
 }
 
-/** One bar: slices side by side, each with segments; whiskers over it; below it, thin, what was given to whom. */
+/** A bar: slices side by side, each with segments; whiskers above; below, a thin rail of what each was given. */
 export class Bar {
   constructor(name, title) {
     this.tracks = h("div", { class: "tracks" });
@@ -99,7 +96,7 @@ export class Bar {
 
   /** `bar`: slices [{size, total, segments}], whiskers [{from, to}] of 1, rail, label, spoken, about. */
   draw(bar, pixels) {
-    const widths = divide(bar.slices.map((one) => one.size), pixels);
+    const widths = divide(bar.slices.map((slice) => slice.size), pixels);
     const tracks = children(this.tracks, bar.slices.length, () => h("div", { class: "track" }));
     bar.slices.forEach((slice, place) => {
       size(tracks[place], widths[place]);

@@ -1,23 +1,24 @@
 // The view of the bill: the month to date, as `podgpu report` adds it up from the store.
 
+import { LatestAnswer } from "./ask.js";
 import { fill, h, known, write } from "./dom.js";
-import { UNKNOWN, bare, column, count, coverage as seen, gpuHours } from "./numbers.js";
+import { UNKNOWN, bare, column, count, coverage as seen, gpuHours, minute } from "./numbers.js";
 import { words } from "./words.js";
 
 const REFRESH_MS = 60_000; // the server keeps a bill for as long
-const CHOICES_MS = 4000; // between two looks at the labels there are
+const CHOICES_MS = 4000; // between two updates of the choices
 const MOST_NAMED = 3; // nodes
-// What a label of the same name could not be told from.
+// A label of such a name could not be told apart.
 const OWN_WORDS = new Set(["namespace", "workload", "pod", "node", "model", "cluster"]);
 const BASES = { held: "by held time", used: "by used time", greater: "by the greater of held and used time", energy: "by energy" };
 
-/** The question of this month, as the API takes it. */
+/** The query of the API for the month to date. */
 const queryOf = (by, takenAt) => new URLSearchParams({ by, from: new Date(takenAt * 1000).toISOString().slice(0, 7), to: "now" }).toString();
 
 export class Bill {
   constructor(address, onNews) {
     this.address = address;
-    this.onNews = onNews;
+    this.bill = new LatestAnswer(onNews);
     this.by = h("select", { "aria-label": "Bill by", onchange: (event) => address.go({ by: event.target.value }) });
     this.download = h("a", { download: "" }, "Download CSV");
     this.about = h("p", { class: "dim" });
@@ -38,7 +39,7 @@ export class Bill {
   draw(model) {
     this.#choices(model);
     const query = queryOf(this.address.by || "namespace", model.takenAt);
-    const answer = model.hasStore ? this.#answer(query) : { error: "There is no store to make a bill of. Give podgpu cluster one with --prometheus.url." };
+    const answer = model.hasStore ? this.bill.of(`api/v1/report?${query}`, REFRESH_MS) : { error: "There is no store to make a bill of. Give podgpu cluster one with --prometheus.url." };
     const bill = answer?.rows ? answer : null;
     const said = !answer ? "The store is being asked. A month of many nodes takes a while." : (answer.error ?? "");
     write(this.empty, said);
@@ -61,35 +62,16 @@ export class Bill {
     const others = [...labels].filter((label) => !OWN_WORDS.has(label)).sort();
     fill(this.by, [["", "By namespace"], ["workload", "By workload"], ...others.map((label) => [label, `By label ${label}`])], by);
   }
-
-  /** The newest bill; undefined while the first is on its way. One that cannot be had says why. */
-  #answer(query) {
-    if (this.query !== query) Object.assign(this, { query, asked: 0, answer: undefined });
-    if (Date.now() - this.asked > REFRESH_MS) this.#ask(query);
-    return this.answer;
-  }
-
-  async #ask(query) {
-    this.asked = Infinity;
-    const answer = await fetch(`api/v1/report?${query}`).catch(() => null);
-    const said = await (answer?.ok ? answer.json() : answer?.text())?.catch(() => null);
-    if (this.query !== query) return;
-    this.asked = Date.now();
-    this.answer = answer?.ok && said ? said : { ...this.answer, error: said || "The server does not answer." };
-    this.onNews();
-  }
 }
 
-const minute = (at) => at.slice(0, 16).replace("T", " ");
-
-/** Of when it is, in what, by what, and how much of it was seen. */
+/** The period of the bill, its currency, its basis, and how much was seen. */
 function aboutOf(bill) {
   const shared = { held: "the rest shared by held hours", even: "the rest shared evenly" }[bill.share];
   const parts = [`${minute(bill.from)} to ${minute(bill.to)} ${bill.zone}`, bill.currency ? `GPU-hours and ${bill.currency}` : "GPU-hours, no prices", BASES[bill.basis] ?? bill.basis, shared, `${seen(bill.coverage.ratio)} seen`];
   return [...(bill.demo ? [h("b", { class: "tag warn" }, "DEMO"), " "] : []), parts.filter(Boolean).join(" · ")];
 }
 
-/** What the bill lacks. */
+/** What is missing in the bill. */
 function noticesOf({ coverage, unpriced, notices }) {
   const unseen = coverage.gpus.filter((gpu) => gpu.unseen_seconds > 0);
   const names = [...new Set(unseen.map((gpu) => gpu.node))].sort();
@@ -101,12 +83,12 @@ function noticesOf({ coverage, unpriced, notices }) {
   ];
 }
 
-/** Rows that stand for no group have no waste, and were seen or not as a whole. */
+/** A row that is no group has no waste and no coverage. */
 const isOther = ({ row }) => row !== "group" && row !== "total";
 
 const wastedOf = (row) => (row.row === "group" && known(row.gpu_hours) && known(row.busy_hours) ? Math.max(0, row.gpu_hours - row.busy_hours) : undefined);
 
-/** The command's rows, and what was held and not used. Roles are written out: on a phone the rows are no table to a browser. */
+/** The rows of the command, and what was held and not used. Roles are explicit: on a phone, a browser no longer sees a table. */
 function tableOf({ by, rows, total, currency, currency_decimals: decimals, coverage }) {
   const title = by.map((name) => name.replace(/^(label|workload)_/, "")).join("/");
   const wasted = rows.map(wastedOf).filter(known);

@@ -1,14 +1,14 @@
-// A cell for each GPU and a block for each node: where they are, and how each is painted.
+// The cells of the fleet: a block for each node with a cell for each GPU. Where they are, and how they are painted.
 
 import { known } from "./dom.js";
 
-const SIZES = [18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]; // of a cell, in pixels
+const SIZES = [18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]; // pixels of a cell
 const COLUMNS = [16, 8, 4, 2]; // of a block
-const NAMED = 74; // pixels that a node's name needs
-const NAME = 13; // its height
-const MARKED = 5; // pixels of a cell in which a mark can be seen
+const NAMED = 74; // pixels that the name of a node needs
+const NAME = 13; // pixels of its height
+const MARKED = 5; // larger cells have thicker marks
 
-/** Lay out blocks of so many cells each, in the largest size that fits. Returns the places of all cells, in their order. */
+/** Lay out blocks with these counts of cells, in the largest size that fits. Returns the places of all cells, in order. */
 export function layOut(counts, width, height) {
   const most = Math.max(1, ...counts);
   let found = null;
@@ -34,7 +34,7 @@ function blocks(count, columns, rows, size, width) {
 
 function place(counts, shape) {
   const { size, columns, name, wide, high, across } = shape;
-  const total = counts.reduce((sum, one) => sum + one, 0);
+  const total = counts.reduce((sum, count) => sum + count, 0);
   const [xs, ys] = [new Int32Array(total), new Int32Array(total)];
   let at = 0;
   counts.forEach((count, block) => {
@@ -46,7 +46,7 @@ function place(counts, shape) {
   return { ...shape, xs, ys, total };
 }
 
-/** The cell at that point, or the nearest; a gap belongs to the cell before it. */
+/** The cell at that point, or the nearest one. */
 export function cellAt({ xs, ys, size, total }, x, y) {
   let [found, least] = [-1, Infinity];
   for (let at = 0; at < total; at += 1) {
@@ -57,7 +57,7 @@ export function cellAt({ xs, ys, size, total }, x, y) {
   return found;
 }
 
-/** The cell above or below, as far as there is one. */
+/** The cell above or below, or the same if there is none. */
 export function nextRow({ xs, ys, total }, from, step) {
   let [found, least] = [from, Infinity];
   for (let at = 0; at < total; at += 1) {
@@ -69,7 +69,7 @@ export function nextRow({ xs, ys, total }, from, step) {
   return found;
 }
 
-/** Paint one cell. `parts`: [[share of its width, how high it is filled, colour]], in the order of its tenants. */
+/** Paint a cell. `parts` are [part of its width, part of its height that is filled, colour]. */
 export function paint(context, gpu, parts, { x, y, size, inks, isDim }) {
   context.globalAlpha = 1;
   context.clearRect(x - 1, y - 1, size + 2, size + 2);

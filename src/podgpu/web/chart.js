@@ -43,10 +43,10 @@ export function spark(points, top) {
 const WIDTH = 560;
 const HEIGHT = 110;
 
-/** A chart with its scale. `write` turns a value into words. */
+/** A chart with its scale. `write` formats a value. */
 export function chart(title, points, { top, write, gap = 60, look = "c0" }) {
   const seen = points.filter(([, value]) => !Number.isNaN(value));
-  if (seen.length < 2) return h("figure", { class: "chart" }, h("figcaption", {}, title), h("p", { class: "dim" }, "Not enough yet: it begins when this page is opened."));
+  if (seen.length < 2) return h("figure", { class: "chart" }, h("figcaption", {}, title), h("p", { class: "dim" }, "There are not enough values yet."));
   const most = Math.max(top || 0, Math.max(...seen.map(([, value]) => value)) * 1.05) || 1;
   const span = [seen[0][0], seen.at(-1)[0]];
   const values = seen.map(([, value]) => value);
@@ -59,10 +59,10 @@ export function chart(title, points, { top, write, gap = 60, look = "c0" }) {
     drawing.append(svg("path", { d: line, class: "line" }));
   }
   const value = h("b", {}, write(values.at(-1)));
-  // Where the pointer is, the number is of that time.
+  // While the pointer is over the chart, the number is that of its time.
   const pointed = ({ currentTarget, offsetX }) => {
     const at = span[0] + (offsetX / (currentTarget.clientWidth || 1)) * (span[1] - span[0]);
-    const [time, number] = seen.reduce((best, one) => (Math.abs(one[0] - at) < Math.abs(best[0] - at) ? one : best));
+    const [time, number] = seen.reduce((best, point) => (Math.abs(point[0] - at) < Math.abs(best[0] - at) ? point : best));
     currentTarget.previousElementSibling.lastElementChild.textContent = `${write(number)} at ${moment(time)}`;
   };
   const left = ({ currentTarget }) => (currentTarget.previousElementSibling.lastElementChild.textContent = write(values.at(-1)));

@@ -1,4 +1,4 @@
-// Each namespace has a colour, the same as long as the page is open; what is outside Kubernetes is grey.
+// The colours of namespaces, which stay the same while the page is open. What is outside Kubernetes is grey.
 
 const COUNT = 10;
 
@@ -7,7 +7,7 @@ export class Colours {
     this.given = new Map();
   }
 
-  /** Give colours to namespaces that have none: at first in order of their names, later as they come. */
+  /** Give colours to new namespaces: at first in the order of their names, later as they come. */
   learn(names) {
     for (const name of [...names].sort()) if (name && !this.given.has(name)) this.given.set(name, `c${this.given.size % COUNT}`);
   }

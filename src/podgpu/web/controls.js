@@ -1,4 +1,4 @@
-// Tabs, search, filters and order. All of it is in the address.
+// Tabs, search, filters and sorting. All of it is in the address.
 
 import { FACETS, FROM_STORE, SORTS, STATES, VIEWS } from "./address.js";
 import { fill, h, shortModel, write } from "./dom.js";
@@ -56,11 +56,10 @@ export class Controls {
   #choices(name, select, model) {
     const value = this.address[name];
     // Teams are chosen from their rows.
-    const found = new Set(name === "team" ? [] : model.choices(name));
-    if (value) found.add(value);
-    // A choice between one and the same is none.
-    select.hidden = found.size < 2 && !value;
-    const write_ = { state: (one) => STATES[one] ?? one, model: shortModel }[name] ?? ((one) => one);
-    fill(select, [["", `${TITLES[name]}: all`], ...[...found].sort().map((one) => [one, write_(one)])], value);
+    const choices = new Set(name === "team" ? [] : model.choices(name));
+    if (value) choices.add(value);
+    select.hidden = choices.size < 2 && !value;
+    const titleOf = { state: (state) => STATES[state], model: shortModel }[name];
+    fill(select, [["", `${TITLES[name]}: all`], ...[...choices].sort().map((choice) => [choice, titleOf?.(choice) ?? choice])], value);
   }
 }

@@ -4,17 +4,17 @@ import { h, write } from "./dom.js";
 
 const DONE_MS = 1500;
 
-/** `name` says what is copied, to whoever cannot see what stands beside the button. */
+/** `name` says what is copied, for screen readers. */
 export const copyButton = (text, name, label = "Copy") => h("button", { type: "button", class: "copy", "data-copy": text, "aria-label": `${label} ${name}` }, label);
 
-/** Only pages from a safe address may use the clipboard's own interface; others select the text and copy that. */
+/** Copy a text. Only secure pages may use the clipboard API; others select the text and copy the selection. */
 async function copied(text) {
   if (navigator.clipboard && isSecureContext) {
     try {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // It may be forbidden all the same.
+      // It may be forbidden even so.
     }
   }
   const before = document.activeElement;
@@ -28,7 +28,7 @@ async function copied(text) {
   return isDone;
 }
 
-/** One listener for all such buttons: their rows are made anew while a page is open. */
+/** One listener for all such buttons, since rows are made again and again. */
 export function copyOnClick(root) {
   const voice = h("p", { class: "spoken", "aria-live": "polite" });
   root.append(voice);

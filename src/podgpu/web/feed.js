@@ -1,6 +1,6 @@
-// The live document: whole at first, then its changes. It goes on after the agent was away.
+// The live document: whole at first, then its changes. It continues after the agent was unreachable.
 
-/** Lay a change upon a document: a merge patch; an object upon an array changes elements by their number. */
+/** Apply a change to a document: a merge patch, in which an object changes elements of an array by their number. */
 function apply(target, patch) {
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete target[key];
@@ -11,7 +11,7 @@ function apply(target, patch) {
 
 const isObject = (value) => typeof value === "object" && !Array.isArray(value);
 
-/** Lay changed rows of nodes upon a cluster's document. */
+/** Replace changed rows in a cluster's document. */
 function applyRows(target, change) {
   const { rows, gone = [], ...head } = change;
   Object.assign(target, head);
@@ -30,7 +30,7 @@ function take(newer, node) {
   return row ?? node;
 }
 
-/** A worker reads the events. The policy lets no other script be started. */
+/** Start the worker that reads the events. The policy allows no other script. */
 function startWorker() {
   const path = new URL("worker.js", import.meta.url).href;
   const policy = globalThis.trustedTypes?.createPolicy("podgpu", { createScriptURL: () => path });
@@ -38,28 +38,21 @@ function startWorker() {
 }
 
 /**
- * Calls `onDocument(document)` for each newer one, `onState("live" | "away" | "out")`, `onUser` with who has logged in, if a proxy says it,
- * and `onPast` with what `past` asked for.
+ * Calls `onDocument` with each newer document, `onState` with "live", "away" or "out", `onUser` with who has logged in, if a proxy
+ * says so, and `onPast` with the answer to `past`.
  */
 export class Feed {
   constructor(url, { onDocument, onState, onUser, onPast }) {
     this.document = null;
     this.worker = startWorker();
     this.worker.onmessage = ({ data }) => {
-      if (data.kind === "past") {
-        onPast(data);
-        return;
+      if (data.kind === "past") onPast(data);
+      else if (data.kind === "user") onUser(data.user);
+      else if (data.kind === "away" || data.kind === "out" || !this.take(data)) onState(data.kind === "out" ? "out" : "away");
+      else {
+        onState("live");
+        onDocument(this.document);
       }
-      if (data.kind === "user") {
-        onUser(data.user);
-        return;
-      }
-      if (data.kind === "away" || data.kind === "out" || !this.take(data)) {
-        onState(data.kind === "out" ? "out" : "away");
-        return;
-      }
-      onState("live");
-      onDocument(this.document);
     };
     this.worker.postMessage({ url: new URL(url, document.baseURI).href });
   }
@@ -69,7 +62,7 @@ export class Feed {
     this.worker.postMessage({ past: new URL(`api/v1/history?at=${at}`, document.baseURI).href, at });
   }
 
-  /** Take a document or a change of it. What makes no sense is answered by asking for the whole again. */
+  /** Take a document or a change of it. If a change cannot be applied, ask for the whole document. */
   take({ kind, news }) {
     try {
       if (kind === "full") this.document = news;
@@ -77,7 +70,7 @@ export class Feed {
       else apply(this.document, news);
       return true;
     } catch (error) {
-      console.error("podgpu: an event makes no sense; asking for the whole document", error);
+      console.error("podgpu: an event cannot be applied; asking for the whole document", error);
       this.worker.postMessage({});
       return false;
     }

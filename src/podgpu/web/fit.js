@@ -1,8 +1,9 @@
 // The view of what fits: the advice of `podgpu fit`, which the server makes from the store at most once an hour.
 
+import { LatestAnswer } from "./ask.js";
 import { copyButton } from "./copy.js";
 import { h, shortModel, write } from "./dom.js";
-import { bare, count, coverage, gpuNumber, gpus, memory, money, percent } from "./numbers.js";
+import { bare, count, coverage, gpuNumber, gpus, memory, minute, money, percent } from "./numbers.js";
 
 const REFRESH_MS = 300_000;
 const RETRY_MS = 1000; // while the first statement is being made
@@ -13,8 +14,7 @@ const LOOKS = { release: "warn", smaller: "warn", share: "warn", larger: "warn" 
 
 export class Fit {
   constructor(onNews) {
-    this.onNews = onNews;
-    this.asked = 0;
+    this.advice = new LatestAnswer(onNews);
     this.about = h("p", { class: "dim" });
     this.table = h("div");
     this.empty = h("p", { class: "empty", hidden: true });
@@ -22,44 +22,29 @@ export class Fit {
   }
 
   draw(model) {
-    const answer = model.hasStore ? this.#answer() : { error: NO_STORE };
-    const said = answer?.error ?? (answer?.rows ? "" : MAKING);
+    const statement = this.advice.answer?.rows ? this.advice.answer : null;
+    const answer = model.hasStore ? this.advice.of("api/v1/fit", statement ? REFRESH_MS : RETRY_MS) : { error: NO_STORE };
+    const isMaking = !answer || answer.status === BUSY;
+    const said = isMaking ? (statement ? "" : MAKING) : (answer.error ?? "");
     write(this.empty, said);
     this.empty.hidden = !said;
-    const found = answer?.rows ? answer : null;
-    if (this.shown === found) return;
-    this.shown = found;
-    this.about.replaceChildren(...(found ? aboutOf(found) : []));
-    this.table.replaceChildren(...(found ? [tableOf(found)] : []));
-  }
-
-  #answer() {
-    if (Date.now() - this.asked >= (this.answer?.rows ? REFRESH_MS : RETRY_MS)) this.#ask();
-    return this.answer;
-  }
-
-  async #ask() {
-    this.asked = Infinity;
-    const answer = await fetch("api/v1/fit").catch(() => null);
-    const said = await (answer?.ok ? answer.json() : answer?.text())?.catch(() => null);
-    this.asked = Date.now();
-    if (answer?.ok && said) this.answer = said;
-    else if (answer?.status !== BUSY) this.answer = { ...this.answer, error: said || "The server does not answer." };
-    if (!this.answer?.rows) setTimeout(() => this.onNews(), RETRY_MS);
-    this.onNews();
+    clearTimeout(this.timer);
+    if (model.hasStore && !statement) this.timer = setTimeout(this.advice.onNews, RETRY_MS);
+    if (this.shown === statement) return;
+    this.shown = statement;
+    this.about.replaceChildren(...(statement ? aboutOf(statement) : []));
+    this.table.replaceChildren(...(statement ? [tableOf(statement)] : []));
   }
 }
 
-const minute = (at) => at.slice(0, 16).replace("T", " ");
-
 function aboutOf({ from, to, demo, coverage: seen, counts, rows, gpus: held, saved_gpus: saved, saved_per_hour: cost, currency }) {
-  const found = Object.entries(counts).map(([kind, number]) => `${number} ${kind}`);
+  const kinds = Object.entries(counts).map(([kind, number]) => `${number} ${kind}`);
   const saves = `${gpuNumber(saved ?? 0)} of ${gpus(held)} to save${currency ? `, ${money(cost ?? 0, currency)} an hour` : ""}`;
-  const parts = [`${minute(from)} to ${minute(to)} UTC`, `${coverage(seen)} seen`, `${count(rows.length, "workload")}: ${found.join(", ")}`, saves];
+  const parts = [`${minute(from)} to ${minute(to)} UTC`, `${coverage(seen)} seen`, `${count(rows.length, "workload")}: ${kinds.join(", ")}`, saves];
   return [...(demo ? [h("b", { class: "tag warn" }, "DEMO"), " "] : []), parts.join(" · ")];
 }
 
-/** The rows of the command. Roles are written out: on a phone the rows are no table to a browser. */
+/** The rows of the command. Roles are explicit: on a phone, a browser no longer sees a table. */
 function tableOf({ rows, currency }) {
   const columns = [
     { name: "Advice", look: "advice", write: (row) => [h("b", { class: `tag ${LOOKS[row.advice] ?? ""}` }, row.advice), ` ${row.to}`] },
@@ -81,7 +66,7 @@ function tableOf({ rows, currency }) {
   );
 }
 
-/** Its name, and why, with the lines to change. */
+/** The name of the workload, and why it gets this advice, with the lines to change. */
 function nameOf(row) {
   const name = `${row.namespace}/${row.workload_name}`;
   const beside = row.together.length ? [h("p", {}, `Together with ${row.together.join(", ")}.`)] : [];

@@ -1,16 +1,16 @@
 // The fleet at a glance: all GPUs of all nodes on one screen. A brush over it filters the list.
 
-import { rangeOf } from "./address.js";
+import { FROM_STORE, rangeOf } from "./address.js";
 import { cellAt, layOut, nextRow, paint } from "./cells.js";
 import { fill, h, known, morph, write } from "./dom.js";
 import { age, celsius, count, integer, percent } from "./numbers.js";
 import { SHADES, labelOf } from "./shades.js";
 
 const LEAST_NODES = 2;
-const FRAME_MS = 4; // of painting
-const SAME_FRAME_MS = 8; // a frame that has drawn the page paints no cells, too
+const FRAME_MS = 4; // of painting in a frame
+const SAME_FRAME_MS = 8; // a frame that has drawn the page does not paint cells as well
 const OFTEN = 64; // cells between two looks at the clock
-const TALL = [0.32, 110, 420]; // of the window, and at least and at most so many pixels
+const TALL = [0.32, 110, 420]; // a part of the window, and the least and the most pixels
 const INKS = ["card", "track", "accent", "warn", "bad", "badbg", "ink", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "cx"];
 const HELP = "Arrow keys move, Shift and arrow keys choose several, Enter shows them in the list, Escape shows all.";
 
@@ -48,9 +48,9 @@ export class Fleet {
     if (this.element.hidden) return;
     this.model = model;
     const { address } = this;
-    const there = Object.entries(SHADES).filter(([, one]) => !one.isThere || one.isThere(model));
+    const there = Object.entries(SHADES).filter(([, shade]) => !shade.isThere || shade.isThere(model));
     this.shade = SHADES[there.some(([key]) => key === address.colour) ? address.colour : ""];
-    fill(this.by, there.map(([key, one]) => [key, `Show ${one.name}`]), this.shade === SHADES[""] ? "" : address.colour);
+    fill(this.by, there.map(([key, shade]) => [key, `Show ${shade.name}`]), this.shade === SHADES[""] ? "" : address.colour);
     const style = getComputedStyle(document.documentElement);
     const inks = Object.fromEntries(INKS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     this.how = { model, inks, label: labelOf(model, address.by), isMeant: address.isFiltered ? isMeant : null };
@@ -60,7 +60,7 @@ export class Fleet {
     this.describe();
   }
 
-  /** Lay out again if there are other nodes, or the page has another width. */
+  /** Lay out again if the nodes or the width of the page have changed. */
   place() {
     const width = Math.floor(this.canvas.parentElement.clientWidth);
     const counts = this.model.nodes.map((node) => node.gpus.length).filter(Boolean);
@@ -69,7 +69,7 @@ export class Fleet {
     const sign = `${width} ${height} ${devicePixelRatio} ${counts}`;
     if (!width || sign === this.sign) return;
     this.sign = sign;
-    this.wide = width; // to read it from the page would lay that out
+    this.wide = width; // kept, since to read it makes the browser lay out the page
     this.layout = layOut(counts, width, height);
     for (const canvas of [this.canvas, this.marks]) {
       canvas.width = width * devicePixelRatio;
@@ -81,7 +81,7 @@ export class Fleet {
     this.names = "";
   }
 
-  /** Find the cells whose GPU is another now, and paint them over the next frames. */
+  /** Find the cells whose GPU has changed, and paint them over the next frames. */
   queue() {
     const { address, model, how } = this;
     const look = [address.colour, how.label, how.inks.card, model.mostWasted, address.isFiltered && location.search].join();
@@ -118,7 +118,7 @@ export class Fleet {
     this.frame = this.dirty.length ? requestAnimationFrame(() => this.step()) : 0;
   }
 
-  /** The nodes' names, where there is room for them. */
+  /** Write the names of the nodes, if there is room for them. */
   drawNames() {
     const { name, wide, high, across } = this.layout;
     const nodes = this.model.nodes.filter((node) => node.gpus.length);
@@ -141,7 +141,7 @@ export class Fleet {
     });
   }
 
-  /** What is chosen, and where the keys are. */
+  /** Mark the cells that are chosen, and the one with the keyboard's cursor. */
   drawMarks() {
     if (!this.layout) return;
     const context = this.marks.getContext("2d");
@@ -151,7 +151,7 @@ export class Fleet {
     const [first, last] = this.chosen();
     context.lineWidth = size > 5 ? 2 : 1;
     context.beginPath();
-    // Neighbours have one frame: of thousands of cells, each frame would take milliseconds.
+    // Neighbours share a frame: thousands of frames would take milliseconds.
     for (let at = first, end = at; at <= last; at = end) {
       while (end <= last && ys[end] === ys[at] && xs[end] - xs[at] === (end - at) * (size + 1)) end += 1;
       context.rect(xs[at] - 0.5, ys[at] - 0.5, (end - at) * (size + 1), size + 1);
@@ -162,7 +162,7 @@ export class Fleet {
     context.strokeRect(xs[this.cursor] - 2, ys[this.cursor] - 2, size + 4, size + 4);
   }
 
-  /** The first and the last cell of those that are chosen. */
+  /** The first and the last of the chosen cells. */
   chosen() {
     if (this.from !== undefined) return [Math.min(this.from, this.cursor), Math.max(this.from, this.cursor)];
     const range = rangeOf(this.address.cells);
@@ -198,11 +198,11 @@ export class Fleet {
     return `${first.node.name}:${first.index}~${last.node.name}:${last.index}`;
   }
 
-  /** Filter the list by them; once more shows all again. */
+  /** Filter the list by the chosen cells; the same ones again show all. */
   show() {
     const cells = this.cells();
     this.from = undefined;
-    this.address.go({ cells: cells === this.address.cells ? "" : cells, view: this.address.view === "bill" ? "gpus" : this.address.view });
+    this.address.go({ cells: cells === this.address.cells ? "" : cells, view: FROM_STORE.includes(this.address.view) ? "gpus" : this.address.view });
   }
 
   key(event) {
@@ -223,7 +223,7 @@ export class Fleet {
     } else this.show();
   }
 
-  /** Say what the cell is. */
+  /** Describe the cell in a tip. */
   tell(at) {
     const gpu = this.model.gpus[at];
     this.tip.hidden = !gpu;
@@ -234,7 +234,7 @@ export class Fleet {
     Object.assign(this.tip.style, { top: `${ys[at] + size + 6}px`, left: isRight ? "" : `${xs[at]}px`, right: isRight ? `${this.wide - xs[at] - size}px` : "" });
   }
 
-  /** The same in words, for those who see no cells. */
+  /** Say the same in words, for those who cannot see the cells. */
   describe() {
     const { gpus, nodes } = this.model;
     let [idle, lost, xids] = [0, 0, 0];
@@ -254,7 +254,7 @@ export class Fleet {
 }
 
 function tipOf(gpu) {
-  const who = gpu.tenants.map((one) => `${one.id}${one.isIdle ? ` (idle ${age(one.idleFor)})` : ""}`).join(", ");
+  const who = gpu.tenants.map((tenant) => `${tenant.id}${tenant.isIdle ? ` (idle ${age(tenant.idleFor)})` : ""}`).join(", ");
   const facts = [gpu.isUp ? known(gpu.busy) && percent(gpu.busy) : "lost", known(gpu.celsius) && celsius(gpu.celsius), gpu.problems.join(", "), who || "free"];
   return [`${gpu.node.name} · GPU ${gpu.index}`, ...facts.filter(Boolean)].join(" · ");
 }

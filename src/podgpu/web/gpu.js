@@ -1,4 +1,4 @@
-// A GPU's own page, or a MIG instance's: who is on it, what it reports about itself, and its last hour.
+// The page of a GPU or a MIG instance: who is on it, what it reports about itself, and its last hour.
 
 import { chart } from "./chart.js";
 import { copyButton } from "./copy.js";
@@ -16,31 +16,7 @@ const frequency = (value) => written("frequency", value);
 
 const LEAST_MS = 5000; // between two questions
 
-/** What the server keeps of the last hour of the card that is looked at. */
-export class CardHour {
-  constructor(onNews) {
-    this.onNews = onNews;
-    this.pointer = {};
-  }
-
-  /** The `series` by name, and the `lanes` of a shared card; null while they are on their way; or why there are none. */
-  of(uuid, interval) {
-    if (this.uuid !== uuid || Date.now() - this.at > Math.max(LEAST_MS, interval * 1000)) this.#ask(uuid);
-    return this.found;
-  }
-
-  async #ask(uuid) {
-    if (this.uuid !== uuid) this.found = null;
-    [this.uuid, this.at] = [uuid, Date.now()];
-    const answer = await fetch(`api/v1/history?gpu=${encodeURIComponent(uuid)}`).catch(() => null);
-    const found = answer?.ok ? await answer.json() : { error: answer ? (await answer.text()).trim() : "the server does not answer" };
-    if (this.uuid !== uuid) return;
-    this.found = found;
-    this.onNews();
-  }
-}
-
-// [title, the series, how it is written, and the reading of the most there can be, or that number]
+// [title, series, how a value is written, and the top of the chart: a number, or the name of a reading]
 const CHARTS = [
   ["Busy", "busy_ratio", percent, 1],
   ["Memory in use", "memory_used_bytes", memory, "memory_total_bytes"],
@@ -56,25 +32,25 @@ const CHARTS = [
   ["NVLink, sent", "nvlink_transmit_bytes_per_second", rate, 0],
 ];
 
-/** The card and, where the address names a MIG instance, that. */
+/** The card of that UUID, or the MIG instance with its card. */
 function find(gpus, uuid) {
   for (const gpu of gpus) {
     if (gpu.uuid === uuid) return { gpu };
-    const slice = gpu.slices.find((one) => one.uuid === uuid);
+    const slice = gpu.slices.find((slice) => slice.uuid === uuid);
     if (slice) return { gpu, slice };
   }
   return null;
 }
 
-/** Its readings: all that its node has, where they are here. */
+/** Its readings: all that its node has, once those are here. */
 function readingsOf({ gpu, slice }, full) {
   const card = full ?? gpu.source;
-  return slice ? card.instances.find((one) => one.mig.uuid === slice.uuid)?.readings ?? [] : card.readings ?? [];
+  return slice ? card.instances.find((instance) => instance.mig.uuid === slice.uuid)?.readings ?? [] : card.readings ?? [];
 }
 
-/** Up to the moment that is looked at, if that is in the past. */
+/** The charts, up to the moment that is shown. */
 function charts(hour, index, until) {
-  if (hour === null) return h("p", { class: "box pad" }, "The server is being asked.");
+  if (!hour) return h("p", { class: "box pad" }, "The server is being asked.");
   if (hour.error) return h("p", { class: "box pad" }, `There are no charts: ${hour.error}.`);
   const drawn = CHARTS.flatMap(([title, name, write, top]) => {
     const points = (hour.series[name] ?? []).filter(([at]) => at <= until);
@@ -83,9 +59,9 @@ function charts(hour, index, until) {
   return h("div", { class: "charts" }, ...drawn);
 }
 
-/** What is on the card and belongs to no pod. */
+/** What is booked to no pod. */
 function restOf({ rest }) {
-  const lines = rest.filter((one) => one.memory || one.busy || one.watts).map((one) => [words.reasons[one.reason] ?? one.reason, [one.memory && memory(one.memory), one.busy && percent(one.busy), one.watts && watts(one.watts)].filter(Boolean).join(" · "), words.meanings[one.reason] ?? ""]);
+  const lines = rest.filter((part) => part.memory || part.busy || part.watts).map((part) => [words.reasons[part.reason] ?? part.reason, [part.memory && memory(part.memory), part.busy && percent(part.busy), part.watts && watts(part.watts)].filter(Boolean).join(" · "), words.meanings[part.reason] ?? ""]);
   return lines.length ? h("section", { class: "box" }, h("h3", {}, "Booked to no pod"), factTable(lines, "What it is")) : null;
 }
 
@@ -100,7 +76,7 @@ function presentAt({ present, holders = [] }, link) {
 
 function xidsOf({ xids }, link) {
   if (!xids.length) return null;
-  const rows = xids.map((one) => h("tr", {}, h("th", { scope: "row" }, moment(one.at)), h("td", { class: "value" }, `XID ${one.xid}`), h("td", { class: "how" }, `${one.meaning || "Not a known code"}. `, ...presentAt(one, link))));
+  const rows = xids.map((xid) => h("tr", {}, h("th", { scope: "row" }, moment(xid.at)), h("td", { class: "value" }, `XID ${xid.xid}`), h("td", { class: "how" }, `${xid.meaning || "Not a known code"}. `, ...presentAt(xid, link))));
   return h("section", { class: "box xids" }, h("h3", {}, "XIDs since the agent started, and who was on the card"), h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["When", "Code", "Meaning, and who was on the card"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)));
 }
 
@@ -116,26 +92,26 @@ function aboutOf({ gpu, slice }) {
   return h("section", { class: "box" }, h("h3", {}, "The card"), factTable(lines.filter(([, value]) => value), "More"));
 }
 
-const slicesOf = ({ gpu, slice }, link) => (slice || !gpu.slices.length ? null : h("p", { class: "dim" }, "MIG instances: ", ...gpu.slices.flatMap((one, place) => [place ? ", " : "", h("a", { href: link({ gpu: one.uuid }) }, one.profile)])));
+const slicesOf = ({ gpu, slice }, link) => (slice || !gpu.slices.length ? null : h("p", { class: "dim" }, "MIG instances: ", ...gpu.slices.flatMap((slice, place) => [place ? ", " : "", h("a", { href: link({ gpu: slice.uuid }) }, slice.profile)])));
 
 function titleOf({ gpu, slice }, link) {
   const name = slice ? `GPU ${gpu.index} · ${slice.profile}` : `GPU ${gpu.index}`;
   return h("div", { class: "title" }, h("h2", { tabindex: "-1" }, name), slice ? h("a", { href: link({ gpu: gpu.uuid }) }, "the whole card") : null, h("span", { class: "dim" }, `${gpu.node.name} · ${shortModel(gpu.model)}`), ...gpu.problems.map((title) => h("span", { class: "tag warn" }, title)));
 }
 
-/** A cluster's reader has no lanes: the agent does. */
+/** Only the agent has lanes, so the page of a cluster says where they are. */
 const elsewhere = (model, gpu) => (model.isCluster && known(gpu.source.balance?.switches) ? h("p", { class: "dim" }, `Who was at work in each moment of the last minute is shown on this GPU's page of the agent on ${gpu.node.name}.`) : null);
 
-/** Fill the page of the GPU or MIG instance of that UUID. `bars` is the row of the list for it. */
-export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more, colours }) {
+/** Make the page of the GPU or MIG instance of that UUID. `bars` makes its row of the list, `pointer` keeps the column of the lanes that is pointed at. */
+export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, more, colours }) {
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   const found = find(model.gpus, uuid);
   if (!found) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, uuid), h("p", { class: "empty" }, "There is no such GPU now. It may have been removed, or its node cannot be read."));
   const { gpu, slice } = found;
   const full = gpu.node.origin === "store" ? undefined : more?.card(gpu);
   const readings = readingsOf(found, full);
-  const tenants = gpu.tenants.filter((one) => !slice || one.mig === slice.uuid);
-  const kept = hour.of(uuid, model.interval);
+  const tenants = gpu.tenants.filter((tenant) => !slice || tenant.mig === slice.uuid);
+  const kept = hour.of(`api/v1/history?gpu=${encodeURIComponent(uuid)}`, Math.max(LEAST_MS, model.interval * 1000));
   const heading = (tenant) => h("a", { href: link({ gpu: "", pod: tenant.id }) }, tenant.id);
   return h(
     "div",
@@ -145,12 +121,12 @@ export function gpuPage(uuid, { model, hour, isPast, link, back, bars, more, col
     gpu.isUp ? bars(gpu) : h("p", { class: "box pad lost" }, h("span", { class: "notice" }, lostText(gpu))),
     slicesOf(found, link),
     xidsOf(gpu, link),
-    // Of the past, no lanes are kept.
-    isPast || slice ? null : (laneTable(kept?.lanes, { colours, link, pointer: hour.pointer }) ?? elsewhere(model, gpu)),
+    // There are no lanes of the past.
+    isPast || slice ? null : (laneTable(kept?.lanes, { colours, link, pointer }) ?? elsewhere(model, gpu)),
     h("h3", {}, "The last hour"),
     charts(kept, indexOf(readings), isPast ? gpu.node.takenAt : Number.POSITIVE_INFINITY),
     h("h3", {}, "Who is on it, and how that is known"),
-    ...(tenants.length ? tenants.map((tenant) => evidence({ gpu, tenant }, heading(tenant), more?.of({ gpu, tenant }))) : [h("p", { class: "box pad" }, "No pod holds it, and none has a process on it.")]),
+    ...(tenants.length ? tenants.map((tenant) => evidence({ gpu, tenant }, heading(tenant), more?.tenant({ gpu, tenant }))) : [h("p", { class: "box pad" }, "No pod holds it, and none has a process on it.")]),
     slice ? null : restOf(gpu),
     h("h3", {}, "What it reports"),
     h("div", { class: "topics" }, ...factsOf(readings).map(([topic, lines]) => h("section", { class: "box" }, h("h3", {}, topic), factTable(lines, "What it means"))), aboutOf(found)),

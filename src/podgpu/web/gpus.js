@@ -2,12 +2,12 @@
 
 import { Bar } from "./bar.js";
 import { h, known, shortModel, write, writeWhole } from "./dom.js";
-import { countBy } from "./model.js";
-import { age, celsius, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts } from "./numbers.js";
+import { BUSY, countBy } from "./model.js";
+import { age, celsius, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts, written } from "./numbers.js";
 import { words } from "./words.js";
 
 const NARROW = "screen and (max-width: 768px)"; // the same as in app.css
-const NAMED = 3; // tenants whose part of the busy time is written out
+const NAMED = 4; // tenants whose part of the busy time is written out
 const SORT = {
   busy: (a, b) => (b.busy ?? -1) - (a.busy ?? -1),
   memory: (a, b) => (b.memoryUsed ?? -1) - (a.memoryUsed ?? -1),
@@ -17,13 +17,13 @@ const SORT = {
 };
 const PERIODS = { minute: "in the last full minute", reading: "since the previous reading" };
 
-/** What the numbers below are: all on one card are of one time, and on most of them of the same. */
+/** The heads of the columns. The numbers of a card are all of one period, on most cards of the same. */
 export function headsOf([first, other]) {
   const busy = other ? `Busy ${PERIODS.reading}, or ${PERIODS.minute}` : `Busy ${PERIODS[first] ?? ""}`;
   return ["GPU", "Memory", busy, "Power in the same time"];
 }
 
-/** Widths of the three bars in whole pixels, and heights of rows, for a list of that width. */
+/** The widths of the three bars and the heights of rows, in whole pixels, for a list of that width. */
 export function measure(width) {
   if (matchMedia(NARROW).matches) return { isNarrow: true, memory: width - 28, busy: width - 28, power: width - 28, row: 186, head: 36, lost: 72 };
   const room = width - 28 - 136 - 3 * 20;
@@ -50,7 +50,7 @@ export function itemsOf({ gpus, sort, sizes }) {
   return items;
 }
 
-/** A node's own line: what it has, and what is wrong with it. */
+/** The line of a node: what it has, and what is wrong with it. */
 export function nodeRow() {
   const name = h("h2");
   const about = h("span", { class: "dim" });
@@ -61,7 +61,7 @@ export function nodeRow() {
     update({ node, gpus }) {
       writeWhole(name, node.name);
       const { gpus: all, busy_gpus: busy, lost_gpus: lost, guest_gpus: guests, unused_pods: idle } = node.sums ?? {};
-      const models = countBy(gpus, (one) => one.model).map(([model, count]) => `${integer(count)} × ${shortModel(model)}`);
+      const models = countBy(gpus, (gpu) => gpu.model).map(([model, count]) => `${integer(count)} × ${shortModel(model)}`);
       const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && `${integer(idle)} idle`, guests && `${integer(guests)} given to VMs`];
       writeWhole(about, facts.filter(Boolean).join(" · "));
       const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
@@ -72,10 +72,10 @@ export function nodeRow() {
   };
 }
 
-/** A tenant's colour is its namespace's; who holds and does not work is an outline. */
+/** A tenant has the colour of its namespace; an idle one is only an outline. */
 const lookOf = (tenant, colours) => `${colours.of(tenant)}${tenant.isIdle ? " idle" : ""}`;
 
-/** Make rows of GPUs. `at()` gives the sizes of now, `link(id)` a pod's address, `linkGpu(uuid)` a card's, `fits` dims who is not meant. */
+/** Make rows of GPUs. `at()` returns the current sizes, `link(id)` the address of a pod, `linkGpu(uuid)` that of a card. Tenants that the filter does not fit are dimmed. */
 export function gpuRows({ colours, at, link, linkGpu, fits }) {
   return () => {
     const title = h("b");
@@ -84,7 +84,7 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
     const heat = h("small", { class: "dim" });
     const bars = { memory: new Bar("memory", "Memory"), busy: new Bar("busy", "Busy"), power: new Bar("power", "Power") };
     const notice = h("div", { class: "notice" });
-    const element = h("div", { class: "gpu" }, h("div", { class: "who" }, open, heat, tags), ...Object.values(bars).map((one) => one.element), notice);
+    const element = h("div", { class: "gpu" }, h("div", { class: "who" }, open, heat, tags), ...Object.values(bars).map((bar) => bar.element), notice);
     return {
       element,
       update({ gpu, isAlone }) {
@@ -113,12 +113,12 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
 }
 
 export function lostText(gpu) {
-  const was = gpu.tenants.map((one) => one.id).join(", ");
+  const was = gpu.tenants.map((tenant) => tenant.id).join(", ");
   return `${gpu.fault.reason.replaceAll("_", " ")}${gpu.fault.detail ? `: ${gpu.fault.detail}` : ""}${was ? ` · held by ${was}` : ""}`;
 }
 
 function drawTags(tags, gpu) {
-  const holders = gpu.tenants.filter((one) => one.holding).length;
+  const holders = gpu.tenants.filter((tenant) => tenant.holding).length;
   const look = gpu.isUp ? "warn" : "bad";
   const found = [
     ...gpu.problems.map((title) => [look, title === "Idle" && known(gpu.idleFor) ? `idle ${age(gpu.idleFor)}` : title]),
@@ -132,22 +132,23 @@ function drawTags(tags, gpu) {
   tags.replaceChildren(...found.map(([look, word]) => h("span", { class: `tag ${look}` }, word)));
 }
 
-const restOf = (gpu, name) => gpu.rest.filter((one) => one[name] > 0).map((one) => ({ look: "rest", value: one[name], reason: one.reason, tip: restTip(one) }));
+/** What is booked to no pod, as segments of a bar. */
+const restOf = (gpu, name) => gpu.rest.filter((rest) => rest[name] > 0).map((rest) => ({ look: "rest", value: rest[name], reason: rest.reason, tip: restTip(rest) }));
 
-/** All that is known of a tenant on its card, whichever of its segments is pointed at. */
-export function tenantTip(one) {
-  const parts = [known(one.memory) && memory(one.memory), known(one.busy) && `busy ${use(one.busy, one.least, one.most)}`, known(one.watts) && watts(one.watts), known(one.share) && `given ${percent(one.share)}`];
-  return [one.id, ...parts, one.isIdle && `idle ${age(one.idleFor)}`].filter(Boolean).join(" · ");
+/** All numbers of a tenant on its card. Each of its segments has the same tip. */
+function tenantTip(tenant) {
+  const parts = [known(tenant.memory) && memory(tenant.memory), known(tenant.busy) && `busy ${use(tenant.busy, tenant.least, tenant.most)}`, known(tenant.watts) && watts(tenant.watts), known(tenant.share) && `given ${percent(tenant.share)}`];
+  return [tenant.id, ...parts, tenant.isIdle && `idle ${age(tenant.idleFor)}`].filter(Boolean).join(" · ");
 }
 
-const restTip = (one) => [words.reasons[one.reason] ?? one.reason, one.memory > 0 && memory(one.memory), one.busy > 0 && `busy ${percent(one.busy)}`, one.watts > 0 && watts(one.watts), words.meanings[one.reason]].filter(Boolean).join(" · ");
+const restTip = (rest) => [words.reasons[rest.reason] ?? rest.reason, rest.memory > 0 && memory(rest.memory), rest.busy > 0 && `busy ${percent(rest.busy)}`, rest.watts > 0 && watts(rest.watts), words.meanings[rest.reason]].filter(Boolean).join(" · ");
 
-/** Slices in their place, or the whole card as one. */
+/** The MIG slices and what is left of the card, each with its tenants; null for a card without slices. */
 function slicesOf(gpu, part) {
   if (!gpu.slices.length) return null;
-  const taken = gpu.slices.reduce((sum, one) => sum + one[part], 0);
-  const slices = gpu.slices.map((slice) => ({ size: slice[part], slice, tenants: gpu.tenants.filter((one) => one.mig === slice.uuid) }));
-  if (taken < 0.995) slices.push({ size: 1 - taken, slice: null, tenants: gpu.tenants.filter((one) => !one.mig) });
+  const taken = gpu.slices.reduce((sum, slice) => sum + slice[part], 0);
+  const slices = gpu.slices.map((slice) => ({ size: slice[part], slice, tenants: gpu.tenants.filter((tenant) => tenant.mig === slice.uuid) }));
+  if (taken < 0.995) slices.push({ size: 1 - taken, slice: null, tenants: gpu.tenants.filter((tenant) => !tenant.mig) });
   return slices;
 }
 
@@ -158,102 +159,105 @@ function memoryBar(gpu, look, link) {
   const drawn = slices
     ? slices.map(({ size, slice, tenants }, place) => filled(size, slice?.memoryTotal ?? size * total, tenants, place === slices.length - 1 && !slice ? rest : [], look, link))
     : [filled(1, total, gpu.tenants, rest, look, link)];
-  const limits = gpu.tenants.filter((one) => one.holding && known(one.memoryLimit));
+  const limits = gpu.tenants.filter((tenant) => tenant.holding && known(tenant.memoryLimit));
   return {
     slices: drawn,
-    rail: limits.map((one) => ({ look: look(one), value: one.memoryLimit / total, tip: `${one.id} may have ${memory(one.memoryLimit)}` })),
+    rail: limits.map((tenant) => ({ look: look(tenant), value: tenant.memoryLimit / total, tip: `${tenant.id} may have ${memory(tenant.memoryLimit)}` })),
     label: memoryLabel(gpu),
-    spoken: `Memory: ${spoken(gpu, (one) => known(one.memory) && memory(one.memory), rest, memory)}${partOf("memory", gpu.memoryUsed, gpu.memoryTotal)} in use`,
+    spoken: `Memory: ${spoken(gpu, (tenant) => known(tenant.memory) && memory(tenant.memory), rest, memory)}${ofTotal("memory", gpu.memoryUsed, gpu.memoryTotal)} in use`,
   };
 }
 
-/** Who holds it and how much. A holder whose memory is not known has what it was given, as far as there is room: an outline, not a number. */
+/** Tenants and the rest, by memory. A holder of unknown memory gets the room it was given, as far as there is any: an outline, not a number. */
 function filled(size, total, tenants, rest, look, link) {
-  const unseen = tenants.filter((one) => one.holding && !known(one.memory));
-  const used = [...tenants, ...rest].reduce((sum, one) => sum + (one.memory ?? one.value ?? 0), 0);
-  const asked = unseen.reduce((sum, one) => sum + (one.share || 1), 0);
+  const unseen = tenants.filter((tenant) => tenant.holding && !known(tenant.memory));
+  const used = [...tenants, ...rest].reduce((sum, part) => sum + (part.memory ?? part.value ?? 0), 0);
+  const asked = unseen.reduce((sum, tenant) => sum + (tenant.share || 1), 0);
   const room = Math.min(Math.max(0, total - used), (total * Math.min(asked, size)) / size);
-  const segments = tenants.map((one) => ({
-    key: keyOf(one),
-    look: `${look(one)}${unseen.includes(one) ? " unseen" : ""}`,
-    value: unseen.includes(one) ? (room * (one.share || 1)) / asked : one.memory,
-    name: one.pod,
-    link: link(one.id),
-    tip: tenantTip(one),
-    spoken: `${one.id}, ${known(one.memory) ? memory(one.memory) : "memory not known"}${one.isIdle ? ", idle" : ""}`,
+  const segments = tenants.map((tenant) => ({
+    key: keyOf(tenant),
+    look: `${look(tenant)}${unseen.includes(tenant) ? " unseen" : ""}`,
+    value: unseen.includes(tenant) ? (room * (tenant.share || 1)) / asked : tenant.memory,
+    name: tenant.pod,
+    link: link(tenant.id),
+    tip: tenantTip(tenant),
+    spoken: `${tenant.id}, ${known(tenant.memory) ? memory(tenant.memory) : "memory not known"}${tenant.isIdle ? ", idle" : ""}`,
   }));
   return { size, total, segments: [...segments, ...rest] };
 }
 
 const keyOf = ({ id, container, mig }) => `${id} ${container} ${mig}`;
 
+/** `72 of 80 GiB`, or without the total if that is not known. */
+const ofTotal = (quantity, part, total) => (known(total) ? partOf(quantity, part, total) : written(quantity, part));
+
 function memoryLabel(gpu) {
-  const used = !known(gpu.memoryUsed) ? "not known" : known(gpu.memoryTotal) ? partOf("memory", gpu.memoryUsed, gpu.memoryTotal) : memory(gpu.memoryUsed);
-  if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((one) => one.memory > 2 ** 28) ? "no pod" : "free"}`;
-  const systems = [...new Set(gpu.tenants.map((one) => one.system).filter(Boolean))].join(", ");
-  const unseen = gpu.tenants.filter((one) => !known(one.memory)).length;
-  return [used, gpu.slices.length ? gpu.slices.map((one) => one.profile).join(" ") : systems, unseen && `${integer(unseen)} without memory`].filter(Boolean).join(" · ");
+  const used = known(gpu.memoryUsed) ? ofTotal("memory", gpu.memoryUsed, gpu.memoryTotal) : "not known";
+  if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((rest) => rest.memory > 2 ** 28) ? "no pod" : "free"}`;
+  const systems = [...new Set(gpu.tenants.map((tenant) => tenant.system).filter(Boolean))].join(", ");
+  const unseen = gpu.tenants.filter((tenant) => !known(tenant.memory)).length;
+  return [used, gpu.slices.length ? gpu.slices.map((slice) => slice.profile).join(" ") : systems, unseen && `${integer(unseen)} without memory`].filter(Boolean).join(" · ");
 }
 
 function busyBar(gpu, look) {
   const rest = restOf(gpu, "busy");
   const slices = slicesOf(gpu, "timePart");
-  const segment = (one) => ({ key: keyOf(one), look: look(one), value: one.busy, tip: tenantTip(one) });
+  const segment = (tenant) => ({ key: keyOf(tenant), look: look(tenant), value: tenant.busy, tip: tenantTip(tenant) });
   const drawn = slices
     ? slices.map(({ size, tenants }) => ({ size, total: size, segments: tenants.map(segment) }))
     : [{ size: 1, total: 1, segments: [...gpu.tenants.map(segment), ...rest] }];
-  const shared = gpu.tenants.filter((one) => one.holding && (known(one.coreLimit) || one.share < 1));
+  const shared = gpu.tenants.filter((tenant) => tenant.holding && (known(tenant.coreLimit) || tenant.share < 1));
   return {
     slices: drawn,
     whiskers: slices ? [] : whiskersOf(gpu.tenants),
-    rail: slices ? [] : shared.map((one) => ({ look: look(one), value: one.coreLimit ?? one.share, tip: `${one.id} was given ${percent(one.coreLimit ?? one.share)}` })),
+    rail: slices ? [] : shared.map((tenant) => ({ look: look(tenant), value: tenant.coreLimit ?? tenant.share, tip: `${tenant.id} was given ${percent(tenant.coreLimit ?? tenant.share)}` })),
     label: busyLabel(gpu, rest),
     about: PERIODS[gpu.period],
-    spoken: `Busy ${PERIODS[gpu.period] ?? ""}: ${spoken(gpu, (one) => known(one.busy) && use(one.busy, one.least, one.most), rest, percent)}${percent(gpu.busy)} in all`,
+    spoken: `Busy ${PERIODS[gpu.period] ?? ""}: ${spoken(gpu, (tenant) => known(tenant.busy) && use(tenant.busy, tenant.least, tenant.most), rest, percent)}${percent(gpu.busy)} in all`,
   };
 }
 
-/** A doubt begins where the segment begins. */
+/** The bounds of each tenant, from where its segment begins. */
 function whiskersOf(tenants) {
-  const found = [];
+  const whiskers = [];
   let start = 0;
-  for (const one of tenants) {
-    if (known(one.least)) found.push({ from: start + one.least, to: start + one.most });
-    start += one.busy ?? 0;
+  for (const tenant of tenants) {
+    if (known(tenant.least)) whiskers.push({ from: start + tenant.least, to: start + tenant.most });
+    start += tenant.busy ?? 0;
   }
-  return found;
+  return whiskers;
 }
 
 function busyLabel(gpu, rest) {
   const parts = [percent(gpu.busy)];
-  const active = gpu.tenants.filter((one) => one.busy >= 0.005);
+  const active = gpu.tenants.filter((tenant) => tenant.busy >= BUSY);
   if (gpu.slices.length) {
-    const inside = gpu.slices.filter((one) => known(one.active)).map((one) => percent(one.active));
+    const inside = gpu.slices.filter((slice) => known(slice.active)).map((slice) => percent(slice.active));
     if (inside.length) parts.push(`slices ${inside.join(", ")}`);
-  } else if (active.length > 1 || active.some((one) => known(one.least))) {
-    parts.push(...active.slice(0, NAMED + 1).map((one) => `${one.pod} ${use(one.busy, one.least, one.most)}`));
+  } else if (active.length > 1 || active.some((tenant) => known(tenant.least))) {
+    parts.push(...active.slice(0, NAMED).map((tenant) => `${tenant.pod} ${use(tenant.busy, tenant.least, tenant.most)}`));
   }
-  const unattributed = rest.reduce((sum, one) => sum + one.value, 0);
-  if (unattributed >= 0.005) parts.push(`unattributed ${percent(unattributed)}`);
+  const unattributed = rest.reduce((sum, part) => sum + part.value, 0);
+  if (unattributed >= BUSY) parts.push(`unattributed ${percent(unattributed)}`);
   return parts.join(" · ");
 }
 
 function powerBar(gpu, look) {
   const rest = restOf(gpu, "watts");
-  const segments = gpu.tenants.map((one) => ({ key: keyOf(one), look: look(one).replace(" idle", ""), value: one.watts, tip: tenantTip(one) }));
-  const booked = [...segments, ...rest].reduce((sum, one) => sum + (one.value ?? 0), 0);
+  const segments = gpu.tenants.map((tenant) => ({ key: keyOf(tenant), look: look(tenant).replace(" idle", ""), value: tenant.watts, tip: tenantTip(tenant) }));
+  const booked = [...segments, ...rest].reduce((sum, segment) => sum + (segment.value ?? 0), 0);
   // Before anything is booked, the card's own power is unattributed.
   const loose = booked > 0 || !gpu.watts ? [] : [{ look: "rest", value: gpu.watts }];
   return {
     slices: [{ size: 1, total: gpu.wattsLimit || gpu.watts || 1, segments: [...segments, ...rest, ...loose] }],
-    label: known(gpu.wattsLimit) ? partOf("power", gpu.watts, gpu.wattsLimit) : watts(gpu.watts),
+    label: ofTotal("power", gpu.watts, gpu.wattsLimit),
     about: PERIODS[gpu.period],
-    spoken: `Power: ${spoken(gpu, (one) => known(one.watts) && watts(one.watts), rest, watts)}${partOf("power", gpu.watts, gpu.wattsLimit)}`,
+    spoken: `Power: ${spoken(gpu, (tenant) => known(tenant.watts) && watts(tenant.watts), rest, watts)}${ofTotal("power", gpu.watts, gpu.wattsLimit)}`,
   };
 }
 
 function spoken(gpu, of, rest, unit) {
-  const parts = gpu.tenants.filter((one) => of(one)).map((one) => `${one.id} ${of(one)}${one.isIdle ? ", idle" : ""}`);
-  for (const one of rest) parts.push(`${words.reasons[one.reason] ?? "unattributed"} ${unit(one.value)}`);
+  const parts = gpu.tenants.filter((tenant) => of(tenant)).map((tenant) => `${tenant.id} ${of(tenant)}${tenant.isIdle ? ", idle" : ""}`);
+  for (const part of rest) parts.push(`${words.reasons[part.reason] ?? "unattributed"} ${unit(part.value)}`);
   return parts.length ? `${parts.join(", ")}; ` : "";
 }

@@ -1,9 +1,11 @@
-// The last hour of everybody, kept in this browser: a ring of samples each, so that memory stays flat.
+// The last hour of the totals and of each pod, kept in this browser: a ring of samples each, so that memory does not grow.
+
+import { known } from "./dom.js";
 
 const SECONDS = 3600;
 const STEP = 10;
 const SIZE = SECONDS / STEP;
-const MOST_GPUS = 1024; // of more than that, only the pod that is looked at is kept
+const MOST_GPUS = 1024; // with more, only the pod that is looked at is kept
 
 class Ring {
   constructor(width) {
@@ -40,7 +42,7 @@ export class History {
     this.at = 0;
   }
 
-  /** Take a sample, at most one every ten seconds. Who is gone for an hour is forgotten. */
+  /** Take a sample, at most one every ten seconds. A pod that has been gone for an hour is forgotten. */
   note(model, pod) {
     if (model.takenAt - this.at < STEP - 1) return;
     this.at = model.takenAt;
@@ -49,11 +51,11 @@ export class History {
     const now = new Map();
     for (const gpu of model.gpus) {
       if (!gpu.isUp) continue;
-      for (const one of gpu.tenants) {
-        if (model.gpus.length > MOST_GPUS && one.id !== pod) continue;
-        const sums = now.get(one.id);
-        if (!sums) now.set(one.id, [one.busy, one.memory, one.watts]);
-        else [one.busy, one.memory, one.watts].forEach((value, column) => (sums[column] = (sums[column] ?? 0) + (value ?? 0)));
+      for (const tenant of gpu.tenants) {
+        if (model.gpus.length > MOST_GPUS && tenant.id !== pod) continue;
+        if (!now.has(tenant.id)) now.set(tenant.id, []);
+        const sums = now.get(tenant.id);
+        [tenant.busy, tenant.memory, tenant.watts].forEach((value, column) => known(value) && (sums[column] = (sums[column] ?? 0) + value));
       }
     }
     for (const [id, values] of now) {

@@ -1,4 +1,4 @@
-// The view of what is idle: who holds a GPU, or a part of one, and does not use it.
+// The view of idle holders: pods that hold a GPU, or a part of one, and do not use it.
 
 import { h, known, write, writeWhole } from "./dom.js";
 import { count, duration, gpuHours, gpus as gpuCount, memory, money, moment } from "./numbers.js";
@@ -8,28 +8,28 @@ export const NEEDS = ["idle"];
 
 const idOf = (row) => (row.namespace ? `${row.namespace}/${row.pod}` : row.pod);
 
-// They come with the most wasted first.
+// The server sorts by what is wasted.
 const SORT = {
   since: (a, b) => (b.idle_seconds ?? 0) - (a.idle_seconds ?? 0),
   name: (a, b) => (idOf(a) < idOf(b) ? -1 : 1),
 };
 
-/** The rows of those whom the filter leaves. */
+/** The rows that the filter leaves. */
 export function itemsOf({ gpus, sort, sizes, fits, answers: [{ rows, currency }] }) {
   const meant = new Map();
-  for (const gpu of gpus) for (const one of gpu.tenants) if (one.isIdle && fits(one)) meant.set(`${gpu.node.row.name} ${one.id}`, one);
-  const found = rows.map((row) => ({ row, tenant: meant.get(`${row.node} ${idOf(row)}`) })).filter(({ tenant }) => tenant);
-  if (sort) found.sort((a, b) => SORT[sort](a.row, b.row));
-  return found.map((one) => ({ kind: "idle", key: `${one.row.node} ${idOf(one.row)} ${one.row.gpus} ${one.row.idle_since}`, height: sizes.isNarrow ? 138 : 50, currency, ...one }));
+  for (const gpu of gpus) for (const tenant of gpu.tenants) if (tenant.isIdle && fits(tenant)) meant.set(`${gpu.node.row.name} ${tenant.id}`, tenant);
+  const holders = rows.map((row) => ({ row, tenant: meant.get(`${row.node} ${idOf(row)}`) })).filter(({ tenant }) => tenant);
+  if (sort) holders.sort((a, b) => SORT[sort](a.row, b.row));
+  return holders.map(({ row, tenant }) => ({ kind: "idle", key: `${row.node} ${idOf(row)} ${row.gpus} ${row.idle_since}`, height: sizes.isNarrow ? 138 : 50, currency, row, tenant }));
 }
 
-/** What the list cannot have. */
+/** What the list leaves out. */
 export function noteOf([{ unknown, unread = [], unpriced = [] }]) {
-  const found = [];
-  if (unknown) found.push(`The GPU use of ${count(unknown, "more pod")} is not known.`);
-  if (unread.length) found.push(`${count(unread.length, "node")} could not be read.`);
-  if (unpriced.length) found.push(`There is no price for ${unpriced.join(", ")}.`);
-  return found.join(" ");
+  const notes = [];
+  if (unknown) notes.push(`The GPU use of ${count(unknown, "more pod")} is not known.`);
+  if (unread.length) notes.push(`${count(unread.length, "node")} could not be read.`);
+  if (unpriced.length) notes.push(`There is no price for ${unpriced.join(", ")}.`);
+  return notes.join(" ");
 }
 
 export function idleRows({ colours, link }) {

@@ -1,4 +1,4 @@
-// Who was at work on a shared card, moment by moment of the last full minute, and what switching between them costs.
+// Who was at work on a shared card, moment by moment in the last full minute, and what switching between them costs.
 
 import { h, known, svg, write } from "./dom.js";
 import { podId } from "./model.js";
@@ -7,9 +7,9 @@ import { words } from "./words.js";
 
 const HEIGHT = 30;
 
-const sum = (columns) => columns.reduce((total, one) => total + one, 0);
+const sum = (columns) => columns.reduce((total, column) => total + column, 0);
 
-/** Columns as one shape: what the log does not cover is left out. */
+/** The columns as one path. What the log does not cover is left out. */
 function shape(columns, { seen_us: seen, step_us: step }) {
   const top = (column) => Math.round(10 * (HEIGHT - HEIGHT * Math.min(1, columns[column] / step))) / 10;
   return columns.map((_, at) => (seen[at] ? `M${at} ${HEIGHT}V${top(at)}H${at + 1}V${HEIGHT}Z` : "")).join("");
@@ -23,7 +23,7 @@ function drawing(columns, lanes, look) {
   return made;
 }
 
-/** [name, what it is called, columns, the part of the minute, its colour] */
+/** A row for each lane, and one for switching: its name, how that is shown, columns, part of the minute, and look. */
 function rowsOf(lanes, colours, link) {
   const tenants = lanes.lanes.map(({ container, reason, busy_us: columns }) => {
     const name = container ? podId(container) : words.reasons[reason] ?? reason;
@@ -35,13 +35,13 @@ function rowsOf(lanes, colours, link) {
   return [...tenants, { name, shown: name, columns: switching, part: lanes.logged_us ? sum(switching) / lanes.logged_us : undefined, look: "switching" }];
 }
 
-/** `lanes` as the server has them; null if the card has no log of context switches. `pointer` keeps the column that is pointed at. */
+/** Make the table of the server's `lanes`; null without a log of context switches. `pointer` keeps the column that is pointed at. */
 export function laneTable(lanes, { colours, link, pointer }) {
   if (!lanes) return null;
   const rows = rowsOf(lanes, colours, link);
   const count = lanes.seen_us.length;
   const began = lanes.ended_at - (count * lanes.step_us) / 1e6;
-  // Where the pointer is, all numbers are of that time.
+  // While the pointer is over the lanes, the numbers are those of its time.
   const isPointed = () => lanes.seen_us[pointer.column] > 0;
   const valueOf = (row) => percent(isPointed() ? row.columns[pointer.column] / lanes.step_us : row.part);
   const when = () => (isPointed() ? `At ${second(began + (pointer.column * lanes.step_us) / 1e6)}.` : "");
@@ -71,9 +71,9 @@ export function laneTable(lanes, { colours, link, pointer }) {
   );
 }
 
-/** When it was at work, for those who do not see it. */
+/** How much it worked, for those who cannot see the lanes. */
 function spokenOf({ columns }, { seen_us: seen, step_us: step }) {
-  const parts = columns.filter((_, at) => seen[at]).map((one) => one / step);
+  const parts = columns.filter((_, at) => seen[at]).map((column) => column / step);
   if (!parts.length) return "nothing was seen";
   return `from ${percent(Math.min(...parts))} to ${percent(Math.min(1, Math.max(...parts)))}, at work in ${percent(parts.filter((part) => part >= 0.005).length / parts.length)} of the columns`;
 }

@@ -1,4 +1,4 @@
-// What the colours and signs of the bars mean, and which keys there are.
+// The legend of colours and signs, the list of keys, and the number of problems in the icon.
 
 import { h } from "./dom.js";
 
@@ -9,7 +9,7 @@ const SIGNS = [
   ["sign whisker", "bounds of an estimate: at least and at most"],
 ];
 
-/** Namespaces in their colours, and the signs. Below the list, so that it moves nothing. */
+/** Namespaces with their colours, and the signs. It is below the list, so that it moves nothing. */
 export class Legend {
   constructor() {
     this.list = h("ul", {});
@@ -50,7 +50,7 @@ export class KeyHelp {
   }
 }
 
-/** Move the focus from one card of the list to its neighbour. False if none has it. */
+/** Move the focus from a card in the list to its neighbour. Return false if no card has the focus. */
 export function moveCard(step) {
   const held = document.activeElement?.closest(".list .gpu");
   if (!held) return false;
@@ -61,7 +61,7 @@ export function moveCard(step) {
   return true;
 }
 
-/** Say in the title and in the icon how many problems there are. */
+/** Shows the number of problems in the icon, and returns it for the title. */
 export class Badge {
   constructor() {
     this.icon = document.querySelector("link[rel=icon]");
@@ -69,8 +69,8 @@ export class Badge {
   }
 
   draw(problems) {
-    const number = problems.reduce((sum, one) => sum + 1 + (one.more ?? 0), 0);
-    const isBad = problems.some((one) => one.severity === "critical");
+    const number = problems.reduce((sum, problem) => sum + 1 + (problem.more ?? 0), 0);
+    const isBad = problems.some((problem) => problem.severity === "critical");
     const text = number > 99 ? "99" : String(number);
     const drawing = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="${isBad ? "#b3201b" : "#825400"}"/><text x="16" y="23" font-family="sans-serif" font-size="20" font-weight="700" text-anchor="middle" fill="#fff">${text}</text></svg>`;
     const href = number ? `data:image/svg+xml,${encodeURIComponent(drawing)}` : this.plain;

@@ -1,4 +1,4 @@
-// A long list of which only what is on the screen is drawn.
+// A long list. Only what is on the screen is drawn.
 
 import { arrange, h } from "./dom.js";
 
@@ -6,7 +6,7 @@ const MARGIN = 400; // pixels drawn beyond the screen, so that scrolling shows n
 
 /**
  * Items have a `key`, a `height` in pixels and a `kind`; `kinds[kind](item)` makes a row: {element, update(item)}.
- * Rows are kept while they are near the screen, and are given newer items.
+ * Rows are kept while they are near the screen, and updated with newer items.
  */
 export class List {
   constructor(kinds, name) {
@@ -17,21 +17,9 @@ export class List {
     this.isWhole = false;
     this.element = h("div", { class: "list", role: "list", "aria-label": name });
     this.frame = 0;
-    this.onScroll = () => this.later();
-    addEventListener("scroll", this.onScroll, { passive: true });
-    addEventListener("resize", this.onScroll, { passive: true });
-    this.beforePrint = () => this.whole(true);
-    this.afterPrint = () => this.whole(false);
-    addEventListener("beforeprint", this.beforePrint);
-    addEventListener("afterprint", this.afterPrint);
-  }
-
-  close() {
-    removeEventListener("scroll", this.onScroll);
-    removeEventListener("resize", this.onScroll);
-    removeEventListener("beforeprint", this.beforePrint);
-    removeEventListener("afterprint", this.afterPrint);
-    cancelAnimationFrame(this.frame);
+    for (const event of ["scroll", "resize"]) addEventListener(event, () => this.later(), { passive: true });
+    addEventListener("beforeprint", () => this.whole(true));
+    addEventListener("afterprint", () => this.whole(false));
   }
 
   show(items) {
@@ -43,7 +31,7 @@ export class List {
     this.draw(true);
   }
 
-  /** Paper has no screen to scroll: draw everything for it. */
+  /** Draw everything, for print. */
   whole(isWhole) {
     this.isWhole = isWhole;
     this.draw(true);
@@ -67,18 +55,18 @@ export class List {
       kept.set(id, row);
     }
     this.rows = kept;
-    // In the order of the items: the Tab key and a screen reader go by it.
+    // In the order of the items, for the Tab key and screen readers.
     arrange(this.element, [...kept.values()].map((row) => row.element));
   }
 
-  /** What is near the screen, and the row that has the focus, wherever it is. */
+  /** The places of the items near the screen, and of the one that has the focus, wherever it is. */
   places(first, last) {
-    const found = Array.from({ length: last - first }, (_, at) => first + at);
+    const places = Array.from({ length: last - first }, (_, at) => first + at);
     const held = this.element.contains(document.activeElement) && [...this.rows].find(([, row]) => row.element.contains(document.activeElement));
-    if (!held) return found;
+    if (!held) return places;
     const at = this.items.findIndex((item) => `${item.kind} ${item.key}` === held[0]);
-    if (at >= 0 && (at < first || at >= last)) found.push(at);
-    return found.sort((a, b) => a - b);
+    if (at >= 0 && (at < first || at >= last)) places.push(at);
+    return places.sort((a, b) => a - b);
   }
 
   span() {
@@ -87,7 +75,7 @@ export class List {
     return [this.at(top - MARGIN), Math.min(this.items.length, this.at(top + innerHeight + MARGIN) + 1)];
   }
 
-  /** The item at that height, by halving. */
+  /** The item at that height, by binary search. */
   at(height) {
     let low = 0;
     let high = this.items.length;

@@ -1,13 +1,13 @@
-// From the document to what is drawn: nodes, GPUs and tenants, each made again only when its node changed.
+// Turns the document into what is drawn: nodes, GPUs and tenants. Those of a node are made again only when the node changes.
 
 import { known } from "./dom.js";
 
-const BUSY = 0.005; // of a GPU's time; less is written as 0
+export const BUSY = 0.005; // of a GPU's time; less is written as 0
 
-/** Index readings by name; of several of one name the first speaks for the card. */
+/** Index readings by name. The first of several with the same name counts for the card. */
 function readingsOf(owner) {
   const first = new Map();
-  for (const one of owner.readings ?? []) if (!first.has(one.metric)) first.set(one.metric, one.value);
+  for (const reading of owner.readings ?? []) if (!first.has(reading.metric)) first.set(reading.metric, reading.value);
   return first;
 }
 
@@ -19,7 +19,7 @@ function makeTenant(tenant, node, place) {
   const { container, booking, workload, holding } = tenant;
   const isOutsider = !container.namespace && !container.pod;
   const claims = tenant.claims ?? [];
-  const limits = claims.map((one) => one.core_limit_ratio).filter(known);
+  const limits = claims.map((claim) => claim.core_limit_ratio).filter(known);
   const isIdle = holding?.state === "idle";
   return {
     namespace: container.namespace,
@@ -29,7 +29,7 @@ function makeTenant(tenant, node, place) {
     isOutsider,
     workload: workload ? workload.name : container.pod || container.container,
     kind: workload ? workload.kind : isOutsider ? "outside Kubernetes" : "Pod",
-    // As the rows of the server are called.
+    // The keys of the server's rows.
     workloadKey: isOutsider ? `//${container.container}` : `${container.namespace}/${workload?.kind ?? "Pod"}/${workload?.name ?? container.pod}`,
     podKey: `${container.namespace}/${isOutsider ? container.container : container.pod}/${container.pod_uid ?? ""}/${node.row.name}`,
     place,
@@ -73,18 +73,18 @@ const keyOf = ({ gpu }, node) => `${node.name} ${gpu.uuid} ${gpu.index}`;
 
 const byMemory = (a, b) => (b.memory ?? 0) - (a.memory ?? 0) || (b.busy ?? 0) - (a.busy ?? 0) || (a.id < b.id ? -1 : 1);
 
-/** Those who were there keep their places, so that nothing changes places under the hand. New ones come after them. */
+/** Tenants keep their places, so that nothing moves under the pointer. New ones come after them. */
 function inPlace(tenants, before = []) {
-  const places = new Map(before.map((one, place) => [`${one.podKey} ${one.container} ${one.mig}`, place]));
-  const placeOf = (one) => places.get(`${one.podKey} ${one.container} ${one.mig}`) ?? before.length;
+  const places = new Map(before.map((tenant, place) => [`${tenant.podKey} ${tenant.container} ${tenant.mig}`, place]));
+  const placeOf = (tenant) => places.get(`${tenant.podKey} ${tenant.container} ${tenant.mig}`) ?? before.length;
   return tenants.sort((a, b) => placeOf(a) - placeOf(b) || byMemory(a, b));
 }
 
 function makeGpu(card, node, before) {
   const values = readingsOf(card);
   const place = `${node.name}\n${card.gpu.model}\n${card.gpu.uuid}\ngpu ${card.gpu.index}`.toLowerCase();
-  const tenants = inPlace(card.tenants.map((one) => makeTenant(one, node, place)), before?.tenants);
-  const idle = tenants.filter((one) => one.isIdle);
+  const tenants = inPlace(card.tenants.map((tenant) => makeTenant(tenant, node, place)), before?.tenants);
+  const idle = tenants.filter((tenant) => tenant.isIdle);
   const gpu = {
     key: keyOf(card, node),
     node,
@@ -98,9 +98,9 @@ function makeGpu(card, node, before) {
     problems: card.problems ?? [],
     hasXid: (card.problems ?? []).some((title) => title.startsWith("XID")),
     tenants,
-    idleFor: idle.length ? Math.min(...idle.map((one) => one.idleFor)) : undefined,
-    rest: (card.rest ?? []).map((one) => ({ reason: one.reason, memory: one.memory_bytes, ...useOf(one) })),
-    slices: card.instances.map((one) => makeSlice(one, card, values)).sort((a, b) => a.place - b.place),
+    idleFor: idle.length ? Math.min(...idle.map((tenant) => tenant.idleFor)) : undefined,
+    rest: (card.rest ?? []).map((rest) => ({ reason: rest.reason, memory: rest.memory_bytes, ...useOf(rest) })),
+    slices: card.instances.map((instance) => makeSlice(instance, card, values)).sort((a, b) => a.place - b.place),
     memoryTotal: values.get("memory_total_bytes"),
     memoryUsed: card.balance?.memory_bytes ?? values.get("memory_used_bytes"),
     busy: card.use?.ratio,
@@ -111,24 +111,24 @@ function makeGpu(card, node, before) {
     source: card,
   };
   gpu.states = statesOf(gpu);
-  gpu.text = `${place}\n${tenants.map((one) => `${one.id}\n${one.kind}\n${one.workload}\n${one.container}`).join("\n")}`.toLowerCase();
+  gpu.text = `${place}\n${tenants.map((tenant) => `${tenant.id}\n${tenant.kind}\n${tenant.workload}\n${tenant.container}`).join("\n")}`.toLowerCase();
   return gpu;
 }
 
-/** What the filter by state may ask for. */
+/** The states that the filter can choose. */
 function statesOf(gpu) {
-  const holders = gpu.tenants.filter((one) => one.holding);
-  const found = new Set();
-  if (!gpu.isUp) found.add("lost");
-  if (gpu.busy >= BUSY) found.add("busy");
-  if (known(gpu.idleFor)) found.add("idle");
-  if (gpu.isUp && !gpu.tenants.length) found.add("free");
-  if (holders.length > 1 || holders.some((one) => one.share < 1)) found.add("shared");
-  if (gpu.isMig) found.add("mig");
-  if (gpu.node.state !== "fresh") found.add("stale");
-  // Every kind of problem: of XIDs, any code.
-  for (const title of gpu.problems) found.add(title.toLowerCase().replace(/ \d+$/, ""));
-  return found;
+  const holders = gpu.tenants.filter((tenant) => tenant.holding);
+  const states = {
+    lost: !gpu.isUp,
+    busy: gpu.busy >= BUSY,
+    idle: known(gpu.idleFor),
+    free: gpu.isUp && !gpu.tenants.length,
+    shared: holders.length > 1 || holders.some((tenant) => tenant.share < 1),
+    mig: gpu.isMig,
+    stale: gpu.node.state !== "fresh",
+  };
+  // And every kind of problem, XIDs without their code.
+  return new Set([...Object.keys(states).filter((state) => states[state]), ...gpu.problems.map((title) => title.toLowerCase().replace(/ \d+$/, ""))]);
 }
 
 const NOTHING_AWAITED = { names: [], isStart: false };
@@ -152,50 +152,50 @@ function makeNode(row, before) {
   node.gpus = (snapshot?.cards ?? []).map((card) => makeGpu(card, node, known.get(keyOf(card, node))));
   node.gpus.sort((a, b) => a.index - b.index);
   node.choices = choicesOf(node);
-  node.models = countBy(node.gpus, (one) => one.model);
+  node.models = countBy(node.gpus, (gpu) => gpu.model);
   return node;
 }
 
-/** What the filters can choose from on this node, found once: a fleet has thousands of GPUs. */
+/** What the filters can choose on this node. Gathered by node, since a fleet has thousands of GPUs. */
 function choicesOf({ name, gpus, labels, row }) {
-  const found = { namespace: new Set(), workload: new Set(), node: new Set(gpus.length ? [name] : []), model: new Set(), state: new Set(), period: new Set(), label: new Set(row.snapshot?.labels) };
-  for (const own of labels.values()) for (const label of Object.keys(own)) found.label.add(label);
+  const choices = { namespace: new Set(), workload: new Set(), node: new Set(gpus.length ? [name] : []), model: new Set(), state: new Set(), period: new Set(), label: new Set(row.snapshot?.labels) };
+  for (const ofPod of labels.values()) for (const label of Object.keys(ofPod)) choices.label.add(label);
   for (const gpu of gpus) {
-    found.model.add(gpu.model);
-    if (gpu.period) found.period.add(gpu.period);
-    for (const state of gpu.states) found.state.add(state);
-    for (const one of gpu.tenants) {
-      found.namespace.add(one.namespace);
-      found.workload.add(one.workload);
+    choices.model.add(gpu.model);
+    if (gpu.period) choices.period.add(gpu.period);
+    for (const state of gpu.states) choices.state.add(state);
+    for (const tenant of gpu.tenants) {
+      choices.namespace.add(tenant.namespace);
+      choices.workload.add(tenant.workload);
     }
   }
-  return found;
+  return choices;
 }
 
 /**
- * What a node has not said yet after a start, or cannot say now, is not gone: the names of the parts that are waited for.
- * Empty if the snapshot says who is on which card, or knows that there is none.
+ * The names of the parts that are waited for: what a node has not read since its start, or cannot read now, is not gone.
+ * Empty if the snapshot says who is on which card, or that there is no card.
  */
-export function awaitedOf({ cards, parts = [] }) {
+function awaitedOf({ cards, parts = [] }) {
   const isStarting = ({ fault }) => fault?.reason === "starting";
   const down = parts.filter((part) => !part.up);
   const awaited = !cards.length ? down : cards.some((card) => card.tenants.length) ? [] : down.filter(isStarting);
   return { names: awaited.map((part) => part.name), isStart: awaited.some(isStarting) };
 }
 
-/** Keeps what it made of each node, and makes it again only if the node's row is another. */
+/** Keeps what was made of each node until the node has another row. */
 export class Model {
   constructor() {
     this.made = new Map();
     this.nodes = [];
   }
 
-  /** Take a document, and return whether it has news: while a node's source starts or fails, its last live rows stay, and `awaited` says so. */
+  /** Take a document, and return whether it is shown: while a node's source starts or fails, its last live rows stay, and `awaited` says so. */
   read(document, isPast = false) {
     const isCluster = Array.isArray(document.nodes);
     this.awaited = isCluster || isPast ? NOTHING_AWAITED : awaitedOf(document);
     if (this.awaited.names.length && (this.document ? this.#hasRowsOf(document) : this.awaited.isStart && !document.cards.length)) {
-      // What is wrong with a start is known after it.
+      // After a start, it is not known yet what is wrong.
       if (!this.awaited.isStart) this.insight = { ...this.insight, problems: document.insight.problems };
       return false;
     }
@@ -228,37 +228,29 @@ export class Model {
     return !this.isPast && this.name === node && this.nodes.some(({ gpus }) => gpus.length);
   }
 
-  /** What a filter can choose from, in order. */
+  /** What a filter can choose, in order. */
   choices(name) {
-    const found = new Set();
-    for (const node of this.nodes) for (const choice of node.choices[name]) found.add(choice);
-    found.delete("");
-    return [...found].sort();
+    const choices = new Set(this.nodes.flatMap((node) => [...node.choices[name]]));
+    choices.delete("");
+    return [...choices].sort();
   }
 
-  /** All GPUs, gathered when they are drawn: parts of a change come faster than that. */
+  /** Gather the GPUs of all nodes, when they are drawn: parts of a change come faster than that. */
   gather() {
     if (this.isGathered) return false;
     this.gpus = this.nodes.flatMap((node) => node.gpus);
     this.labels = this.choices("label");
-    this.models = total(this.nodes.map((node) => node.models));
+    this.models = total(this.nodes.flatMap((node) => node.models));
     this.isGathered = true;
     return true;
   }
 }
 
-/** Add up what was counted in parts. */
-function total(parts) {
-  const counts = new Map();
-  for (const part of parts) for (const [key, number] of part) counts.set(key, (counts.get(key) ?? 0) + number);
-  return [...counts].sort((a, b) => b[1] - a[1]);
+/** Add up pairs of a key and a number, by key, the largest first. */
+function total(pairs) {
+  const sums = new Map();
+  for (const [key, number] of pairs) sums.set(key, (sums.get(key) ?? 0) + number);
+  return [...sums].sort((a, b) => b[1] - a[1]);
 }
 
-export function countBy(list, of) {
-  const counts = new Map();
-  for (const one of list) {
-    const key = of(one);
-    counts.set(key, (counts.get(key) ?? 0) + 1);
-  }
-  return [...counts].sort((a, b) => b[1] - a[1]);
-}
+export const countBy = (list, keyOf) => total(list.map((item) => [keyOf(item), 1]));

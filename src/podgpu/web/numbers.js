@@ -1,4 +1,4 @@
-// Writes numbers for people, by the table that Python writes by too: podgpu/numbers says how.
+// Writes numbers for people, by the table of podgpu/numbers.py, which Python uses too.
 
 import { words } from "./words.js";
 
@@ -22,7 +22,7 @@ const seconds = (size) => rounded(size, 0);
 
 const inStep = (size, step) => (step.down ? seconds(size) / BigInt(step.factor) : rounded(size / step.factor, step.decimals));
 
-/** The step that a value is written by, and what is written, as an integer. */
+/** The step that a value is written in, and its digits as an integer. */
 function stepOf({ steps, zero }, value) {
   if (value === 0) return [zero, 0n];
   const size = Math.abs(value);
@@ -42,23 +42,23 @@ function signed(written, decimals, { trims }, isNegative) {
   return `${isNegative && written ? minus : ""}${digits}${fraction && decimals ? point + fraction : ""}`;
 }
 
-/** Write it with its unit. */
+/** Write a value with its unit. */
 export function written(quantity, value) {
   if (!isNumber(value)) return unknown;
   const how = quantities[quantity];
-  const given = how.least === null ? value : Math.max(value, how.least);
-  const [step, size] = stepOf(how, given);
-  const number = signed(size, step.decimals, how, given < 0);
+  const shown = how.least === null ? value : Math.max(value, how.least);
+  const [step, size] = stepOf(how, shown);
+  const number = signed(size, step.decimals, how, shown < 0);
   if (step.rest) {
     const [factor, unit] = step.rest;
-    const left = (seconds(Math.abs(given)) % BigInt(step.factor)) / BigInt(factor);
+    const left = (seconds(Math.abs(shown)) % BigInt(step.factor)) / BigInt(factor);
     if (left) return `${number}${step.unit} ${left}${unit}`;
   }
   const isOne = size > 0n && size <= 10n ** BigInt(step.decimals);
   return `${number}${!step.units || isOne ? step.unit : step.units}`;
 }
 
-/** Write it without its unit, where the words around say which. */
+/** Write a value without its unit, where the text around it has the unit. */
 export function bare(quantity, value) {
   if (!isNumber(value)) return unknown;
   const how = quantities[quantity];
@@ -66,7 +66,7 @@ export function bare(quantity, value) {
   return signed(size, step.decimals, how, value < 0);
 }
 
-/** Write a value of a column, without its unit, with the decimals that the column's total has. */
+/** Write a value of a column without its unit, with the decimals of the total. */
 export function column(quantity, value, total) {
   if (!isNumber(value)) return unknown;
   const how = quantities[quantity];
@@ -81,7 +81,7 @@ export function partOf(quantity, part, total) {
 }
 
 export const percent = (ratio) => written("ratio", ratio);
-/** Never 100% of what was not seen in full. */
+/** Never 100% of what was not seen completely. */
 export const coverage = (ratio) => (ratio < 1 && percent(ratio) === percent(1) ? `<${percent(1)}` : percent(ratio));
 export const gpus = (value) => written("gpus", value);
 export const gpuNumber = (value) => bare("gpus", value);
@@ -104,25 +104,25 @@ export function count(things, noun) {
 
 export const money = (value, currency) => (isNumber(value) ? `${bare("money", value)} ${currency}` : unknown);
 
-/** `12–34`, in percent; nothing where they are unknown, or the same once they are written. */
+/** `12–34`, in percent; empty if they are unknown, or look the same. */
 export function bounds(least, most) {
   if (!isNumber(least) || !isNumber(most)) return "";
   const [low, high] = [bare("ratio", least), bare("ratio", most)];
   return low === high ? "" : `${low}${range}${high}`;
 }
 
-/** `23% (12–34)`: the number, and its bounds where there is a doubt. */
+/** `23% (12–34)`: the number, and its bounds if there are any. */
 export function use(ratio, least, most) {
   const span = isNumber(ratio) ? bounds(least, most) : "";
   return span ? `${percent(ratio)} (${span})` : percent(ratio);
 }
 
-// Made once: a new one for each number is slow.
+// Made once, since that is slow.
 const TIME = new Intl.DateTimeFormat([], time);
 const SECOND = new Intl.DateTimeFormat([], { ...time, second: "2-digit" });
 const DAY = new Intl.DateTimeFormat([], day);
 
-/** A time of the past, by the reader's clock. */
+/** A time of the past, in the time zone of the browser. */
 export const moment = (at) => past(at, TIME);
 
 /** The same to the second. */
@@ -134,3 +134,6 @@ function past(at, format) {
   const isToday = date.toDateString() === new Date().toDateString();
   return isToday ? format.format(date) : `${DAY.format(date)}, ${format.format(date)}`;
 }
+
+/** The same of an ISO time, in its own time zone. */
+export const minute = (iso) => iso.slice(0, 16).replace("T", " ");

@@ -1,6 +1,7 @@
-// A pod's own page: each of its numbers, how it is known, its processes, and its last hour.
+// The page of a pod: each of its numbers, how it is known, its processes, and its last hour.
 
 import { PERIODS } from "./address.js";
+import { LatestAnswer } from "./ask.js";
 import { chart } from "./chart.js";
 import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
@@ -8,67 +9,35 @@ import { COLUMNS } from "./history.js";
 import { age, duration, energy, gpus as gpuCount, memory, moment, percent, use, watts } from "./numbers.js";
 import { words } from "./words.js";
 
-const REFRESH = 30000;
-const MOST_NODES = 8; // whose documents are kept: they are large
+const REFRESH_MS = 30_000;
 
-/** Evidence that a cluster's document leaves out, from the nodes' own documents; asked for while a pod is looked at. */
+/** What a cluster's document leaves out, from the nodes' own documents. They are asked for while a pod or a card is looked at. */
 export class Evidence {
   constructor(onNews) {
     this.onNews = onNews;
-    this.kept = new Map();
+    this.nodes = new Map();
   }
 
-  /** The card with everything that its node knows of it, as far as it is here. */
+  /** The card with everything that its node knows of it, once that is here. */
   card({ uuid, node: { name } }) {
-    const kept = this.kept.get(name);
-    if (!kept || Date.now() - kept.at > REFRESH) this.#ask(name, kept?.snapshot);
-    return kept?.snapshot?.cards.find((one) => one.gpu.uuid === uuid);
+    if (!this.nodes.has(name)) {
+      // Documents are large: those that are no longer looked at go.
+      for (const [other, { at }] of this.nodes) if (Date.now() - at > 2 * REFRESH_MS) this.nodes.delete(other);
+      this.nodes.set(name, new LatestAnswer(this.onNews));
+    }
+    const snapshot = this.nodes.get(name).of(`api/v1/snapshot?node=${encodeURIComponent(name)}`, REFRESH_MS);
+    return snapshot?.cards?.find((card) => card.gpu.uuid === uuid);
   }
 
-  /** The same of a tenant. */
-  of({ gpu, tenant }) {
-    const { container } = tenant.source;
-    return this.card(gpu)?.tenants.find((one) => (one.mig ?? "") === tenant.mig && one.container.pod === container.pod && one.container.namespace === container.namespace && one.container.container === container.container);
-  }
-
-  async #ask(name, before) {
-    if (this.kept.size >= MOST_NODES) this.kept.delete(this.kept.keys().next().value);
-    this.kept.set(name, { at: Date.now(), snapshot: before });
-    const answer = await fetch(`api/v1/snapshot?node=${encodeURIComponent(name)}`).catch(() => null);
-    if (!answer?.ok) return;
-    this.kept.set(name, { at: Date.now(), snapshot: await answer.json() });
-    this.onNews();
+  /** The same for a tenant. */
+  tenant({ gpu, tenant: { mig, source } }) {
+    const names = (container) => [container.namespace, container.pod, container.container].join("/");
+    return this.card(gpu)?.tenants.find((tenant) => (tenant.mig ?? "") === mig && names(tenant.container) === names(source.container));
   }
 }
 
-/** What a store remembers of a pod, over a day or a week. */
-export class Past {
-  constructor(onNews) {
-    this.onNews = onNews;
-  }
-
-  /** The series by name; null while they are on their way; or why there are none. */
-  of(id, period) {
-    const key = `${period} ${id}`;
-    if (this.key !== key || Date.now() - this.at > REFRESH) this.#ask(key, id, period);
-    return this.found;
-  }
-
-  async #ask(key, id, period) {
-    if (this.key !== key) this.found = null;
-    [this.key, this.at] = [key, Date.now()];
-    const answer = await fetch(`api/v1/history?pod=${encodeURIComponent(id)}&hours=${PERIODS[period][1]}`).catch(() => null);
-    const found = answer?.ok ? await answer.json() : { error: answer ? await answer.text() : "The server does not answer." };
-    if (this.key !== key) return;
-    this.found = found;
-    this.onNews();
-  }
-}
-
-/** Find the pod, or the owner outside Kubernetes, on all GPUs. */
-function placesOf(gpus, id) {
-  return gpus.flatMap((gpu) => gpu.tenants.filter((one) => one.id === id).map((tenant) => ({ gpu, tenant })));
-}
+/** The pod of that id, or the owner outside Kubernetes, on each of its GPUs. */
+const placesOf = (gpus, id) => gpus.flatMap((gpu) => gpu.tenants.filter((tenant) => tenant.id === id).map((tenant) => ({ gpu, tenant })));
 
 const STATES = { working: "working", idle: "idle", waiting: "waiting for its first use", unknown: "unknown" };
 const TIMES = { minute: "Of the last full minute.", reading: "Since the previous reading." };
@@ -81,7 +50,7 @@ function stateOf({ holding, idleFor }) {
   return ["State", `${STATES[holding.state] ?? holding.state}${known(idleFor) ? ` ${age(idleFor)}` : ""}`, `${since}${why}.`.replace(/^./, (first) => first.toUpperCase())];
 }
 
-/** How it is known what was given. A store has the share alone. */
+/** How it is known what the tenant was given. A store has only the share. */
 function givenBy({ holding, isOutsider, source: { claims = [] } }, isStored) {
   if (isStored) return holding ? STORED : "The store has no share of it.";
   const [claim] = claims;
@@ -113,8 +82,8 @@ function numbersOf({ gpu, tenant }) {
   return rows;
 }
 
-const place = ({ gpu, tenant }) => {
-  const slice = gpu.slices.find((one) => one.uuid === tenant.mig);
+const nameOf = ({ gpu, tenant }) => {
+  const slice = gpu.slices.find(({ uuid }) => uuid === tenant.mig);
   return [`${gpu.node.name} · GPU ${gpu.index}`, shortModel(gpu.model), slice && `slice ${slice.profile}`].filter(Boolean).join(" · ");
 };
 
@@ -124,34 +93,34 @@ export function factTable(lines, last = "How it is known") {
   return h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["What", "Value", last].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows));
 }
 
-/** A tenant on a card, under that heading: its numbers, how they are known, and its processes. */
-export function evidence(one, heading, full) {
+/** A tenant on a card: its numbers, how they are known, and its processes. `full` is what its node has of it. */
+export function evidence(place, heading, full) {
   return h(
     "section",
     { class: "box" },
-    h("h3", {}, heading, h("span", { class: "dim" }, ` container ${one.tenant.container}`)),
-    factTable(numbersOf(one)),
-    one.gpu.node.origin === "store" ? elsewhere(one) : processes(full?.processes ?? one.tenant.source.processes ?? [], one),
+    h("h3", {}, heading, h("span", { class: "dim" }, ` container ${place.tenant.container}`)),
+    factTable(numbersOf(place)),
+    place.gpu.node.origin === "store" ? elsewhere(place) : processes(full?.processes ?? place.tenant.source.processes ?? [], place),
   );
 }
 
 const command = (text) => [h("code", {}, text), copyButton(text, "the command")];
 
-/** A store cannot hold what an agent sees, so nothing is said about it. */
+/** A store has no processes and claims, so where to find them is said instead. */
 const elsewhere = ({ gpu, tenant }) =>
   h("p", { class: "dim pad" }, "These numbers come from a store, which holds no processes, no claims and no evidence. Ask the node's agent: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : tenant.id} --url http://${gpu.node.name}:19400`));
 
 function processes(list, { gpu, tenant }) {
-  if (!list.length) return h("p", { class: "dim pad" }, "No process of it is on this GPU, or none can be seen from here.");
-  const rows = list.map((one) =>
+  if (!list.length) return h("p", { class: "dim pad" }, "It has no process on this GPU, or none can be seen from here.");
+  const rows = list.map((process) =>
     h(
       "tr",
       {},
-      h("td", { class: "value" }, String(one.pid)),
-      h("td", {}, (one.kinds ?? []).join(" ") || "has just ended"),
-      h("td", { class: "value" }, memory(one.memory_bytes)),
-      h("td", { class: "value" }, percent(one.sm_ratio)),
-      h("td", { class: "how" }, one.holder?.cgroup || one.holder?.reason || one.holder?.title || "", one.holder?.cgroup ? copyButton(one.holder.cgroup, `the cgroup of process ${one.pid}`) : null),
+      h("td", { class: "value" }, String(process.pid)),
+      h("td", {}, (process.kinds ?? []).join(" ") || "has just ended"),
+      h("td", { class: "value" }, memory(process.memory_bytes)),
+      h("td", { class: "value" }, percent(process.sm_ratio)),
+      h("td", { class: "how" }, process.holder?.cgroup || process.holder?.reason || process.holder?.title || "", process.holder?.cgroup ? copyButton(process.holder.cgroup, `the cgroup of process ${process.pid}`) : null),
     ),
   );
   return h(
@@ -161,13 +130,13 @@ function processes(list, { gpu, tenant }) {
   );
 }
 
-/** How far the charts reach: what it was given, and the memory it may have. */
+/** The tops of the charts: what it was given, and the memory it may use. */
 function topsOf(places) {
-  const sum = (of) => places.reduce((total, one) => total + (of(one) ?? 0), 0);
-  return { busy: sum(({ tenant }) => tenant.share), memory: sum(({ gpu, tenant }) => tenant.memoryLimit ?? (gpu.slices.find((one) => one.uuid === tenant.mig) ?? gpu).memoryTotal) };
+  const sum = (of) => places.reduce((total, place) => total + (of(place) ?? 0), 0);
+  return { busy: sum(({ tenant }) => tenant.share), memory: sum(({ gpu, tenant }) => tenant.memoryLimit ?? (gpu.slices.find(({ uuid }) => uuid === tenant.mig) ?? gpu).memoryTotal) };
 }
 
-/** `past` is what a store remembers, if a longer time than the last hour is asked for; `ring` the last hour, if there is any yet. */
+/** `past` is what a store has, if more than the last hour is asked for, and null until it is here. `ring` is the last hour, if there is any yet. */
 function charts(ring, past, tops, look) {
   if (past === null) return h("p", { class: "box pad" }, "The store is being asked.");
   if (past?.error) return h("p", { class: "box pad" }, past.error);
@@ -183,7 +152,7 @@ function charts(ring, past, tops, look) {
   );
 }
 
-/** The choice between the last hour, which the browser keeps, and longer times, which a store does. */
+/** The choice between the last hour, which the browser keeps, and longer periods, which are in the store. */
 function periods(chosen, link) {
   const choice = ([period, [name]]) => h("a", { href: link(period), "aria-current": period === chosen ? "page" : null }, name);
   return h("nav", { "aria-label": "Period" }, ...Object.entries(PERIODS).map(choice));
@@ -195,7 +164,8 @@ export function podPage(id, { model, history, past, period, colours, back, linkG
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
   const [{ tenant }] = places;
-  const idle = places.map((one) => one.tenant.idleFor).filter(known);
+  const idle = places.map((place) => place.tenant.idleFor).filter(known);
+  const stored = () => past.of(`api/v1/history?pod=${encodeURIComponent(id)}&hours=${PERIODS[period][1]}`, REFRESH_MS) ?? null;
   const look = colours.of(tenant);
   return h(
     "div",
@@ -203,9 +173,9 @@ export function podPage(id, { model, history, past, period, colours, back, linkG
     top,
     h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), idle.length ? h("span", { class: "tag warn" }, `idle ${age(Math.min(...idle))}`) : null),
     h("div", { class: "over" }, h("h3", {}, period ? "From the store" : "The last hour, as this page saw it"), linkPeriod ? periods(period, linkPeriod) : null),
-    charts(history.pods.get(id), period && linkPeriod ? past.of(id, period) : undefined, topsOf(places), look),
+    charts(history.pods.get(id), period && linkPeriod ? stored() : undefined, topsOf(places), look),
     h("h3", {}, "Its numbers, and how they are known"),
-    ...places.map((one) => evidence(one, h("a", { href: linkGpu(one.tenant.mig || one.gpu.uuid) }, place(one)), one.gpu.node.origin === "store" ? undefined : more?.of(one))),
+    ...places.map((place) => evidence(place, h("a", { href: linkGpu(place.tenant.mig || place.gpu.uuid) }, nameOf(place)), place.gpu.node.origin === "store" ? undefined : more?.tenant(place))),
     places.every(({ gpu }) => gpu.node.origin === "store") ? null : h("p", { class: "dim" }, "The whole chain of evidence: ", ...command(`podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
   );
 }

@@ -1,7 +1,9 @@
 // Rows that the server makes, the same that `podgpu top` and `podgpu idle` show. They are asked for while they are looked at.
 
+import { ask } from "./ask.js";
+
 const LEAST_MS = 1000;
-const EARLY = 0.9; // of the interval: documents do not come to the millisecond
+const EARLY = 0.9; // of the interval: documents do not come on the millisecond
 const SETTLE_MS = 1500;
 
 export class Rows {
@@ -11,7 +13,7 @@ export class Rows {
     this.past = new Map();
   }
 
-  /** The answer about a moment of the past; undefined while it is on its way. */
+  /** The answer for a moment of the past; undefined until it is here. */
   at(by, moment) {
     const key = `${by}&at=${moment}`;
     if (this.past.get(by)?.key !== key) {
@@ -22,14 +24,14 @@ export class Rows {
     return this.past.get(by).answer;
   }
 
-  /** The newest answer; undefined while the first is on its way. With `error` if the last try had none. */
+  /** The newest answer; undefined until the first is here. With `error` if the last attempt failed. */
   of(by, { takenAt, interval, isCluster }) {
     if (!this.kept.has(by)) this.kept.set(by, { at: 0 });
     const kept = this.kept.get(by);
     if (kept.seen !== takenAt) Object.assign(kept, { seen: takenAt, changedAt: Date.now() });
     if (kept.takenAt === takenAt || kept.isAsking || kept.timer) return kept.answer;
     const pause = Math.max(LEAST_MS, interval * 1000);
-    // A cluster's document changes node by node while a round goes on: rows are those of its end.
+    // A cluster's document changes node by node during a round: ask for rows at its end.
     const settled = isCluster && kept.answer ? kept.changedAt + Math.min(SETTLE_MS, pause / 4) : 0;
     const wait = Math.min(Math.max(kept.at + EARLY * pause, settled), kept.at + 2 * pause) - Date.now();
     if (wait <= 0) this.#ask(by, kept, takenAt);
@@ -45,9 +47,8 @@ export class Rows {
   }
 }
 
-/** Ask. Without an answer it is the one before, with `error`. */
+/** After a failure, the answer before with the `error`. */
 async function answerOf(query, before) {
-  const answer = await fetch(`api/v1/rows?by=${query}`).catch(() => null);
-  const said = await (answer?.ok ? answer.json() : answer?.text())?.catch(() => null);
-  return answer?.ok && said ? said : { rows: [], ...before, error: said || "The server does not answer." };
+  const answer = await ask(`api/v1/rows?by=${query}`);
+  return answer.error ? { rows: [], ...before, ...answer } : answer;
 }

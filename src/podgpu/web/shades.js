@@ -1,4 +1,4 @@
-// What a cell of the fleet shows: busy time, idle time, heat, teams or money. Each with the rows of the table beside it.
+// What a cell of the fleet can show: busy time, idle time, temperature, teams or money. Each has rows for the table.
 
 import { Colours } from "./colours.js";
 import { known } from "./dom.js";
@@ -6,20 +6,20 @@ import { age, celsius, integer, money, percent } from "./numbers.js";
 
 const HOUR = 3600;
 const DAY = 24 * HOUR;
-const COLD = 30; // degrees, of a card that rests
+const COLD = 30; // degrees of a card without work
 const HOT = 90;
 const HALF = 0.5;
 const MOST = 0.9;
 
-/** The label that groups pods into teams: the one in the address, `team` if there is such a label, or the first. */
+/** The label that groups pods into teams: the one in the address, else `team`, else the first. */
 export function labelOf(model, chosen) {
   return chosen && model.labels.includes(chosen) ? chosen : model.labels.includes("team") ? "team" : (model.labels[0] ?? "");
 }
 
 const part = (value, least, most) => Math.min(1, Math.max(0, (value - least) / (most - least)));
-const wasted = (gpu) => gpu.tenants.reduce((sum, one) => sum + (one.isIdle ? (one.holding.cost_per_hour ?? 0) : 0), 0);
+const wasted = (gpu) => gpu.tenants.reduce((sum, tenant) => sum + (tenant.isIdle ? (tenant.holding.cost_per_hour ?? 0) : 0), 0);
 
-/** Rows of the table: those that the steps name, each with how many GPUs are in it. */
+/** Rows of the table: the steps, each with the number of its GPUs. */
 function stepped(gpus, of, steps, unknown) {
   const counts = new Array(steps.length).fill(0);
   let left = 0;
@@ -31,59 +31,47 @@ function stepped(gpus, of, steps, unknown) {
   return [...steps.map(([, name], place) => [name, integer(counts[place])]), ...(left ? [[unknown, integer(left)]] : [])];
 }
 
-/** Tenants side by side, each as wide as its share. */
-function byTeam(gpu, label, teams) {
-  const shares = gpu.tenants.map((one) => (one.holding ? (one.share ?? 1) : 0));
-  const total = Math.max(1, shares.reduce((sum, one) => sum + one, 0));
-  return gpu.tenants.map((one, place) => [shares[place] / total, 1, teams.inkOf(one.labels?.[label] ?? "")]);
-}
+const teamOf = (tenant, label) => tenant.labels?.[label] ?? "";
 
-class Teams {
-  constructor() {
-    this.colours = new Colours();
-  }
-
-  learn(names, inks) {
-    this.colours.learn(names);
-    this.inks = inks;
-  }
-
-  inkOf(name) {
-    return this.inks[this.colours.given.get(name) ?? "cx"];
-  }
+/** The tenants side by side, each as wide as its share. */
+function byTeam(gpu, label, inks) {
+  const shares = gpu.tenants.map((tenant) => (tenant.holding ? (tenant.share ?? 1) : 0));
+  const total = Math.max(1, shares.reduce((sum, share) => sum + share, 0));
+  return gpu.tenants.map((tenant, place) => [shares[place] / total, 1, inks[swatch(teamOf(tenant, label))]]);
 }
 
 function heldBy(gpus, label) {
   const held = new Map();
-  for (const gpu of gpus) for (const one of gpu.tenants) if (one.holding) held.set(one.labels?.[label] ?? "", (held.get(one.labels?.[label] ?? "") ?? 0) + 1);
+  for (const gpu of gpus) for (const tenant of gpu.tenants) if (tenant.holding) held.set(teamOf(tenant, label), (held.get(teamOf(tenant, label)) ?? 0) + 1);
   return held;
 }
 
-const teams = new Teams();
+const teams = new Colours();
+const swatch = (team) => teams.given.get(team) ?? "cx";
 
-/** `prepare` looks at all GPUs once; `parts` says how a cell is filled; `rows` are those of the table. */
+/** `prepare` looks at all GPUs once, `parts` says how to fill a cell, `rows` returns those of the table. */
 export const SHADES = {
   "": {
     name: "busy time",
     parts: (gpu, { inks }) => (known(gpu.busy) ? [[1, gpu.busy, inks.accent]] : []),
-    rows: (gpus) => stepped(gpus.filter((one) => one.isUp), (one) => one.busy, [[0, `below ${percent(HALF)} busy`], [HALF, `${percent(HALF)} busy or more`], [MOST, `${percent(MOST)} busy or more`]], "busy time not known"),
+    rows: (gpus) => stepped(gpus.filter((gpu) => gpu.isUp), (gpu) => gpu.busy, [[0, `below ${percent(HALF)} busy`], [HALF, `${percent(HALF)} busy or more`], [MOST, `${percent(MOST)} busy or more`]], "busy time not known"),
   },
   idle: {
     name: "idle time",
     parts: (gpu, { inks }) => (known(gpu.idleFor) ? [[1, 0.25 + 0.75 * part(Math.log(gpu.idleFor + 1), Math.log(HOUR), Math.log(7 * DAY)), inks.warn]] : []),
-    rows: (gpus) => stepped(gpus.filter((one) => one.tenants.length), (one) => one.idleFor ?? -1, [[-1, "in use, or not known"], [0, `idle for less than ${age(HOUR)}`], [HOUR, `idle for ${age(HOUR)} or more`], [DAY, `idle for ${age(DAY)} or more`]], ""),
+    rows: (gpus) => stepped(gpus.filter((gpu) => gpu.tenants.length), (gpu) => gpu.idleFor ?? -1, [[-1, "in use, or not known"], [0, `idle for less than ${age(HOUR)}`], [HOUR, `idle for ${age(HOUR)} or more`], [DAY, `idle for ${age(DAY)} or more`]], ""),
   },
   heat: {
     name: "temperature",
     parts: (gpu, { inks }) => (known(gpu.celsius) ? [[1, part(gpu.celsius, COLD, HOT), gpu.celsius >= 80 ? inks.bad : inks.warn]] : []),
-    rows: (gpus) => stepped(gpus.filter((one) => one.isUp), (one) => one.celsius, [[-Infinity, `below ${celsius(60)}`], [60, `${celsius(60)} or more`], [80, `${celsius(80)} or more`]], "not known"),
+    rows: (gpus) => stepped(gpus.filter((gpu) => gpu.isUp), (gpu) => gpu.celsius, [[-Infinity, `below ${celsius(60)}`], [60, `${celsius(60)} or more`], [80, `${celsius(80)} or more`]], "not known"),
   },
   team: {
     name: "team",
     isThere: (model) => model.labels.length > 0,
-    prepare: (model, { label, inks }) => teams.learn(heldBy(model.gpus, label).keys(), inks),
-    parts: (gpu, { label }) => byTeam(gpu, label, teams),
-    swatch: (name) => teams.colours.given.get(name) ?? "cx",
+    prepare: (model, { label }) => teams.learn(heldBy(model.gpus, label).keys()),
+    parts: (gpu, { label, inks }) => byTeam(gpu, label, inks),
+    swatch,
     rows: (gpus, { label }) => [...heldBy(gpus, label)].sort((a, b) => b[1] - a[1]).map(([name, number]) => [name || `without ${label}`, integer(number), name]),
   },
   money: {

@@ -1,20 +1,21 @@
-// The last hour: busy GPUs by namespace, XIDs, throttling, and when nothing was seen. A moment chosen here is what the page shows.
+// The timeline: busy GPUs by namespace, XIDs, throttling, and times when nothing was seen. The page shows the moment that is chosen here.
 
 import { SPANS } from "./address.js";
+import { ask } from "./ask.js";
 import { cssPart, h, morph, svg, write } from "./dom.js";
 import { count, gpuNumber, integer, moment, partOf, second } from "./numbers.js";
 
 const LEAST_REFRESH_MS = 5000;
-const NEAR_END = 0.995; // of the width: what is beyond is the present
+const NEAR_END = 0.995; // of the width: beyond it is the present
 const FAR = 10; // steps of PageUp and PageDown
 const MOST_MARKS = 60; // XIDs that get a mark of their own
 const LABEL_PX = 90; // of the axis
-const DATED_SECONDS = 12 * 3600; // of a longer time, labels have dates
+const DATED_SECONDS = 12 * 3600; // labels of a longer time have dates
 const NICE = [60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
 
 const rounded = (value) => Math.round(value * 1000) / 1000;
 
-/** The outline of a layer of steps; undefined ones are gaps. `top` is the height of the drawing. */
+/** The path of a layer, step by step; undefined steps are gaps. `top` is the height of the drawing. */
 function outline(lower, upper, top) {
   let path = "";
   for (let at = 0; at < upper.length; at += 1) {
@@ -52,17 +53,16 @@ export class Timeline {
   async #ask() {
     clearTimeout(this.timer);
     const { span } = this;
-    const answer = await fetch(`api/v1/timeline${span ? `?hours=${SPANS[span][1]}` : ""}`).catch(() => null);
-    const found = answer?.ok ? await answer.json().catch(() => null) : null;
-    if (span !== this.span) return; // another is asked for since
-    if (answer?.status === 502) write(this.said, (await answer.text()).trim());
-    if (found) this.data = found;
-    else if (answer?.status === 404) this.missing = (await answer.text()).trim();
+    const answer = await ask(`api/v1/timeline${span ? `?hours=${SPANS[span][1]}` : ""}`);
+    if (span !== this.span) return; // meanwhile, another was chosen
+    if (!answer.error) this.data = answer;
+    else if (answer.status) this.missing = answer.error;
     this.draw(this.shown);
+    if (answer.status === 502) write(this.said, answer.error);
     this.timer = setTimeout(() => this.#ask(), Math.max(LEAST_REFRESH_MS, (this.data?.step ?? 15) * 1000));
   }
 
-  /** Offer longer times where there is a store; `link(span)` leads there. */
+  /** Offer longer timelines if there is a store; `link(span)` leads to them. */
   choose(span, link) {
     this.spans.hidden = !link;
     const wanted = link ? span : "";
@@ -73,7 +73,7 @@ export class Timeline {
     this.#ask();
   }
 
-  /** Draw, with the moment that the page shows: its time, or nothing if that is the present. `link` leads to the present. */
+  /** Draw. `shown` is the time of the moment that the page shows, or 0 for the present; `link` leads to the present. */
   draw(shown, link) {
     this.shown = shown;
     if (link) this.back.setAttribute("href", link);
@@ -82,7 +82,7 @@ export class Timeline {
       write(this.said, this.missing ?? "");
       return;
     }
-    // Colours are given when the first document comes, which may be later.
+    // Namespaces get their colours from the first document, which may come later.
     if (this.drawn !== this.data || this.given !== this.colours.given.size) this.#draw();
     this.#pause();
   }
@@ -132,12 +132,12 @@ export class Timeline {
     const { from, to } = this.data;
     const width = Math.max(1, this.axis.clientWidth);
     const wanted = ((to - from) * (to - from > DATED_SECONDS ? 1.6 : 1) * LABEL_PX) / width;
-    const every = NICE.find((one) => one >= wanted) ?? NICE.at(-1);
+    const every = NICE.find((seconds) => seconds >= wanted) ?? NICE.at(-1);
     const offset = new Date(from * 1000).getTimezoneOffset() * 60;
     const labels = [];
     for (let at = Math.ceil((from - offset) / every) * every + offset; at < to; at += every) {
       const part = this.#part(at);
-      if (part * width < LABEL_PX / 4 || (1 - part) * width < LABEL_PX / 4) continue; // it would be cut off
+      if (part * width < LABEL_PX / 4 || (1 - part) * width < LABEL_PX / 4) continue; // the label would be cut off
       const label = h("span", {}, moment(at));
       label.style.left = cssPart(part);
       labels.push(label);
@@ -187,7 +187,7 @@ export class Timeline {
     const { from, to, kept } = this.data;
     const at = from + part * (to - from);
     if (part > NEAR_END || at > kept.to) return 0;
-    // Of the time before that, a store has sums alone.
+    // A store has only sums of the time before that.
     return this.span && at < kept.from - this.data.step ? -at : Math.ceil(Math.max(at, kept.from));
   }
 
@@ -210,7 +210,7 @@ export class Timeline {
     return `the page can show moments since ${moment(this.data.kept.from)}`;
   }
 
-  /** Take a key of the slider, or one that no part of the page wanted. */
+  /** Handle a key of the slider, or one that no other part of the page uses. */
   key(event) {
     if (!this.data?.kept.to || event.defaultPrevented) return;
     const { kept, moment_seconds: step } = this.data;

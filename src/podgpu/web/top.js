@@ -1,10 +1,10 @@
-// The first glance: header and totals.
+// The top of the page: header and totals.
 
 import { spark } from "./chart.js";
 import { h, known, shortModel, write, writeWhole } from "./dom.js";
 import { UNKNOWN, count, duration, gpuNumber, integer, money, partOf, percent, watts } from "./numbers.js";
 
-const LONG_SECONDS = 3; // of waiting
+const LONG_SECONDS = 3; // of waiting, after which its length is shown
 
 export class Header {
   constructor() {
@@ -50,7 +50,7 @@ export class Header {
     write(this.name, model.name);
     this.status.hidden = false;
     const nodes = model.isCluster ? `${count(model.nodes.length, "node")}, ` : "";
-    // A recording may be paused, and what is read once has no next time.
+    // A recording may be paused, and what is read once does not change.
     const isPast = state === "past";
     const isOld = !isPast && !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
     const isAway = state === "away" || state === "out";
@@ -65,7 +65,7 @@ export class Header {
   }
 }
 
-/** Until there is a document: what is waited for. */
+/** What is waited for, until there is a document. */
 export class Loading {
   constructor() {
     this.began = Date.now();
@@ -84,7 +84,7 @@ export class Loading {
 export class Tiles {
   constructor() {
     this.tiles = new Map(["GPUs", "Allocated", "Truly busy", "Held, not used", "Free", "Power"].map((name) => [name, this.#make(name)]));
-    this.element = h("dl", { class: "tiles" }, ...[...this.tiles.values()].map((one) => one.element));
+    this.element = h("dl", { class: "tiles" }, ...[...this.tiles.values()].map((tile) => tile.element));
   }
 
   #make(name) {
@@ -104,7 +104,7 @@ export class Tiles {
     }
   }
 
-  /** `sums` are of everything, also while a filter is set. */
+  /** The sums are those of everything, even while a filter is set. */
   draw({ insight: { sums, currency, idle_after_seconds: after }, models, pending }, history) {
     const { gpus: all = 0, lost_gpus: lost = 0, guest_gpus: guests, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
     const up = all - lost;
@@ -118,7 +118,7 @@ export class Tiles {
     const cost = known(sums.unused_cost_per_hour) && sums.unused_pods ? ` · ${money(sums.unused_cost_per_hour, currency)}/h` : "";
     const idle = sums.unused_pods ? `by ${count(sums.unused_pods, "pod")}` : "by no pod";
     this.#put("Held, not used", gpuNumber(sums.unused_gpus), join(`${idle} for ${duration(after)} or more${cost}`, unknown(sums.unknown_pods)), history.totals.series(3), up);
-    const free = slices.map((one) => `${integer(one.count)} × ${one.profile}`);
+    const free = slices.map((slice) => `${integer(slice.count)} × ${slice.profile}`);
     this.#put("Free", gpuNumber(sums.free_gpus), join(`${integer(sums.free_whole_gpus)} whole`, ...free, pending.length && `${count(pending.length, "pod")} waiting`));
     this.#put("Power", watts(sums.power_watts), join(known(sums.power_limit_watts) && `of ${watts(sums.power_limit_watts)} at most`, unknown(sums.unknown_power)), history.totals.series(2), sums.power_limit_watts);
   }

@@ -8,12 +8,12 @@ export class Waste {
     this.element = h("ul", { class: "box waste", "aria-label": "Held without use", hidden: true });
   }
 
-  /** `rows` are of everything, also while a filter is set. */
+  /** The rows are those of everything, even while a filter is set. */
   draw(rows = []) {
-    const sign = JSON.stringify(rows.map((one) => one.message));
+    const sign = JSON.stringify(rows.map((row) => row.message));
     this.element.hidden = !rows.length;
     if (sign === this.sign) return;
     this.sign = sign;
-    this.element.replaceChildren(...rows.map((one) => h("li", {}, h("span", {}, one.text), copyButton(one.message, `to ${one.name}`, "Copy message"))));
+    this.element.replaceChildren(...rows.map((row) => h("li", {}, h("span", {}, row.text), copyButton(row.message, `to ${row.name}`, "Copy message"))));
   }
 }

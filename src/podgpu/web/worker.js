@@ -1,17 +1,19 @@
-// Reads the events beside the page, so that a large cluster's megabytes never hold up a frame.
-// A node's own document is passed on whole; of a cluster's rows, what the page draws.
+// Reads the events in another thread, so that the megabytes of a large cluster never hold up a frame.
+// The document of a node is passed on whole; of a cluster's rows, only what the page draws.
+
+import { ask } from "./ask.js";
 
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15000;
-const SILENT_MS = 10_000; // beyond five intervals without an event: a network can be gone without a word
-const LOGIN_MS = 3000; // for an answer to the question whether to log in
+const SILENT_MS = 10_000; // and five intervals without an event mean that the network is gone
+const LOGIN_MS = 3000; // for the server to say whether to log in
 const FRAME_MS = 16;
-const ROWS = 4; // passed on at a time,
-const BATCHES = 50; // unless that would take more than these
+const ROWS = 4; // passed on at a time, or more if
+const BATCHES = 50; // would not be enough
 
 const pick = (from, names) => Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
 
-const BOOKING = ["method", "memory_bytes", "memory_limit_bytes", "instance_ratio", "allocated_ratio", "bookable", "energy_mj"];
+const BOOKING = ["method", "memory_bytes", "memory_limit_bytes", "instance_ratio", "allocated_ratio", "bookable", "energy_mj", "resident_us"];
 const CLAIM = ["core_limit_ratio", "system", "resource", "device_id", "source"];
 const TENANT = ["container", "mig", "workload", "held_since", "idle", "use", "holding"];
 const REST = ["reason", "memory_bytes", "use"];
@@ -21,24 +23,24 @@ const SNAPSHOT = ["node", "taken_at", "driver_version"];
 const tenantOf = (tenant, labels) => ({
   ...pick(tenant, TENANT),
   labels: labels.get(podOf(tenant.container)),
-  claims: tenant.claims.map((one) => pick(one, CLAIM)),
+  claims: tenant.claims.map((claim) => pick(claim, CLAIM)),
   booking: pick(tenant.booking, BOOKING),
   hasProcesses: tenant.processes.length > 0,
 });
 
 const cardOf = (card, labels) => ({
   ...pick(card, CARD),
-  tenants: card.tenants.map((one) => tenantOf(one, labels)),
-  rest: card.rest.filter((one) => one.memory_bytes || one.use?.watts || one.use?.ratio).map((one) => pick(one, REST)),
+  tenants: card.tenants.map((tenant) => tenantOf(tenant, labels)),
+  rest: card.rest.filter((rest) => rest.memory_bytes || rest.use?.watts || rest.use?.ratio).map((rest) => pick(rest, REST)),
   balance: card.balance && pick(card.balance, ["memory_bytes", "switches"]),
 });
 
 const podOf = ({ namespace, pod }) => `${namespace}/${pod}`;
 
-// Of what follows for a node its sums are drawn; problems and all else are the cluster's.
+// Of the insight of a node, only its sums are drawn: problems are those of the cluster.
 const sumsOf = ({ insight }) => (insight ? { insight: pick(insight, ["sums"]) } : {});
 
-// By what a bill may be grouped.
+// The labels that a bill may be grouped by.
 const labelsOf = ({ pods = [] }) => [...new Set(pods.flatMap((pod) => Object.keys(pod.labels ?? {})))];
 
 function snapshotOf(snapshot) {
@@ -52,7 +54,7 @@ const rowOf = (row) => ({ ...row, ...sumsOf(row), snapshot: row.snapshot && snap
 let queue = [];
 let timer = 0;
 
-/** Post one batch in each frame: the page has time for it beside scrolling. */
+/** Post one batch in each frame, so that the page stays smooth. */
 function pass() {
   timer = 0;
   if (!queue.length) return;
@@ -96,7 +98,7 @@ class Reader {
     }
     source.addEventListener("user", (event) => postMessage({ kind: "user", user: JSON.parse(event.data) }));
     source.onerror = async () => {
-      // The browser comes again by itself, unless the answer was an error.
+      // The browser connects again by itself, unless the answer was an error.
       const isRefused = source.readyState === EventSource.CLOSED;
       if (isRefused) this.later();
       postMessage({ kind: isRefused && (await this.isLoggedOut()) ? "out" : "away" });
@@ -104,7 +106,7 @@ class Reader {
     this.source = source;
   }
 
-  /** Connect again when nothing was heard for too long. A recording may be paused, and what is read once has no next time. */
+  /** Connect again when nothing was heard for too long. A recording may be paused, and what is read once does not change. */
   listen() {
     if (!(Date.now() - this.heardAt > this.pause)) return;
     this.heardAt = Date.now();
@@ -112,7 +114,7 @@ class Reader {
     this.again();
   }
 
-  /** A login that has ended is answered by an error, or by leading to another page, where only the whole page can follow. */
+  /** When a login has ended, the answer is an error, or a redirect that only the whole page can follow. */
   async isLoggedOut() {
     const answer = await fetch(this.url, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(LOGIN_MS) }).catch(() => null);
     return answer !== null && (answer.type === "opaqueredirect" || [401, 403].includes(answer.status));
@@ -123,17 +125,17 @@ class Reader {
     this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
   }
 
-  /** Begin with a whole document again. */
+  /** Start again with a whole document. */
   again() {
     this.source.close();
     this.later();
   }
 }
 
-/** Fetches moments of the past. While one is on its way, only the newest wish is kept. */
+/** Fetches moments of the past, one at a time. Of those asked for meanwhile, only the newest is fetched. */
 class MomentReader {
-  ask(wish) {
-    this.next = wish;
+  ask(moment) {
+    this.next = moment;
     if (!this.isAsking) this.#answer();
   }
 
@@ -142,10 +144,9 @@ class MomentReader {
     while (this.next) {
       const { past, at } = this.next;
       this.next = null;
-      const answer = await fetch(past).catch(() => null);
-      const news = answer?.ok ? await answer.json().catch(() => null) : null;
-      if (news) postMessage({ kind: "past", at, news: news.nodes ? { ...news, nodes: news.nodes.map(rowOf) } : news });
-      else postMessage({ kind: "past", at, error: answer ? await answer.text() : "The server does not answer." });
+      const news = await ask(past);
+      if (news.error) postMessage({ kind: "past", at, error: news.error });
+      else postMessage({ kind: "past", at, news: news.nodes ? { ...news, nodes: news.nodes.map(rowOf) } : news });
     }
     this.isAsking = false;
   }

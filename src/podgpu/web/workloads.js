@@ -8,9 +8,10 @@ export const NEEDS = ["workloads", "pods"];
 
 const most = (name) => (a, b) => (b[name] ?? -1) - (a[name] ?? -1);
 const byName = (a, b) => (idOf(a) < idOf(b) ? -1 : 1);
-const SORT = {
+export const SORT = {
   "": (a, b) => (b.held_gpus ?? 0) - (a.held_gpus ?? 0) || byName(a, b),
   busy: most("busy_gpus"),
+  idle: most("unused_gpus"),
   memory: most("memory_used_bytes"),
   power: most("power_watts"),
   name: byName,
@@ -18,23 +19,23 @@ const SORT = {
 
 const idOf = (row) => (row.namespace ? `${row.namespace}/${row.name}` : row.name);
 
-/** The rows of those whom the filter leaves, each workload with its pods. */
+/** The rows that the filter leaves, each workload with its pods. */
 export function itemsOf({ gpus, sort, sizes, fits, answers: [workloads, pods] }) {
   const meant = new Map();
   for (const gpu of gpus) {
-    for (const one of gpu.tenants.filter(fits)) {
-      if (!meant.has(one.workloadKey)) meant.set(one.workloadKey, new Set());
-      meant.get(one.workloadKey).add(one.podKey);
+    for (const tenant of gpu.tenants.filter(fits)) {
+      if (!meant.has(tenant.workloadKey)) meant.set(tenant.workloadKey, new Set());
+      meant.get(tenant.workloadKey).add(tenant.podKey);
     }
   }
   const podRows = new Map(pods.rows.map((row) => [row.key, row]));
   const items = [];
   for (const row of workloads.rows.filter(({ key }) => meant.has(key)).sort(SORT[sort])) {
-    const own = [...meant.get(row.key)].map((key) => podRows.get(key)).filter(Boolean);
-    items.push({ kind: "work", key: row.key, height: sizes.isNarrow ? 124 : 50, row, pod: row.pods === 1 ? own[0] : undefined });
+    const ofWorkload = [...meant.get(row.key)].map((key) => podRows.get(key)).filter(Boolean);
+    items.push({ kind: "work", key: row.key, height: sizes.isNarrow ? 124 : 50, row, pod: row.pods === 1 ? ofWorkload[0] : undefined });
     // A workload of one pod needs no second line.
     if (row.pods < 2) continue;
-    for (const pod of own) items.push({ kind: "work", key: pod.key, height: sizes.isNarrow ? 118 : 44, row: pod, pod, isPod: true });
+    for (const pod of ofWorkload) items.push({ kind: "work", key: pod.key, height: sizes.isNarrow ? 118 : 44, row: pod, pod, isPod: true });
   }
   return items;
 }
@@ -43,7 +44,7 @@ const stateOf = ({ state, idle_seconds: seconds }) => (state === "idle" && known
 
 const placesOf = (row) => (row.node ? `${row.node} · ${row.gpus.join(", ")}` : count(row.cards, "GPU"));
 
-/** Rows of workloads and of pods. */
+/** Make rows of workloads, pods and groups. A bar is as long as `total`, or as what is held. */
 export function workRows({ colours, at, link }) {
   return () => {
     const name = h("a");
@@ -56,17 +57,17 @@ export function workRows({ colours, at, link }) {
     const element = h("div", {}, h("div", { class: "who" }, h("span", { class: "first" }, name, tag), about), given, busy.element, memory.element, power);
     return {
       element,
-      update({ row, pod, isPod, about: said, href, total, given: givenText, look: ownLook }) {
+      update({ row, pod, isPod, about: aboutText, href, total, look: givenLook }) {
         element.className = `item work ${isPod ? "pod" : "workload"}`;
         writeWhole(name, row.name);
         name.href = href ?? (pod ? link({ pod: idOf(pod) }) : link({ view: "gpus", namespace: row.namespace, workload: row.name }));
-        writeWhole(about, said ?? (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
+        writeWhole(about, aboutText ?? (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
         write(tag, stateOf(pod ?? row));
         tag.hidden = !tag.textContent;
         const { held_gpus: held, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: room, use } = row;
-        const look = `${ownLook ?? colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
+        const look = `${givenLook ?? colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
         const bar = (value, total, label) => ({ slices: [{ size: 1, total: total || value || 1, segments: [{ look, value }] }], label, spoken: label });
-        write(given, givenText ?? (known(held) ? gpuCount(held) : "not given"));
+        write(given, known(held) ? gpuCount(held) : "not given");
         busy.draw(bar(used, total ?? held, known(used) ? `${gpuCount(used)} · ${useText(use.ratio, use.least, use.most)}` : "busy time not known"), at().work);
         memory.draw(bar(bytes, room, known(bytes) ? partOf("memory", bytes, room) : "memory not known"), at().work);
         write(power, watts(row.power_watts));

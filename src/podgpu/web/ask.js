@@ -1,0 +1,31 @@
+// Questions to the server.
+
+/** Ask for a document. Without one, the result has the `error` and, if there was an answer, its `status`. */
+export async function ask(path) {
+  const answer = await fetch(path).catch(() => null);
+  const content = await (answer?.ok ? answer.json() : answer?.text())?.catch(() => null);
+  return answer?.ok && content ? content : { error: (!answer?.ok && content?.trim()) || "the server does not answer", status: answer?.status };
+}
+
+/** The newest document of the path that was asked for last. */
+export class LatestAnswer {
+  constructor(onNews) {
+    this.onNews = onNews;
+  }
+
+  /** Undefined until the first answer is here. After a failure, the document before with the `error`. */
+  of(path, refreshMs) {
+    if (this.path !== path) Object.assign(this, { path, at: 0, answer: undefined });
+    if (Date.now() - this.at >= refreshMs) this.#ask(path);
+    return this.answer;
+  }
+
+  async #ask(path) {
+    this.at = Infinity;
+    const answer = await ask(path);
+    if (this.path !== path) return;
+    this.at = Date.now();
+    this.answer = answer.error ? { ...this.answer, ...answer } : answer;
+    this.onNews();
+  }
+}
