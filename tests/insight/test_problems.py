@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from podgpu.insight import InsightSettings, conclude
+from podgpu.insight.problems import folded
 from podgpu.model import (
     Card,
     ContainerRef,
@@ -11,6 +12,7 @@ from podgpu.model import (
     PartStatus,
     Pod,
     PodContainer,
+    Problem,
     Process,
     Snapshot,
     Tenant,
@@ -59,3 +61,8 @@ def test_an_mps_server_works_for_others() -> None:
 def test_the_kubelet_does_not_list_what_an_init_container_is_given() -> None:
     pod = Pod(namespace="ml", name="sly-0", uid="uid-1", containers=(PodContainer(name="main", is_init=True),))
     assert kinds(user(), pods=(pod,)) == []
+
+
+def test_kinds_that_a_newer_agent_has_are_not_taken_for_one() -> None:
+    newer = [Problem(kind=kind, severity="warning", title="New", text=f"{kind}.") for kind in ("a", "b", "b", "b")]
+    assert [(problem.kind, problem.more) for problem in folded(newer)] == [("a", 0), ("b", 2)]

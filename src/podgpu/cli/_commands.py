@@ -34,12 +34,12 @@ class Command:
 
 
 def command_names() -> list[str]:
-    found = (module.name for module in pkgutil.iter_modules(podgpu.cli.__path__))
-    return [name.replace("_", "-") for name in found if name != "main" and not name.startswith("_")]
+    names = (module.name for module in pkgutil.iter_modules(podgpu.cli.__path__))
+    return [name for name in names if name != "main" and not name.startswith("_")]
 
 
 def find_command(name: str) -> Command:
-    module = import_module(f"podgpu.cli.{name.replace('-', '_')}")
+    module = import_module(f"podgpu.cli.{name}")
     return Command(
         name,
         module.HELP,

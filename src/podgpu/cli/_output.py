@@ -3,7 +3,6 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from textwrap import wrap
 from typing import Any
 
@@ -66,14 +65,18 @@ def print_sentences(sentences: Iterable[str], arguments: Namespace) -> None:
 
 def print_lines(sentences: Iterable[str]) -> None:
     """Print each sentence on as many lines as it takes."""
-    wrapped = partial(wrap, width=terminal_columns(), break_long_words=False, break_on_hyphens=False)
     for sentence in sentences:
-        print(*wrapped(printable(sentence)), sep="\n")
+        print(*_wrapped(sentence, terminal_columns()), sep="\n")
 
 
 def print_problems(problems: Iterable[str]) -> None:
     for problem in problems:
-        print(f"! {problem}", file=sys.stderr)
+        first, *more = _wrapped(problem, terminal_columns(sys.stderr) - 2)
+        print(f"! {first}", *(f"  {line}" for line in more), sep="\n", file=sys.stderr)
+
+
+def _wrapped(sentence: str, width: int) -> list[str]:
+    return wrap(printable(sentence), width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _text(table: RowTable[R], arguments: Namespace) -> str:

@@ -5,6 +5,7 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from typing import TextIO
 
 from podgpu.cli._target import Target
 from podgpu.model import Cluster
@@ -13,9 +14,9 @@ from podgpu.views.text import NO_LIMIT
 _CHANGE_SECONDS = 5.0
 
 
-def columns() -> int:
-    """How wide the output may be. A program that reads it gets whole names."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else NO_LIMIT
+def columns(stream: TextIO | None = None) -> int:
+    """How wide the output may be, or what is written to another stream. A program that reads it gets whole names."""
+    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else NO_LIMIT
 
 
 def can_draw() -> bool:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from podgpu.cli._commands import argument_type
-from podgpu.cli._output import add_table_output, is_for_people, print_problems, print_table
+from podgpu.cli._output import add_table_output, is_for_people, print_lines, print_problems, print_table
 from podgpu.cli._target.progress import show_store_progress
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, PriceOptions
@@ -95,7 +95,8 @@ def run(config: Config, arguments: Namespace) -> int:
     if arguments.explain and is_for_people(arguments):
         print("", *explained(found), sep="\n")
     elif arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
-        print("", fit_terms(found), "--explain says why, and what to change.", sep="\n")
+        print()
+        print_lines((fit_terms(found), "--explain says why, and what to change."))
     print_problems(fit_problems(found))
     return WARNED if found.notices or found.unpriced else 0
 

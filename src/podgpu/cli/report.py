@@ -126,7 +126,8 @@ def run(config: Config, arguments: Namespace) -> int:
         )
         print_table(table, arguments)
     if arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
-        print("", *report_notes(found), sep="\n")
+        print()
+        print_lines(report_notes(found))
     print_problems(problems(found))
     if (found.coverage.ratio or 0.0) < arguments.min_coverage:
         return GAPS

@@ -6,21 +6,21 @@ from typing import Any
 from msgspec import Struct
 
 from podgpu.insight.tenants import InsightSettings, NodeCard, pod_name
-from podgpu.model import Cluster, ClusterNode, ContainerRef, Fault, Problem, Snapshot
+from podgpu.model import Cluster, ContainerRef, Fault, Problem, Snapshot
 from podgpu.numbers import duration
 
 CRITICAL, WARNING = "critical", "warning"
+MOST_NAMED = 3
 
 
 class ProblemKind(Struct, frozen=True):
-    """Kinds of a lower rank come first. A kind examines cards, a node's snapshot, a node, or the cluster."""
+    """Kinds of a lower rank come first. A kind examines cards, a node's snapshot, or the cluster."""
 
     name: str
     rank: int
     means: str
     of_card: Callable[[NodeCard], Iterator[Problem]] | None = None
     of_snapshot: Callable[[Snapshot, InsightSettings], Iterator[Problem]] | None = None
-    of_node: Callable[[ClusterNode, float], Iterator[Problem]] | None = None  # with the time of the cluster
     of_cluster: Callable[[Cluster], Iterator[Problem]] | None = None
 
 
@@ -53,7 +53,7 @@ def pod_names(containers: Iterable[ContainerRef]) -> list[str]:
     return list(dict.fromkeys(map(pod_name, containers)))
 
 
-def few(names: Sequence[str], most: int = 3) -> str:
-    """Write `a/b, c/d and 3 more`."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def few(names: Sequence[str]) -> str:
+    """Write `a/b, c/d, e/f and 3 more`."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

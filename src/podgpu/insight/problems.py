@@ -1,13 +1,13 @@
 """What is wrong, most pressing first. A kind of problem is a row and a function in the module of its topic."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
 from podgpu.insight import card_problems, holder_problems, part_problems
 from podgpu.insight.problem_kind import ProblemKind
 from podgpu.insight.tenants import InsightSettings, cards_of_snapshot
-from podgpu.model import SEVERITIES, Cluster, ClusterNode, Problem, Snapshot
+from podgpu.model import SEVERITIES, Cluster, Problem, Snapshot
 from podgpu.model.kube import grouped
 
 KINDS: tuple[ProblemKind, ...] = tuple(
@@ -15,7 +15,7 @@ KINDS: tuple[ProblemKind, ...] = tuple(
 )
 _RANKS: Mapping[str, int] = {kind.name: kind.rank for kind in KINDS}
 _LAST = 1000  # a kind of another version
-_ALIKE = 2  # of one kind, so many are listed one by one
+_ALIKE = 2  # of one kind, up to so many are listed one by one
 
 
 def all_of_snapshot(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool) -> list[Problem]:
@@ -38,17 +38,10 @@ def of_cluster(cluster: Cluster) -> list[Problem]:
         if kind.of_cluster is not None:
             found += kind.of_cluster(cluster)
     for node in cluster.nodes:
-        found += _of_node(node, cluster.taken_at)
+        if node.state == "fresh" and node.concluded is not None:
+            for problem in node.concluded.problems:
+                found.append(problem if problem.node == node.name else replace(problem, node=node.name))
     return folded(found)
-
-
-def _of_node(node: ClusterNode, now: float) -> Iterator[Problem]:
-    for kind in KINDS:
-        if kind.of_node is not None:
-            yield from kind.of_node(node, now)
-    if node.state == "fresh" and node.concluded is not None:
-        for problem in node.concluded.problems:
-            yield problem if problem.node == node.name else replace(problem, node=node.name)
 
 
 def folded(problems: Iterable[Problem]) -> list[Problem]:
@@ -63,6 +56,6 @@ def folded(problems: Iterable[Problem]) -> list[Problem]:
     return found
 
 
-def _rank(problem: Problem) -> tuple[int, int]:
+def _rank(problem: Problem) -> tuple[int, int, str]:
     severity = SEVERITIES.index(problem.severity) if problem.severity in SEVERITIES else len(SEVERITIES)
-    return _RANKS.get(problem.kind, _LAST), severity
+    return _RANKS.get(problem.kind, _LAST), severity, problem.kind

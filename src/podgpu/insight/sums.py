@@ -44,7 +44,7 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
         memory_used_bytes=_whole(memory),
         unknown_memory=memory.count(None),
         memory_total_bytes=_whole(reading(on.card.readings, "memory_total_bytes") for on in fresh),
-        power_limit_watts=_total(reading(on.card.readings, "power_limit_watts") for on in fresh),
+        power_limit_watts=_added(reading(on.card.readings, "power_limit_watts") for on in fresh),
     )
 
 
@@ -71,7 +71,7 @@ def _with_use(held: Sums, uses: Sequence[Use | CardUse | None], number: int) -> 
         held,
         busy_gpus=_rounded(sum(busy)) if busy else None,
         unknown_busy=number - len(busy),
-        power_watts=_total(watts),
+        power_watts=_added(watts),
         unknown_power=watts.count(None),
     )
 
@@ -118,9 +118,9 @@ def held_sums(places: Iterable[Placement]) -> Sums:
         unused_gpus=_rounded(sum((share or NOTHING for _, share in idle), NOTHING)),
         unused_pods=len({place.pod_key for place, _ in idle}),
         unknown_pods=len(unknown),
-        cost_per_hour=_total((place.cost_per_hour for place, _ in held), 0.0) if has_prices else None,
-        unused_cost_per_hour=_total((place.cost_per_hour for place, _ in idle), 0.0) if has_prices else None,
-        unused_cost=_total((place.idle_cost for place, _ in idle), 0.0) if has_prices else None,
+        cost_per_hour=(_added(place.cost_per_hour for place, _ in held) or 0.0) if has_prices else None,
+        unused_cost_per_hour=(_added(place.cost_per_hour for place, _ in idle) or 0.0) if has_prices else None,
+        unused_cost=(_added(place.idle_cost for place, _ in idle) or 0.0) if has_prices else None,
     )
 
 
@@ -147,11 +147,6 @@ def _added(values: Iterable[float | None]) -> float | None:
     if found is None:
         return None
     return _integer(found) if isinstance(found, int) else _rounded(found)
-
-
-def _total(values: Iterable[float | None], nothing: float | None = None) -> float | None:
-    found = total_of_known(values)
-    return nothing if found is None else _rounded(found)
 
 
 def _whole(values: Iterable[float | None]) -> int | None:

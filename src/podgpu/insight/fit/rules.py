@@ -50,7 +50,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """What a rule says. `ratio` is what each device would be of a card afterwards."""
 
     kind: str
-    why: tuple[str, ...]
+    why: str
     to: str = ""
     ratio: float | None = None
     devices: int | None = None
@@ -97,7 +97,7 @@ def _unjudged(case: Case) -> Verdict | None:
 
 
 def _unknown(text: str) -> Verdict:
-    return Verdict(kind=UNJUDGED, why=(text,))
+    return Verdict(kind=UNJUDGED, why=text)
 
 
 def _larger(case: Case) -> Verdict | None:
@@ -113,13 +113,13 @@ def _larger(case: Case) -> Verdict | None:
         part = _next_part(use, core_factor=LARGER_BY)
     elif is_whole and figures.full_ratio >= ALWAYS_FULL and not use.workload.kind.endswith("Job"):
         why = f"The card was fully busy in {percent(figures.full_ratio)} of the minutes, at least."
-        return Verdict(kind=ENLARGE, to="more replicas", why=(why,))
+        return Verdict(kind=ENLARGE, to="more replicas", why=why)
     else:
         return None
     if part is None:
         to = "larger card" if is_whole else "whole card"
-        return Verdict(kind=ENLARGE, to=to, ratio=1.0, why=(why,))
-    return Verdict(kind=ENLARGE, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=(why,))
+        return Verdict(kind=ENLARGE, to=to, ratio=1.0, why=why)
+    return Verdict(kind=ENLARGE, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=why)
 
 
 def _next_part(use: WorkloadUse, *, memory_factor: float = 1.0, core_factor: float = 1.0) -> PartSize | None:
@@ -148,7 +148,7 @@ def _release(case: Case) -> Verdict | None:
         since = "Not used at all" if never else "Not used"
         held = f" It holds {memory(figures.peak_bytes)} of memory." if figures.peak_bytes else ""
         why = f"{since} in the last {duration(unused)}.{held}"
-        return Verdict(kind=RELEASE, ratio=0.0, why=(why,))
+        return Verdict(kind=RELEASE, ratio=0.0, why=why)
     if never:
         needed = duration(case.terms.release_seconds)
         text = f"Not used in the {duration(use.watched_seconds)} that it was watched; {needed} are needed to say more."
@@ -172,10 +172,10 @@ def _fewer_devices(case: Case) -> Verdict | None:
     held, used = case.use.held, case.use.used_devices
     if used is None or not 0 < used < held.devices:
         return None
-    why = f"Of its {held.devices} devices, {used} were ever used."
+    why = f"Only {used} of its {held.devices} devices {'was' if used == 1 else 'were'} ever used."
     to = f"{used} of {held.devices}"
     wanted = WantedPart(devices=used, profile=held.profile)
-    return Verdict(kind=SHRINK, to=to, ratio=held.ratio, devices=used, why=(why,), wanted=wanted, part_kind=held.kind)
+    return Verdict(kind=SHRINK, to=to, ratio=held.ratio, devices=used, why=why, wanted=wanted, part_kind=held.kind)
 
 
 def _smaller(case: Case) -> Verdict | None:
@@ -190,7 +190,7 @@ def _smaller(case: Case) -> Verdict | None:
         f"{part.name} has {memory(part.memory_bytes)} of memory and {percent(part.core_ratio)} of the card; with "
         f"{percent(case.terms.headroom)} headroom it needs {memory(need.memory_bytes)} and {percent(need.core_ratio)}."
     )
-    return Verdict(kind=SHRINK, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=(why,))
+    return Verdict(kind=SHRINK, to=part.name, ratio=part.ratio, wanted=part.wanted, part_kind=part.kind, why=why)
 
 
 def _part_for(case: Case, need: Need) -> PartSize | None:
@@ -214,7 +214,7 @@ def _leave(case: Case) -> Verdict:
         why = "All of its devices are used, and parts of several cards cannot work together as whole cards do."
     else:
         why = "Nothing smaller holds what it used, with headroom."
-    return Verdict(kind=LEAVE, why=(why,))
+    return Verdict(kind=LEAVE, why=why)
 
 
 _RULES: Sequence[Callable[[Case], Verdict | None]] = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import ceil
+from operator import add
 from typing import TypeVar
 
 from msgspec import Struct
@@ -71,6 +72,15 @@ def percentile(values: Sequence[N], part: float) -> N:
     """Return the value that so many of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(ceil(part * len(ordered)) - 1, 0)]
+
+
+def summed(series: Sequence[Sequence[float]]) -> list[float]:
+    """Add up minute by minute. A minute that was not seen counts as no use: the coverage says how much that may be."""
+    first, *others = ([max(value, 0) for value in each] if min(each, default=0) < 0 else each for each in series)
+    total = list(first)
+    for each in others:
+        total = list(map(add, total, each))
+    return total
 
 
 def _pauses(most: Sequence[float]) -> tuple[int, int, int]:

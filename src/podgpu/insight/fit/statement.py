@@ -11,7 +11,7 @@ from math import ceil
 from msgspec import Struct
 
 from podgpu.insight.fit.rules import DAY, Case, Verdict, case_of, evidence, verdict
-from podgpu.insight.fit.sizes import memory_size, percentile
+from podgpu.insight.fit.sizes import memory_size, percentile, summed
 from podgpu.model.fit import (
     ADVICE_KINDS,
     CERTAINTIES,
@@ -93,7 +93,7 @@ def fit_statement(uses: Sequence[WorkloadUse], facts: FitPeriodFacts, write: Par
 def _shared(number: int) -> Verdict:
     why = "Their memory peaks fit side by side, and so does their busy time, minute by minute."
     wanted = WantedPart(devices=number)
-    return Verdict(kind=SHARE, to=f"1/{number} card", ratio=1 / number, why=(why,), wanted=wanted, part_kind=TIME_SLICE)
+    return Verdict(kind=SHARE, to=f"1/{number} card", ratio=1 / number, why=why, wanted=wanted, part_kind=TIME_SLICE)
 
 
 def _row(
@@ -108,7 +108,7 @@ def _row(
         kind=found.kind,
         to=found.to,
         together=tuple(name for name in group if name != use.workload),
-        why=(*found.why, *evidence(case)),
+        why=(found.why, *evidence(case)),
         certainty=LOW if found.kind == UNJUDGED else _certainty(use),
         peak_bytes=case.figures.peak_bytes,
         memory_bytes=memory_size(use),
@@ -182,12 +182,10 @@ def sharing_groups(cases: Sequence[Case]) -> Iterator[tuple[WorkloadName, ...]]:
             most = candidate.case.use.series.most
             group = next((group for group in groups if _has_room(group, candidate)), None)
             if group is None:
-                groups.append(
-                    _SharingGroup([candidate], array("f", [max(value, 0.0) for value in most]), candidate.peaks)
-                )
+                groups.append(_SharingGroup([candidate], array("f", summed([most])), candidate.peaks))
             else:
                 group.members.append(candidate)
-                group.busy = array("f", _sum(group.busy, most))
+                group.busy = array("f", summed([group.busy, most]))
                 group.peaks = array("f", map(float.__add__, group.peaks, candidate.peaks))
         for group in groups:
             if len(group.members) > 1:
@@ -218,10 +216,5 @@ def _has_room(group: _SharingGroup, candidate: _Candidate) -> bool:
         return False
     if max(map(float.__add__, group.peaks, candidate.peaks)) <= FULL_CARD:
         return True
-    busy = _sum(group.busy, candidate.case.use.series.most)
+    busy = summed([group.busy, candidate.case.use.series.most])
     return percentile(busy, candidate.case.terms.percentile) <= FULL_CARD
-
-
-def _sum(busy: Sequence[float], most: Sequence[float]) -> list[float]:
-    """A minute that was not seen counts as no use: the coverage says how much that may be."""
-    return [mine + (theirs if theirs > 0 else 0.0) for mine, theirs in zip(busy, most, strict=True)]

@@ -12,12 +12,12 @@ A slowdown is of work done over time: 2 means that the same work takes twice as 
 of a single request.
 """
 
-from collections.abc import Iterator, Sequence
-from operator import add
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from podgpu.catalog.mig_profiles import MigCard, MigProfile
+from podgpu.insight.fit.sizes import summed
 from podgpu.insight.plan.placing import WHOLE_CARD, Demand
 from podgpu.model.fit import WorkloadUse
 
@@ -99,8 +99,8 @@ def replay_shared(demands: Sequence[Demand], memory: int | None, turns: TurnTaki
     uses = [demand.use for demand in demands]
     if len(uses) < 2:
         return NOTHING_FULL
-    most, least = (_sum([getattr(use.series, name) for use in uses]) for name in ("most", "least"))
-    held = _sum([use.series.memory for use in uses])
+    most, least = (summed([getattr(use.series, name) for use in uses]) for name in ("most", "least"))
+    held = summed([use.series.memory for use in uses])
     missing = [0 if memory is None else max(round(used) - memory, 0) for used in held]
     short = [number for number, lacks in enumerate(missing) if lacks]
     late = [number for number, busy in enumerate(least) if busy > FULL]
@@ -153,19 +153,6 @@ def _replay_instance(use: WorkloadUse, profile: MigProfile, card: MigCard) -> Ca
         slower_most=sum(busy * cores > FULL for busy in use.series.most),
         worst=Slowdown(1.0, 1 + max(busiest, 0.0) * (longer - 1)),
     )
-
-
-def _sum(series: Sequence[Sequence[float]]) -> list[float]:
-    """Add up minute by minute. What was not seen counts as no use: the coverage says how much that may be."""
-    known: Iterator[Sequence[float]] = map(_known, series)
-    total = list(next(known))
-    for each in known:
-        total = list(map(add, total, each))
-    return total
-
-
-def _known(series: Sequence[float]) -> Sequence[float]:
-    return [max(value, 0) for value in series] if min(series, default=0) < 0 else series
 
 
 def _slowest(uses: Sequence[WorkloadUse], number: int, turns: TurnTaking) -> Slowdown:
