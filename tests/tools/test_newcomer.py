@@ -126,7 +126,7 @@ def newcomer(snapshot: Snapshot, _: Machine) -> CheckResult:
         files={
             "src/podgpu/insight/part_problems.py": (
                 "KINDS = (\n",
-                '{there}    ProblemKind("newcomer", 12, "A node is new.", of_node=lambda node, now: iter(())),\n',
+                '{there}    ProblemKind("newcomer", 12, "A node is new.", of_cluster=lambda cluster: iter(())),\n',
             )
         },
         command=("-m", "tools.docs"),
