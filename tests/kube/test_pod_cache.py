@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podgpu.kube.api import Lines
+from podgpu.kube.api import LineSplitter
 from podgpu.kube.object_watch import PodCache
 from podgpu.model import Pod
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
@@ -179,7 +179,7 @@ def test_flipped_bytes_never_raise(line: bytes, flips: list[tuple[int, int]]) ->
 def test_the_recorded_watch_gives_one_result_in_any_chunks(cuts: list[int]) -> None:
     stream = b"".join(WATCH)
     cuts = sorted(cuts)
-    cache, lines = recorded_cache(), Lines(2 << 20)
+    cache, lines = recorded_cache(), LineSplitter(2 << 20)
     for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         for line in lines.feed(stream[begin:end]):
             assert line

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.option.times import calendar_period, moment, period, period_name, seconds
+from podgpu.option.times import calendar_period, parse_time, period, period_name, seconds
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
 
@@ -24,13 +24,13 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
     ],
 )
 def test_times_as_people_write_them(text: str, meant: str) -> None:
-    assert datetime.fromtimestamp(moment(text, NOW), UTC).isoformat() == meant
+    assert datetime.fromtimestamp(parse_time(text, NOW), UTC).isoformat() == meant
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "7", "7days", "-7d", "2026-13", "2026-02-30", "01.11.2026"])
 def test_anything_else_says_what_to_write(text: str) -> None:
     with pytest.raises(UserError, match="such as 7d or 12h, or a date"):
-        moment(text, NOW)
+        parse_time(text, NOW)
 
 
 def test_a_period_ends_now_at_the_latest() -> None:
@@ -64,22 +64,17 @@ def test_durations() -> None:
     ],
 )
 def test_the_last_period_of_the_calendar_that_is_over(name: str, start: str, end: str, called: str) -> None:
-    times = (moment(start, NOW), moment(end, NOW))
+    times = (parse_time(start, NOW), parse_time(end, NOW))
     assert calendar_period(name, NOW) == times
     assert period_name(*times) == called
 
 
 def test_the_last_month_of_a_year_and_of_the_first_moment_of_a_month() -> None:
-    assert period_name(*calendar_period("last-month", moment("2027-01-01", NOW))) == "2026-12"
-    assert period_name(*calendar_period("last-month", moment("2028-03-31", NOW))) == "2028-02"
-    assert period_name(*calendar_period("last-week", moment("2027-01-04", NOW))) == "2026-W53"
+    assert period_name(*calendar_period("last-month", parse_time("2027-01-01", NOW))) == "2026-12"
+    assert period_name(*calendar_period("last-month", parse_time("2028-03-31", NOW))) == "2028-02"
+    assert period_name(*calendar_period("last-week", parse_time("2027-01-04", NOW))) == "2026-W53"
 
 
 def test_any_other_period_is_named_by_its_times() -> None:
-    times = (moment("2026-11-01T08:00", NOW), moment("2026-11-02T09:30", NOW))
+    times = (parse_time("2026-11-01T08:00", NOW), parse_time("2026-11-02T09:30", NOW))
     assert period_name(*times) == "20261101T080000Z-20261102T093000Z"
-
-
-def test_no_time_is_before_1970() -> None:
-    """A time before the year 1 cannot even be written."""
-    assert {moment(text, NOW) for text in ("999999999w", "0001-01-01", "0001-01-01T00:00+14:00")} == {0.0}

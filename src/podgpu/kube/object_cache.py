@@ -38,7 +38,7 @@ class CachedObject(msgspec.Struct, Generic[T], frozen=True):
 
 
 def cached(metadata: ObjectMetadata, item: T | None) -> CachedObject[T] | None:
-    return CachedObject(number(metadata.resource_version), metadata.uid, item) if metadata.uid else None
+    return CachedObject(version_number(metadata.resource_version), metadata.uid, item) if metadata.uid else None
 
 
 _decode_event = msgspec.json.Decoder(WatchedEvent).decode
@@ -129,7 +129,7 @@ class ObjectCache(ObjectStore[T]):
 
     def is_old(self, version: str) -> bool:
         """Say whether a list of that version is older than what is known."""
-        return 0 < number(version) < number(self.version)
+        return 0 < version_number(version) < version_number(self.version)
 
     def apply(self, line: bytes) -> ApiStatus | None:
         """Apply a line of a watch. Return the server's error if the line holds one."""
@@ -180,10 +180,10 @@ class ObjectCache(ObjectStore[T]):
         super().drop(uid)
 
     def _advance(self, version: str) -> None:
-        if number(version) > number(self.version):
+        if version_number(version) > version_number(self.version):
             self.version = version
 
 
-def number(version: str) -> int:
+def version_number(version: str) -> int:
     """Return a resource version as a number, or 0 if it is not one. Versions are compared in no other way."""
     return int(version) if version.isascii() and version.isdigit() and len(version) < 20 else 0

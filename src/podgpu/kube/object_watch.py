@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from podgpu.kube.api import POD_BYTES, ApiFault, ApiServer, ListPage, list_pages
 from podgpu.kube.condition import Condition
 from podgpu.kube.limits import MOST_PODS, Prefixes, name_crowded_pod
-from podgpu.kube.object_cache import MOST_ITEMS, CachedObject, ObjectCache, number
+from podgpu.kube.object_cache import MOST_ITEMS, CachedObject, ObjectCache, version_number
 from podgpu.kube.pod_object import decode_pod, pod_order, to_pod, waiting
 from podgpu.kube.throttle import Backoff, CpuThrottle, spread
 from podgpu.model import Fault, PartStatus, Pod
@@ -267,7 +267,7 @@ class PodCache(ObjectCache[Pod]):
             node = item.spec.node_name
             pod = replace(pod, node=node, waiting=None if node else waiting(item))
         kept = self._trim(pod) if self._trim else pod
-        return CachedObject(number(item.metadata.resource_version), pod.uid, kept)
+        return CachedObject(version_number(item.metadata.resource_version), pod.uid, kept)
 
 
 class PodWatch(ObjectWatch[Pod]):

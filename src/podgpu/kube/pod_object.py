@@ -154,7 +154,7 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
         name=metadata.name,
         uid=metadata.uid,
         phase=item.status.phase,
-        started_at=moment(item.status.start_time or ""),
+        started_at=parse_time(item.status.start_time or ""),
         host_ip=item.status.host_ip,
         qos=item.status.qos_class.lower(),
         static_hash=_static_hash(metadata.uid, annotations),
@@ -183,7 +183,9 @@ def waiting(item: PodObject) -> Waiting:
     """Return what the scheduler says about a pod that it has found no node for."""
     conditions = item.status.conditions or ()
     messages = (entry.message for entry in conditions if entry.type == SCHEDULED and entry.status == "False")
-    return Waiting(since=moment(item.metadata.creation_timestamp or ""), reason=next(messages, "")[:LONGEST_MESSAGE])
+    return Waiting(
+        since=parse_time(item.metadata.creation_timestamp or ""), reason=next(messages, "")[:LONGEST_MESSAGE]
+    )
 
 
 def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:
@@ -194,7 +196,7 @@ def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:
     return None
 
 
-def moment(text: str) -> float | None:
+def parse_time(text: str) -> float | None:
     """Read a time as Kubernetes writes it. Return None for any other text."""
     try:
         found = datetime.fromisoformat(text)

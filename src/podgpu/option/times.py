@@ -18,18 +18,15 @@ CALENDAR: dict[str, Callable[[datetime], datetime]] = {
 }
 
 
-def moment(text: str, now: float) -> float:
-    """Parse `7d` (ago), `now`, `2026-11`, `2026-11-01` or `2026-11-01T08:00`, in UTC if it names no other zone.
-
-    Earlier than 1970 is 1970.
-    """
+def parse_time(text: str, now: float) -> float:
+    """Parse `7d` (ago), `now`, `2026-11`, `2026-11-01` or `2026-11-01T08:00`, in UTC if it names no other zone."""
     if text == "now":
         return now
     if ago := _AGO.fullmatch(text):
-        return max(0.0, now - int(ago[1]) * _SECONDS[ago[2]])
+        return now - int(ago[1]) * _SECONDS[ago[2]]
     try:
         found = datetime.fromisoformat(f"{text}-01" if _MONTH.fullmatch(text) else text)
-        return max(0.0, (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise UserError(
             f"{text!r} is not a time; write how long ago, such as 7d or 12h, or a date such as 2026-11-01 or "
@@ -38,7 +35,7 @@ def moment(text: str, now: float) -> float:
 
 
 def utc_text(at: float, timespec: str = "minutes") -> str:
-    """Write `2026-11-01T08:00Z`, which `moment` reads."""
+    """Write `2026-11-01T08:00Z`, which `parse_time` reads."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
@@ -52,7 +49,7 @@ def seconds(text: str) -> float:
 
 def period(start: str, end: str, now: float) -> tuple[float, float]:
     """Return the two times, of which none is in the future."""
-    begins, ends = moment(start, now), min(moment(end, now), now)
+    begins, ends = parse_time(start, now), min(parse_time(end, now), now)
     if begins >= ends:
         raise UserError(f"--from={start} is not before --to={end}, or is in the future; give an earlier --from")
     if begins < 0:

@@ -158,7 +158,7 @@ def _moment(text: str) -> float:
     try:
         moment = float(text)
     except ValueError:
-        return times.moment(text, time.time())
+        return times.parse_time(text, time.time())
     if not -LATEST <= moment <= LATEST:  # or NaN
         raise UserError(f"{text!r} is not a time; write seconds since 1970, or how long ago, such as 40m")
     return moment

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.kube.api import REASONS, ApiFault, ApiServer, Lines, in_cluster
+from podgpu.kube.api import REASONS, ApiFault, ApiServer, LineSplitter, in_cluster
 from podgpu.net.login import Login
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
@@ -182,7 +182,7 @@ async def test_the_cluster_around_us_is_found(tmp_path: Path) -> None:
 def test_lines_come_out_whole_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)))))
-    splitter = Lines(limit=8)
+    splitter = LineSplitter(limit=8)
     found = [
         line
         for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)

@@ -21,7 +21,7 @@ from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault, own_labels
 from podgpu.errors import UserError
 from podgpu.model import Prices, Statement
-from podgpu.option.times import moment, period
+from podgpu.option.times import parse_time, period
 from podgpu.option.value import OneOf, did_you_mean
 from podgpu.supervise import brief
 
@@ -98,7 +98,7 @@ def bill_request(words: BillWords, prices: Prices | None, now: float) -> BillReq
 
 def with_period_notice(found: Statement, words: BillWords, now: float) -> Statement:
     """Add a notice if the period is not over."""
-    if moment(words.end, now) <= now:
+    if parse_time(words.end, now) <= now:
         return found
     until = f"--to={words.end} is in the future: the period is not over, and this is what there is so far"
     return replace(found, notices=(*found.notices, until))

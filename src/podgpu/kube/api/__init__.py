@@ -227,30 +227,30 @@ async def list_pages(
     raise ApiFault("too_large", f"{path}: more than {most} pages of {size}")
 
 
-class Lines:
+class LineSplitter:
     """Cuts chunks of any size into lines. A line beyond the limit becomes None."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._begun: bytearray | None = bytearray()  # the line so far; None once it is too long
+        self._line: bytearray | None = bytearray()  # the line so far; None once it is too long
 
     def feed(self, chunk: bytes) -> Iterator[bytes | None]:
         *ends, begin = chunk.split(b"\n")
         for end in ends:
             self._append(end)
-            yield None if self._begun is None else bytes(self._begun)
-            self._begun = bytearray()
+            yield None if self._line is None else bytes(self._line)
+            self._line = bytearray()
         self._append(begin)
 
     def _append(self, part: bytes) -> None:
-        if self._begun is None or len(self._begun) + len(part) > self._limit:
-            self._begun = None
+        if self._line is None or len(self._line) + len(part) > self._limit:
+            self._line = None
         else:
-            self._begun += part
+            self._line += part
 
 
 async def _lines(stream: HttpStream) -> AsyncIterator[bytes | None]:
-    lines = Lines(POD_BYTES)
+    lines = LineSplitter(POD_BYTES)
     async for piece in stream.pieces():
         for line in lines.feed(piece):
             yield line
