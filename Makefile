@@ -153,7 +153,7 @@ GPU_PYTHON ?= 3.12
 gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Python into build/gpu-wheels
 	rm -rf build/wheels build/gpu-wheels
 	mkdir -p build
-	sed -n 's/^\(nvidia-ml-py\|httptools\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
+	sed -n 's/^\(nvidia-ml-py\|httptools\|msgspec\|pyyaml\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
 	echo nvitop-exporter >> build/gpu-wheels.txt # the yardstick of tests/gpu/cost.py
 	$(BIN)/python -m pip download --quiet --python-version $(GPU_PYTHON) --only-binary :all: -d build/wheels -r build/gpu-wheels.txt
 	for wheel in build/wheels/*.whl; do $(BIN)/python -m zipfile -e $$wheel build/gpu-wheels; done

@@ -219,7 +219,7 @@ def test_the_command_line_alone_loads_nothing_heavy() -> None:
     """Help, mistakes and start-up must not wait for libraries they do not need."""
     probe = (
         "import sys; from podgpu.cli.main import main; main(['--help']); main(['agent', '--interval', 'x']);"
-        "print([name for name in ('aiohttp', 'yaml', 'rich', 'asyncio', 'pynvml') if name in sys.modules])"
+        "print([name for name in ('aiohttp', 'yaml', 'asyncio', 'pynvml') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -214,7 +214,6 @@ def test_the_runtime_needs_what_podgpu_imports_and_no_tool_of_ours() -> None:
         "protobuf",
         "msgspec",
         "pyyaml",
-        "rich",
         "nvidia-ml-py",
     } <= names
     assert not names & {"aiohttp", "pytest", "mypy", "ruff", "hatchling", "grpcio-tools", "prometheus-client"}

@@ -1,10 +1,9 @@
 import pytest
 from msgspec.structs import replace
-from rich.cells import cell_len
 
 from podgpu.model import UNKNOWN, Booking, Instance, MigInstance, Problem
 from podgpu.views.table import table as written
-from podgpu.views.text import NO_LIMIT
+from podgpu.views.text import NO_LIMIT, width_of
 from tests.conftest import Golden
 from tests.tree import judged
 from tests.views.concluded import table
@@ -14,7 +13,7 @@ from tests.views.quirks import BUSY, SNAPSHOT
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table(golden: Golden, width: int) -> None:
     text = table(SNAPSHOT, width, colour=False)
-    assert max(map(cell_len, text.splitlines())) <= width
+    assert max(map(width_of, text.splitlines())) <= width
     golden(f"table-{width}.txt", text)
 
 

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
-from rich.cells import cell_len
 
 from podgpu.model import UNKNOWN, Booking, Card, ContainerRef, Holder, Owner, Pod, Process, Rest, Snapshot, Tenant
+from podgpu.views.text import width_of
 from podgpu.views.why_evidence import pod_names
 from tests.conftest import Golden
 from tests.tree import held
@@ -205,7 +205,7 @@ def test_every_pod_that_is_named_has_a_report_without_codes_for_the_terminal(sna
 def test_60_columns_hold_every_line_and_no_name_of_the_books_is_cut() -> None:
     for container in (LLAMA, NOTEBOOK, SLICE, IDLER):
         text = why(SNAPSHOT, container.namespace, container.pod, 60) or ""
-        assert max(map(cell_len, text.splitlines())) <= 60
+        assert max(map(width_of, text.splitlines())) <= 60
         assert f" {container.namespace}/{container.pod}/{container.container}" in text
 
 

@@ -1,26 +1,20 @@
 """The findings for a terminal and for machines, and docs/doctor.md."""
 
-from __future__ import annotations
-
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from podgpu.doctor import CHECKS, CLUSTER_CHECKS
 from podgpu.doctor.check import Check, Finding, Status
 from podgpu.model import Cluster, Snapshot
-from podgpu.views.text import line, plain_console
-
-if TYPE_CHECKING:
-    from rich.text import Text
+from podgpu.views.text import BOLD, BOLD_RED, CYAN, DIM, GREEN, YELLOW, line, styled, wrapped
 
 SCHEMA = 1
-_STYLES = {Status.PASS: "green", Status.WARN: "yellow", Status.FAIL: "bold red", Status.SKIP: "dim"}
+_STYLES = {Status.PASS: GREEN, Status.WARN: YELLOW, Status.FAIL: BOLD_RED, Status.SKIP: DIM}
 _WORDS = {Status.FAIL: "failed", Status.WARN: "warned", Status.PASS: "passed", Status.SKIP: "skipped"}
 _GAP = 2
 _STATUS = 4 + _GAP
@@ -45,14 +39,12 @@ def cluster_text(
 
 
 def _written(title: str, shown: Sequence[Finding], findings: Sequence[Finding], width: int, *, colour: bool) -> str:
-    out = StringIO()
-    console = plain_console(out, width, colour=colour, soft_wrap=True)
-    console.print(title, style="bold")
+    paint = partial(styled, colour=colour)
     column = min(max((len(finding.id) for finding in shown), default=0), _LONGEST_ID) + _GAP
-    for finding in shown:
-        console.print(_row(finding, column, width))
-    console.print(_sum(findings))
-    return out.getvalue()
+    rows = (row for finding in shown for row in _rows(finding, column, width, paint))
+    counts = _counts(findings)
+    counted = ", ".join(paint(f"{counts[status]} {word}", _STYLES[status]) for status, word in _WORDS.items())
+    return "\n".join([paint(title, BOLD), *rows, counted]) + "\n"
 
 
 def json(snapshot: Snapshot, findings: Sequence[Finding]) -> str:
@@ -93,35 +85,17 @@ def _formatted(document: dict[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"
 
 
-def _row(finding: Finding, column: int, width: int) -> Text:
+def _rows(finding: Finding, column: int, width: int, paint: Callable[[str, str], str]) -> Iterator[str]:
     """The status, the id and what was found; below that, what to do."""
-    from rich.text import Text
-
     indent = _STATUS + column
     room = max(width - indent, _LEAST_TEXT)
-    dim = "dim" if finding.status is Status.SKIP else ""
-    found = _wrapped(finding.detail, room) or [""]
-    row = Text.assemble(
-        (f"{finding.status:<{_STATUS}}", _STYLES[finding.status]),
-        (f"{finding.id:<{column - 1}} ", dim),
-        (found[0], dim),
-    )
-    for more in found[1:]:
-        row.append(f"\n{' ' * indent}{more}", dim)
-    for number, more in enumerate(_wrapped(finding.advice, room - _GAP)):
-        row.append(f"\n{' ' * indent}{'→ ' if number == 0 else '  '}{more}", "cyan")
-    return row
-
-
-def _sum(findings: Sequence[Finding]) -> Text:
-    from rich.text import Text
-
-    counts = _counts(findings)
-    return Text(", ").join(Text(f"{counts[status]} {word}", _STYLES[status]) for status, word in _WORDS.items())
-
-
-def _wrapped(words: str, width: int) -> list[str]:
-    return textwrap.wrap(words, width, break_on_hyphens=False)
+    dim = DIM if finding.status is Status.SKIP else ""
+    first, *more = wrapped(finding.detail, room) or [""]
+    status = paint(f"{finding.status:<{_STATUS}}", _STYLES[finding.status])
+    yield status + paint(f"{finding.id:<{column - 1}} {first}", dim)
+    yield from (" " * indent + paint(row, dim) for row in more)
+    for number, row in enumerate(wrapped(finding.advice, room - _GAP)):
+        yield " " * indent + paint(f"{'→' if number == 0 else ' '} {row}", CYAN)
 
 
 _PAGE = """\

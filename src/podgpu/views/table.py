@@ -1,7 +1,6 @@
 """The snapshot for a terminal: a line for each GPU, and below it its tenants."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
 from typing import NamedTuple
 
 from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, is_outsider, reading
@@ -19,7 +18,7 @@ from podgpu.views.format import (
     visible_rest,
 )
 from podgpu.views.tenants import by_instance, excused_texts, full_name, owner_titles, pids
-from podgpu.views.text import GAP, line, plain_console, shortened, table_row, width_of
+from podgpu.views.text import BOLD, DIM, GAP, RED, YELLOW, line, shortened, styled, table_row, width_of, wrapped
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -40,28 +39,27 @@ _STATES = {
     NOT_KNOWN: "unknown: whether it uses what it holds is not known; see podgpu why POD.",
 }
 _OF_CARD = "UTIL of a container is of the whole card; that of a MIG instance is of the instance."
-_PLAIN, _BOLD, _DIM, _RED = "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m"
 
 
 def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
-    out = StringIO()
-    console = plain_console(out, width, colour=colour)
-    console.print(_title(snapshot), style="bold")
+    def paragraph(text: str, style: str = "") -> str:
+        return "".join(f"{styled(row, style, colour=colour)}\n" for row in wrapped(text, width))
+
     has_bounds = any(card.use is not None and card.use.period == MINUTE for card in snapshot.cards)
+    page = [paragraph(_title(snapshot), BOLD)]
     if snapshot.cards:
-        out.write(_card_lines(snapshot, width, has_bounds=has_bounds, colour=colour))
+        page += _card_lines(snapshot, width, has_bounds=has_bounds, colour=colour)
     else:
-        console.print("Every GPU is given to virtual machines." if snapshot.guests else "No GPU found.")
-    for note in _legend(snapshot, has_bounds=has_bounds):
-        console.print(note, style="dim")
+        page.append(paragraph("Every GPU is given to virtual machines." if snapshot.guests else "No GPU found."))
+    notes = _legend(snapshot, has_bounds=has_bounds)
     if snapshot.guests:
-        console.print(f"Given to virtual machines, and not measured: {_guests(snapshot.guests)}.", style="dim")
-    for text in _few(excused_texts(snapshot.cards)):
-        console.print(f"Not charged: {text}.", style="dim")
+        notes.append(f"Given to virtual machines, and not measured: {_guests(snapshot.guests)}.")
+    notes += [f"Not charged: {text}." for text in _few(excused_texts(snapshot.cards))]
+    page += [paragraph(note, DIM) for note in notes]
     for problem in snapshot.insight.problems if snapshot.insight else ():
-        style = "red" if problem.severity == "critical" else "yellow"
-        console.print(f"! {problem_line(problem, with_node=False)}", style=style)
-    return "\n".join(text.rstrip() for text in out.getvalue().splitlines()) + "\n"
+        style = RED if problem.severity == "critical" else YELLOW
+        page.append(paragraph(f"! {problem_line(problem, with_node=False)}", style))
+    return "".join(page)
 
 
 def _legend(snapshot: Snapshot, *, has_bounds: bool) -> list[str]:
@@ -104,20 +102,17 @@ class CardTableRow(NamedTuple):
     is_container: bool = False
 
 
-def _card_lines(snapshot: Snapshot, width: int, *, has_bounds: bool, colour: bool) -> str:
-    """Numbers have a fixed width and a long name is cut, so that it cannot push them off the screen.
-
-    rich's own table takes twenty times as long, which shows with a thousand cards.
-    """
+def _card_lines(snapshot: Snapshot, width: int, *, has_bounds: bool, colour: bool) -> list[str]:
+    """Numbers have a fixed width and a long name is cut, so that it cannot push them off the screen."""
     columns = [("SHARE", _SHARE), ("UTIL", _UTIL_BOUNDED if has_bounds else _UTIL), ("MEMORY GiB", _MEMORY)]
     columns += [("POWER", _POWER), ("METHOD", _METHOD), *([("PIDS", _PIDS)] if width >= WIDE else [])]
     headings, sizes = zip(*columns, strict=True)
-    rows = [CardTableRow("GPU", headings, _BOLD)]
+    rows = [CardTableRow("GPU", headings, BOLD)]
     for card in snapshot.cards:
         rows += _card_rows(card, snapshot.taken_at)
     room = max(width - sum(size + GAP for size in sizes), _NAME_LEAST)
     sizes = (min(room, max(width_of(row.name) for row in rows)), *sizes)
-    return "".join([_line(row, sizes, colour=colour) for row in rows])
+    return [_line(row, sizes, colour=colour) for row in rows]
 
 
 def _line(row: CardTableRow, sizes: Sequence[int], *, colour: bool) -> str:
@@ -125,22 +120,21 @@ def _line(row: CardTableRow, sizes: Sequence[int], *, colour: bool) -> str:
     if is_container:
         indent = len(name) - len(name.lstrip())
         name = name[:indent] + shortened(name[indent:], sizes[0] - indent)
-    text = table_row((name, *cells), sizes, _NUMBERS)
-    return f"{style}{text}{_PLAIN}\n" if style and colour else f"{text}\n"
+    return f"{styled(table_row((name, *cells), sizes, _NUMBERS).rstrip(), style, colour=colour)}\n"
 
 
 def _card_rows(card: Card, now: float) -> Iterator[CardTableRow]:
     gpu = card.gpu
     name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
     if card.fault is not None:
-        yield CardTableRow(f"{name}  {line(card.fault.reason)}", style=_RED)
+        yield CardTableRow(f"{name}  {line(card.fault.reason)}", style=RED)
         return
     heat = reading(card.readings, "temperature_celsius")
     facts = ["MIG"] * gpu.mig_enabled
     facts += [] if heat is None else [celsius(heat)]
     facts += [f"switching {lost}"] if (lost := switching_text(card)) else []
     power = watts(card.use.watts if card.use else None)
-    yield CardTableRow("  ".join([name, *facts]), ("", use_text(card.use), _memory(card), power), _BOLD)
+    yield CardTableRow("  ".join([name, *facts]), ("", use_text(card.use), _memory(card), power), BOLD)
     tenants = by_instance(card)
     for instance in card.instances:
         yield _instance_row(instance)
@@ -167,7 +161,7 @@ def _tenant_rows(tenants: Iterable[Tenant], now: float, indent: int) -> Iterator
         yield CardTableRow(" " * indent + full_name(tenant.container), cells, is_container=True)
         if (seen := booking.sampling) and seen.evades:
             shares = f"{percent(seen.resident_ratio)}, named {percent(seen.named_ratio)}"
-            yield CardTableRow(f"{' ' * (indent + 2)}evades samples: {shares}", style=_RED)
+            yield CardTableRow(f"{' ' * (indent + 2)}evades samples: {shares}", style=RED)
 
 
 def _method(tenant: Tenant, now: float) -> str:
@@ -187,7 +181,7 @@ def _rest_row(rest: Rest) -> CardTableRow:
     util = use_text(rest.use) if is_visible(rest.use) else ""
     power = "" if rest.use is None or rest.use.watts is None else watts(rest.use.watts)
     cells = ("", util, used, power, "", pids(running, MAX_PIDS))
-    return CardTableRow("   " + " ".join(filter(None, words)), cells, _DIM)
+    return CardTableRow("   " + " ".join(filter(None, words)), cells, DIM)
 
 
 def _memory(device: Card | Instance) -> str:

@@ -1,13 +1,9 @@
-"""Names from the hardware and from users, made safe to print; and tables of text."""
+"""Names from the hardware and from users, made safe to print; and styles and tables of text."""
 
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from io import StringIO
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 MAX_BYTES = 256
 SHORTEST = 5  # characters of a pod's name that still say something
@@ -21,6 +17,10 @@ TAIL = 6  # a dash and the five characters that Kubernetes adds to the name of a
 _UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 _NARROW = re.compile("[ -~°–…]*")
+
+# Of terminals.
+PLAIN, BOLD, DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
+RED, BOLD_RED, GREEN, YELLOW, CYAN = "\x1b[31m", "\x1b[1;31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"
 
 Positions = range | tuple[int, ...]  # of cells in a row
 
@@ -48,20 +48,12 @@ def line(value: str | bytes) -> str:
     return clean(value).replace("\n", " ")
 
 
-def plain_console(out: StringIO, width: int, *, colour: bool, soft_wrap: bool = False) -> "Console":
-    """Return a console that changes nothing but the style of what it prints."""
-    from rich.console import Console
+def styled(text: str, style: str, *, colour: bool) -> str:
+    return f"{style}{text}{PLAIN}" if style and colour else text
 
-    return Console(
-        file=out,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=soft_wrap,
-    )
+
+def wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def shortened(name: str, width: int) -> str:
@@ -85,25 +77,23 @@ def cut(name: str, width: int) -> str:
 
 
 def width_of(cell: str) -> int:
-    """Return how many columns of a terminal the cell takes: some characters take two."""
+    """Return how many columns of a terminal the cell takes: some characters take two, and some none."""
     if _is_narrow(cell):
         return len(cell)
-    from rich.cells import cell_len
+    from unicodedata import category, east_asian_width
 
-    return cell_len(cell)
+    return sum(0 if category(sign) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(sign) in "WF") for sign in cell)
 
 
 def fitted(cell: str, size: int, *, right: bool = False) -> str:
     """Make the cell fill `size` columns of a terminal."""
-    if _is_narrow(cell):
-        short = cell if len(cell) <= size else f"{cell[: size - 1]}…"
-        return short.rjust(size) if right else short.ljust(size)
-    from rich.cells import set_cell_size
-
-    length = width_of(cell)
-    if length > size:
-        cell, length = f"{set_cell_size(cell, size - 1)}…", size
-    return " " * (size - length) + cell if right else cell + " " * (size - length)
+    if width_of(cell) > size:
+        cell = cell[: size - 1]
+        while cell and width_of(cell) >= size:
+            cell = cell[:-1]
+        cell += "…"
+    blanks = " " * (size - width_of(cell))
+    return blanks + cell if right else cell + blanks
 
 
 def table_row(cells: tuple[str, ...], sizes: Sequence[int], numbers: Positions = ()) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from rich.cells import cell_len
 
 from podgpu.cli.main import main
+from podgpu.views.text import width_of
 from tests.cluster.store.stub import StubStore, error, matrix, serving, vector
 
 CARD = {"node": "gpu-1", "gpu": "0", "uuid": "GPU-1"}
@@ -185,7 +185,7 @@ async def test_on_a_terminal_every_line_fits_and_workloads_can_be_told_apart(
     more = [f"--price={prices}", "--by=workload", "--share=held", "-o", "table"]
     _, out, _ = await report(capsys, TwoOfALongName(), *more)
     lines = out.splitlines()
-    assert max(map(cell_len, lines)) <= width
+    assert max(map(width_of, lines)) <= width
     assert " ".join(lines).startswith("2026-11-01T10:00:00Z to 2026-11-01T11:00:00Z, by held, the rest shared by")
     names = [line.split()[0] for line in lines if line.startswith("assist")]
     assert len(set(names)) == 3 and all(name.startswith("assistants/") for name in names)
