@@ -223,6 +223,18 @@ def test_a_removed_annotation_does_not_move_the_claim_to_the_card_that_the_ids_n
     assert set(claimed({}, first)) == set(claimed({}, claimed({}, first))) == set(first)
 
 
+def test_the_annotation_of_another_system_does_not_replace_a_removed_one() -> None:
+    held = [
+        *given("tencent.com/vcuda-core", *(f"tencent.com/vcuda-core-{n}" for n in range(50))),
+        *given("tencent.com/vcuda-memory", "tencent.com/vcuda-memory-268435456-0"),
+    ]
+    forged = {ALLOCATED: json.dumps({"gpu": [{"minor": 1, "resources": {"koordinator.sh/gpu-core": "1"}}]})}
+    first = claims(Inventory(cards(ONE, TWO), held, (), [pod(MANAGED, {})]))
+    later = claims(Inventory(cards(ONE, TWO), held, (), [pod(forged, {})]), before=first)
+    assert [(claim.gpu, claim.share) for claim in first] == [(ONE, 0.5)]
+    assert set(first) < set(later)
+
+
 def test_systems_that_go_by_notes_say_which() -> None:
     names = annotations()
     assert {HAMI, VGPU, SPREAD, ALLOCATED, "runai-gpu-group", "tencent.com/predicate-gpu-idx-"} <= set(names)

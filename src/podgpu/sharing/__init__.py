@@ -124,10 +124,16 @@ def _without_annotation(
     """Return the earlier claims of pods whose annotation is gone, if they still hold what it was about."""
     claimed = {claim.container.pod_uid for claim in found}
     annotated = {
-        claim.container.pod_uid for claim in found if claim.source == ANNOTATION or claim.ruled_out is not None
+        (claim.container.pod_uid, claim.system)
+        for claim in found
+        if claim.source == ANNOTATION or claim.ruled_out is not None
     }
     # What only a process has shown is in doubt again with another annotation.
-    gone = [claim for claim in before if claim.container.pod_uid not in annotated and claim.ruled_out is None]
+    gone = [
+        claim
+        for claim in before
+        if (claim.container.pod_uid, claim.system) not in annotated and claim.ruled_out is None
+    ]
     pods = ((inventory.pod(held), held.resource) for held in inventory.allocations) if gone else ()
     held = {(pod.uid, resource) for pod, resource in pods if pod}
     return [
