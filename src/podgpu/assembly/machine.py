@@ -84,9 +84,9 @@ def is_in_pod() -> bool:
 
 
 def hides_processes(config: Config) -> bool:
-    """With hidepid=2 other users' processes seem not to exist, not even PID 1, which always does."""
-    own, first = config.path_procfs / "self", config.path_procfs / "1"
-    return os.path.exists(own) and not os.path.exists(first)  # noqa: PTH110 - never raises
+    from podgpu.host.procfs import hides_others
+
+    return hides_others(config.path_procfs)
 
 
 def is_clock_synchronised() -> bool | None:

@@ -58,7 +58,6 @@ class Procfs:
     name = "procfs"
 
     def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self._root = root
         self._prefix = f"{root}/"
         self._clock = clock
         self._known: dict[int, _KnownProcess] = {}
@@ -167,7 +166,7 @@ class Procfs:
             if known is None or not _is_current(known, now):
                 known = self._read(pid, known, now, classify)
         except GONE:
-            return _unknown(pid, "hidden" if self._hides() else "exited")
+            return _unknown(pid, "hidden" if hides_others(self._prefix) else "exited")
         except PermissionError:
             return _unknown(pid, "hidden")
         except (OSError, ValueError, IndexError):
@@ -212,10 +211,6 @@ class Procfs:
             return next((float(line[6:]) for line in lines if line.startswith("btime ")), None)
         except (OSError, ValueError):
             return None
-
-    def _hides(self) -> bool:
-        """With hidepid=2, other users' processes seem not to exist, not even PID 1."""
-        return _exists(self._root / "self") and not _exists(self._root / "1")
 
     def _namespace(self, kind: str) -> int | None:
         if kind not in self._namespaces:
@@ -317,13 +312,9 @@ def _is_current(known: _KnownProcess, now: float) -> bool:
     return file.st_ino == known.inode and file.st_mtime_ns == known.made_at
 
 
-def _exists(path: Path) -> bool:
-    """A file that may not be read exists."""
-    try:
-        path.stat()
-    except OSError as error:
-        return not isinstance(error, FileNotFoundError)
-    return True
+def hides_others(root: Path | str) -> bool:
+    """With hidepid=2, other users' processes seem not to exist, not even PID 1."""
+    return os.path.exists(f"{root}/self") and not os.path.exists(f"{root}/1")  # noqa: PTH110 - never raises
 
 
 def _whole(path: str) -> str:
