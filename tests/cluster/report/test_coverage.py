@@ -41,6 +41,14 @@ def test_a_node_that_came_late_and_left_early_is_not_missed_when_it_was_not_ther
     assert hours(CARD, {CARD: seen(4, 20)}, node_times=times) == (16, 2, 6)
 
 
+def test_a_machine_without_kubernetes_is_missed_although_the_store_has_nodes_of_kubernetes() -> None:
+    assert hours(CARD, {CARD: seen(4, 20)}, node_times={("", "beta"): [PERIOD]}) == (16, 8, 0)
+
+
+def test_a_node_that_was_there_for_a_short_time_is_not_missed() -> None:
+    assert hours(CARD, {CARD: seen(4, 5)}, node_times={("", "alpha"): []}) == (1, 0, 23)
+
+
 def test_a_card_that_moved_is_missed_only_on_the_way() -> None:
     both = {CARD: seen(0, 10), SAME_ELSEWHERE: seen(12, 24)}
     assert hours(CARD, both) == (10, 2, 12)

@@ -45,7 +45,7 @@ def _labels(name: str) -> dict[str, str]:
     """`alpha/v1.30` is node alpha with that kubelet. `beta>alpha` is alpha, scraped without honor_labels from beta."""
     node, _, version = name.partition("/")
     scraped, _, moved = node.partition(">")
-    return {"node": scraped, "kubelet_version": version} | ({"exported_node": moved} if moved else {})
+    return {"node": scraped, "kubelet_version": version, "cluster": "c"} | ({"exported_node": moved} if moved else {})
 
 
 async def times(store: KubernetesStore) -> object:

@@ -25,13 +25,18 @@ class GpuEvidence(Struct, frozen=True):
     node_times: Mapping[NodeKey, Sequence[Stretch]] | None = None
     unscraped: Mapping[CardKey, str] = field(default_factory=dict)
 
-    def there(self, card: CardKey, *, otherwise: bool, period: Stretch) -> Sequence[Stretch]:
-        """Return when the card's node was there, by Kubernetes if that is known; else all of the time, or never."""
+    def there(self, card: CardKey, *, is_seen: bool, period: Stretch) -> Sequence[Stretch]:
+        """Return when the card's node was there, by Kubernetes if that knows the node; else all of the time, or never.
+
+        A node that was seen and that Kubernetes does not know is a machine without Kubernetes.
+        """
         if self.node_times is None:
-            return [period] if otherwise else []
+            is_surrounded = card in self.earlier and card in self.later
+            return [period] if is_seen or is_surrounded else []
         # A store may name the cluster in podgpu's series alone.
-        times = self.node_times.get((card.cluster, card.node)) or self.node_times.get(("", card.node))
-        return times or ()
+        names = (card.cluster, card.node), ("", card.node)
+        known = [self.node_times[name] for name in names if name in self.node_times]
+        return known[0] if known else [period] if is_seen else []
 
 
 class CardCoverage(Struct, frozen=True):
@@ -49,10 +54,9 @@ def coverage(
     for card, own in presence.items():
         others = [seen[other] for other in by_uuid[card.cluster, card.uuid] if other != card]
         missed_here = _missed_here(period, seen[card], others)
-        found[card] = _card(period, own, missed_here, evidence.there(card, otherwise=True, period=period))
+        found[card] = _card(period, own, missed_here, evidence.there(card, is_seen=True, period=period))
     for card in (evidence.earlier | evidence.later | evidence.unscraped.keys()) - presence.keys():
-        is_surrounded = card in evidence.earlier and card in evidence.later
-        unseen = _common(evidence.there(card, otherwise=is_surrounded, period=period), [period])
+        unseen = _common(evidence.there(card, is_seen=False, period=period), [period])
         for other in by_uuid.get((card.cluster, card.uuid), ()):  # it has moved: from then on it is missed there
             unseen = _without(unseen, [*found[other].unseen, (presence[other].first, period[1])])
         if unseen or card in evidence.unscraped:

@@ -19,6 +19,8 @@ _NODE = "kube_node_info"
 _CAPACITY, _CREATED, _LABELS = "kube_node_status_capacity", "kube_node_created", "kube_node_labels"
 _GPUS = 'resource=~"nvidia_com_(gpu|gpu_.+|mig_.+)"'  # not gpumem or gpucores, which count other things
 
+NodeOf = Callable[[Point], NodeKey]
+
 
 async def gather(store: Store, period: Stretch, now: float, scraped: Iterable[CardKey]) -> GpuEvidence:
     """`scraped` are the GPUs of the period itself."""
@@ -31,24 +33,25 @@ async def gather(store: Store, period: Stretch, now: float, scraped: Iterable[Ca
     )
     later = await store.points(f"last_over_time({info}{range_of(until - end)})", until) if until - end >= 1 else ()
     known = [frozenset(card for point in points if (card := card_of(point.labels))) for points in (earlier, later)]
-    nodes = {name for card in (*known[0], *known[1], *scraped) for name in ((card.cluster, card.node), ("", card.node))}
-    unscraped = await _unscraped(store, period, [point for point in capacity if _node(point) not in nodes])
+    cards = {*known[0], *known[1], *scraped}
+    # A store may name the cluster in the series of kube-state-metrics alone, or in podgpu's alone.
+    node_of = _node_and_cluster if not cards or any(card.cluster for card in cards) else _node_alone
+    nodes = {name for card in cards for name in ((card.cluster, card.node), ("", card.node))}
+    counted = {node: points for node, points in grouped(capacity, node_of).items() if node not in nodes}
+    unscraped = await _unscraped(store, period, counted, node_of)
     wanted = nodes | {(card.cluster, card.node) for card in unscraped}
-    return GpuEvidence(known[0], known[1], await _node_times(store, period, wanted), unscraped)
+    return GpuEvidence(known[0], known[1], await _node_times(store, period, wanted, node_of), unscraped)
 
 
-async def _unscraped(store: Store, period: Stretch, capacity: Iterable[Point]) -> dict[CardKey, str]:
+async def _unscraped(
+    store: Store, period: Stretch, capacity: Mapping[NodeKey, Iterable[Point]], node_of: NodeOf
+) -> dict[CardKey, str]:
     """Kubernetes counts replicas of a shared GPU as GPUs; GPU feature discovery has labels with the true number."""
-    counts: dict[NodeKey, int] = {}
-    for point in capacity:
-        if point.value >= 1:
-            # Only a label says how many GPUs the MIG instances are on.
-            number = int(point.value) if "_gpu" in point.labels.get("resource", "") else 1
-            counts[_node(point)] = max(number, counts.get(_node(point), 0))
+    counts = {node: count for node, points in capacity.items() if (count := max(map(_capacity, points)))}
     if not counts:
         return {}
     known = f"last_over_time({store.select(_LABELS)}{range_of(period[1] - period[0])})"
-    labels = {_node(point): point.labels for point in await store.points(known, period[1])}
+    labels = {node_of(point): point.labels for point in await store.points(known, period[1])}
     found: dict[CardKey, str] = {}
     for (cluster, node), count in counts.items():
         own = labels.get((cluster, node), {})
@@ -59,8 +62,13 @@ async def _unscraped(store: Store, period: Stretch, capacity: Iterable[Point]) -
     return found
 
 
+def _capacity(point: Point) -> int:
+    # Only a label says how many GPUs the MIG instances are on.
+    return int(point.value) if "_gpu" in point.labels.get("resource", "") else min(int(point.value), 1)
+
+
 async def _node_times(
-    store: Store, period: Stretch, wanted: Collection[NodeKey]
+    store: Store, period: Stretch, wanted: Collection[NodeKey], node_of: NodeOf
 ) -> Mapping[NodeKey, list[Stretch]] | None:
     """Return when each node was in the cluster, or None if the store has no kube-state-metrics.
 
@@ -77,8 +85,13 @@ async def _node_times(
     )
     if not last:
         return None
-    firsts, lasts, begins = _by_node(first, min), _by_node(last, max), _by_node(since, min)
-    found: dict[NodeKey, list[Stretch]] = {}
+    # A node has a new series when its kubelet is upgraded, or when kube-state-metrics moves to another address.
+    firsts, lasts, begins = (
+        {node: choose(point.value for point in points) for node, points in grouped(found, node_of).items()}
+        for found, choose in ((first, min), (last, max), (since, min))
+    )
+    # Those that were not there at any step were there for a short time.
+    found: dict[NodeKey, list[Stretch]] = {node: [] for node in begins.keys() & wanted}
     for node in lasts.keys() & wanted:
         cluster = [name for name in lasts if name[0] == node[0]]
         if node not in begins:
@@ -97,14 +110,12 @@ async def _last_sample(store: Store, node: NodeKey, last: float, step: float) ->
     return max((at for series in samples for at, _ in series.samples), default=last)
 
 
-def _by_node(points: Iterable[Point], choose: Callable[..., float]) -> dict[NodeKey, float]:
-    """A node has a new series when its kubelet is upgraded, or when kube-state-metrics moves to another address."""
-    return {node: choose(point.value for point in own) for node, own in grouped(points, _node).items()}
+def _node_and_cluster(point: Point) -> NodeKey:
+    return point.labels.get("cluster", ""), own_labels(point.labels).get("node", "")
 
 
-def _node(point: Point) -> NodeKey:
-    labels = own_labels(point.labels)
-    return labels.get("cluster", ""), labels.get("node", "")
+def _node_alone(point: Point) -> NodeKey:
+    return "", own_labels(point.labels).get("node", "")
 
 
 def _number(text: str | None) -> int:
