@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from podgpu.cli.doctor import Examination
 from podgpu.cli.main import main
-from tests.doctor.sound_node import SOUND, with_down
+from podgpu.model import Cluster, ClusterNode
+from tests.doctor.sound_node import HERE, NOW, SOUND, with_down
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.conftest import library
@@ -119,3 +121,17 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], capfd: pyte
     out, err = capfd.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1
+
+
+def test_nodes_of_one_name_in_two_clusters_are_both_judged_by_their_own_snapshots() -> None:
+    nodes = tuple(
+        ClusterNode(name=f"{cluster}/gpu-1", cluster=cluster, state="fresh", snapshot=replace(SOUND, cards=()))
+        for cluster in ("east", "west")
+    )
+    east, west = replace(SOUND, node="gpu-1"), replace(SOUND, node="gpu-1", version="2")
+    examined = {"east/gpu-1": (east, HERE), "west/gpu-1": (west, HERE)}
+    examination = Examination(Cluster(taken_at=NOW, version="1", nodes=nodes), examined, of_cluster=True)
+    assert [node.snapshot for node in examination.cluster.nodes] == [east, west]
+    text = examination.text()
+    assert "\neast/gpu-1\n" in text and "\nwest/gpu-1\n" in text
+    assert [node["node"] for node in json.loads(examination.json())["nodes"]] == ["east/gpu-1", "west/gpu-1"]

@@ -1,6 +1,6 @@
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
 
@@ -65,19 +65,22 @@ def run(config: Config, arguments: Namespace) -> int:
 
 
 class Examination:
-    """Snapshots, and what is wrong with them. `of_cluster` if the cluster itself is examined too."""
+    """Snapshots by the names of their nodes, and what is wrong with them; with `of_cluster`, the cluster's too."""
 
-    def __init__(self, cluster: Cluster, examined: Sequence[Examined], *, of_cluster: bool = False) -> None:
-        full = {snapshot.node: snapshot for snapshot, _ in examined}
-        nodes = tuple(replace(node, snapshot=full.get(node.name, node.snapshot)) for node in cluster.nodes)
-        self.cluster = replace(cluster, nodes=nodes)
+    def __init__(self, cluster: Cluster, examined: Mapping[str, Examined], *, of_cluster: bool = False) -> None:
+        nodes = [
+            replace(node, snapshot=examined[node.name][0]) if node.name in examined else node for node in cluster.nodes
+        ]
+        self.cluster = replace(cluster, nodes=tuple(nodes))
         self._examined = examined
-        self._node_findings = [(snapshot, examine(snapshot, machine)) for snapshot, machine in examined]
+        self._node_findings = {
+            name: (snapshot, examine(snapshot, machine)) for name, (snapshot, machine) in examined.items()
+        }
         self._cluster_findings = examine_cluster(cluster) if of_cluster else None
 
     @property
     def has_failed(self) -> bool:
-        findings = chain(self._cluster_findings or (), *(findings for _, findings in self._node_findings))
+        findings = chain(self._cluster_findings or (), *(findings for _, findings in self._node_findings.values()))
         return any(finding.status is Status.FAIL for finding in findings)
 
     def scrubbed(self) -> "Examination":
@@ -86,20 +89,25 @@ class Examination:
         from podgpu.views.cluster.scrub import Scrubber
 
         scrubber = Scrubber(token_bytes(16))
-        examined = [(scrubber.scrubbed_node(snapshot), machine) for snapshot, machine in self._examined]
-        return Examination(scrubber.scrubbed(self.cluster), examined, of_cluster=self._cluster_findings is not None)
+        cluster = scrubber.scrubbed(self.cluster)
+        examined = {
+            new.name: (scrubber.scrubbed_node(self._examined[old.name][0]), self._examined[old.name][1])
+            for old, new in zip(self.cluster.nodes, cluster.nodes, strict=True)
+            if old.name in self._examined
+        }
+        return Examination(cluster, examined, of_cluster=self._cluster_findings is not None)
 
     def text(self) -> str:
         width, colour = columns(), has_colour()
         if self._cluster_findings is None:
-            ((snapshot, findings),) = self._node_findings
+            ((snapshot, findings),) = self._node_findings.values()
             return rendering.text(snapshot, findings, width, colour=colour)
-        nodes = {snapshot.node: findings for snapshot, findings in self._node_findings}
+        nodes = {name: findings for name, (_, findings) in self._node_findings.items()}
         return rendering.cluster_text(self.cluster.name, self._cluster_findings, nodes, width, colour=colour)
 
     def json(self) -> str:
         if self._cluster_findings is None:
-            ((snapshot, findings),) = self._node_findings
+            ((snapshot, findings),) = self._node_findings.values()
             return rendering.json(snapshot, findings)
         return rendering.cluster_json(self.cluster, self._cluster_findings, self._node_findings)
 
@@ -127,25 +135,26 @@ def _machine_examination(config: Config) -> Examination:
         missing_fields=unavailable(counters) if counters else None,
         splits_shared=dialect.per_container == "on" if is_spoken else None,
     )
-    return Examination(of_one(snapshot), [(snapshot, facts)])
+    return Examination(of_one(snapshot), {snapshot.node: (snapshot, facts)})
 
 
 def _target_examination(target: Target, node: str) -> Examination:
     cluster = target.cluster
     check_node(cluster, node)
     if node or target.is_one_node:
-        return Examination(cluster, [_examined(target, node or cluster.nodes[0].name)])
+        name = node or cluster.nodes[0].name
+        return Examination(cluster, {name: _examined(target, name)})
     names = [node.name for node in cluster.nodes if node.state in ("fresh", "stale") and node.origin == "agent"]
     return Examination(cluster, _all_examined(target, names), of_cluster=True)
 
 
-def _all_examined(target: Target, names: list[str]) -> list[Examined]:
+def _all_examined(target: Target, names: list[str]) -> dict[str, Examined]:
     """Leave out a node that does not answer now: the checks of the cluster judge it."""
-    examined: list[Examined] = []
+    examined: dict[str, Examined] = {}
     with waiting(lambda: f"checking {integer(len(examined) + 1)} of {count(len(names), 'node')}"):
         for name in names:
             with suppress(UserError):
-                examined.append(_examined(target, name))
+                examined[name] = _examined(target, name)
     return examined
 
 

@@ -52,7 +52,7 @@ def json(snapshot: Snapshot, findings: Sequence[Finding]) -> str:
 
 
 def cluster_json(
-    cluster: Cluster, whole: Sequence[Finding], nodes: Sequence[tuple[Snapshot, Sequence[Finding]]]
+    cluster: Cluster, whole: Sequence[Finding], nodes: Mapping[str, tuple[Snapshot, Sequence[Finding]]]
 ) -> str:
     document = {
         "schema": SCHEMA,
@@ -60,7 +60,7 @@ def cluster_json(
         "taken_at": cluster.taken_at,
         "checks": whole,
         "counts": _counts(whole),
-        "nodes": [_of_node(snapshot, findings) for snapshot, findings in nodes],
+        "nodes": [_of_node(snapshot, findings) | {"node": line(name)} for name, (snapshot, findings) in nodes.items()],
     }
     return _formatted(document)
 
