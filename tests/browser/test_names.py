@@ -68,3 +68,14 @@ async def test_the_legend_names_every_namespace(chromium: Browser) -> None:
         await page.open(url)
         legend = "[...document.querySelectorAll('.legend li')].map(e => e.textContent)"
         await page.until(f"{sorted(names)}.every(name => {legend}.includes(name))")
+
+
+async def test_keys_leave_the_page_alone_while_their_list_is_open(chromium: Browser) -> None:
+    async with staged(Script(await demo_document())) as url, chromium.page() as page:
+        await page.open(f"{url}?pod=research%2Fpretrain-0")
+        await page.press("?", text="?", code=191)
+        await page.until("document.querySelector('dialog.help').open")
+        await page.press("w", text="w", code=87)
+        await page.press("Escape", code=27)
+        await page.until("!document.querySelector('dialog.help').open")
+        assert await page.run("location.search") == "?pod=research%2Fpretrain-0"

@@ -78,7 +78,11 @@ class HttpStream:
         self._silence = silence
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while piece := await self._piece():
+        while True:
+            async with _deadline(self._silence, "stalled", "nothing for"):
+                piece = await self._connection.read()
+            if not piece:
+                return
             yield piece
 
     async def error(self) -> HttpAnswer:
@@ -88,10 +92,6 @@ class HttpStream:
             async with asyncio.timeout(self._silence):
                 body = await _error_body(self._connection)
         return HttpAnswer(self.status, self._head.headers, body)
-
-    async def _piece(self) -> bytes:
-        async with _deadline(self._silence, "stalled", "nothing for"):
-            return await self._connection.read()
 
 
 class HttpClient:

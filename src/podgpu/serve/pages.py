@@ -119,16 +119,15 @@ class NodePages:
         key = _Key(path, form, gzipped)
         return self._page(snapshot, key, lambda: exposition.render(self._fitted(snapshot, path), form), form.value)
 
-    def some(self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format, *, gzipped: bool) -> RenderedPage:
-        """Render what a client asks for, for this request alone, also what the page leaves out."""
+    def some(self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format) -> bytes:
+        """Render the families that a client asks for, also those that the page leaves out."""
         self._turn_to(snapshot)
         key = f"whole {path}"
         if key not in self._families:
             view = self.registry.whole.get(path) or self.registry.pages[path]
             self._families[key] = view(snapshot, dict(self._dropped))
         families = [family for family in self._families[key] if asked.matches(family)]
-        plain = RenderedPage(exposition.render(series.fit(families, self._series_limit)[0], form), form.value)
-        return compressed(plain) if gzipped else plain
+        return exposition.render(series.fit(families, self._series_limit)[0], form)
 
     def document(self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool) -> RenderedPage:
         """Answer a query of a document. Large answers are kept compressed: whole documents are asked for again."""
@@ -154,10 +153,7 @@ class NodePages:
         key = _Key(f"rows {by}", None, gzipped)
         return self._page(snapshot, key, lambda: json.rows_document(of_one(snapshot), by), "application/json")
 
-    def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool, gpu: str = "") -> RenderedPage:
-        if gpu:
-            plain = RenderedPage(page.html(snapshot, age_seconds, gpu), HTML)
-            return compressed(plain) if gzipped else plain
+    def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> RenderedPage:
         key = _Key("html", age_seconds, gzipped)
         return self._page(snapshot, key, lambda: page.html(snapshot, age_seconds), HTML)
 

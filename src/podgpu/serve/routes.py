@@ -13,12 +13,12 @@ from podgpu.model import Snapshot
 from podgpu.serve.guard.guard import Hosts, peer_address
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import TEXT, Response, busy_response, text_response
-from podgpu.serve.pages import NodePages, RenderedPage, asked, compressed, form_of
+from podgpu.serve.pages import HTML, NodePages, RenderedPage, asked, compressed, form_of
 from podgpu.serve.request_handler import Load, Route
 from podgpu.views.dialects import PREFIX, UnreadableError
 from podgpu.views.exposition import gzip_accepted
 from podgpu.views.json import ROW_KINDS
-from podgpu.views.page import POLICY
+from podgpu.views.page import POLICY, html
 
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
@@ -79,13 +79,10 @@ class NodeRoutes:
         }
 
     def _metrics(self, path: str, request: Request) -> Response:
-        form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
-        wanted = asked(request)
-        if wanted is None:
-            page = self._pages.metrics(self._feed.snapshot, path, form, gzipped=gzipped)
-        else:
-            page = self._pages.some(self._feed.snapshot, path, wanted, form, gzipped=gzipped)
-        return page_response(page, request)
+        snapshot, form = self._feed.snapshot, form_of(path, request.headers.get("accept"))
+        if (wanted := asked(request)) is not None:
+            return fresh_response(self._pages.some(snapshot, path, wanted, form), form.value, request)
+        return page_response(self._pages.metrics(snapshot, path, form, gzipped=wants_gzip(request)), request)
 
     def _document(self, path: str, request: Request) -> Response:
         snapshot, gzipped = self._feed.snapshot, wants_gzip(request)
@@ -98,8 +95,9 @@ class NodeRoutes:
     def _status(self, request: Request) -> Response:
         snapshot = self._feed.snapshot
         age = max(0, int(time.time() - snapshot.taken_at))
-        page = self._pages.html(snapshot, age, gzipped=wants_gzip(request), gpu=request.query.get("gpu", ""))
-        return under_policy(page_response(page, request))
+        if gpu := request.query.get("gpu"):
+            return under_policy(fresh_response(html(snapshot, age, gpu), HTML, request))
+        return under_policy(page_response(self._pages.html(snapshot, age, gzipped=wants_gzip(request)), request))
 
     def _snapshot(self, request: Request) -> Response:
         form = request.query.get("form", "full")

@@ -23,7 +23,7 @@ from podgpu.serve import assets, event_stream
 from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.listener import ListenerGroup
-from podgpu.serve.http.request import DEFAULT, Limits
+from podgpu.serve.http.request import Limits
 from podgpu.serve.pages import NATIVE_ALONE, BodyPart, NodePages, PageRegistry
 from podgpu.serve.past import History, PastRoutes
 from podgpu.serve.request_handler import Load, RequestHandler, Route
@@ -196,7 +196,7 @@ class HttpServer:
         **caps: Unpack[ServerCaps],
     ) -> None:
         self._supervisor = caps.get("supervisor") or Supervisor()
-        self._limits = caps.get("limits", DEFAULT)
+        self._limits = caps.get("limits") or Limits()
         self._guard = caps.get("guard") or Guard()
         self._load = load
         most = caps["max_connections"]

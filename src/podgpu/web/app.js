@@ -126,7 +126,7 @@ class App {
   }
 
   key(event) {
-    if (event.metaKey || event.ctrlKey || event.altKey) return;
+    if (event.metaKey || event.ctrlKey || event.altKey || (this.help.element.open && event.key !== "?")) return;
     if (event.target instanceof Element && event.target.closest("input, select, textarea")) {
       if (event.key === "Escape") event.target.blur();
       return;

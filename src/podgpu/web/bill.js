@@ -6,7 +6,6 @@ import { UNKNOWN, bare, column, count, coverage as seen, gpuHours, minute } from
 import { words } from "./words.js";
 
 const REFRESH_MS = 60_000; // the server keeps a bill for as long
-const CHOICES_MS = 4000; // between two updates of the choices
 const MOST_NAMED = 3; // nodes
 // A label of such a name could not be told apart.
 const OWN_WORDS = new Set(["namespace", "workload", "pod", "node", "model", "cluster"]);
@@ -55,8 +54,6 @@ export class Bill {
 
   #choices(model) {
     const { by } = this.address;
-    if (by === this.chosen && Date.now() - this.at < CHOICES_MS) return;
-    [this.chosen, this.at] = [by, Date.now()];
     const labels = new Set(model.labels);
     if (by && by !== "workload") labels.add(by);
     const others = [...labels].filter((label) => !OWN_WORDS.has(label)).sort();

@@ -63,10 +63,9 @@ const isAlike = (one, other) => one.nodeName === other.nodeName && Object.keys(o
 
 const SVG = "http://www.w3.org/2000/svg";
 
-export function svg(tag, attributes = {}, ...children) {
+export function svg(tag, attributes) {
   const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
   return made;
 }
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Unpack
 
 import msgspec
@@ -12,7 +11,7 @@ from podgpu.option.value import Address
 from podgpu.serve.cluster.pages import BillMaker, ClusterFeed, ClusterPages, FitMaker, UsageHistory
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes, enclosed
-from podgpu.serve.http.request import DEFAULT
+from podgpu.serve.http.request import Limits
 from podgpu.serve.pages import BodyPart
 from podgpu.serve.past import History, PastRoutes, StoredTimeline
 from podgpu.serve.request_handler import Load
@@ -21,7 +20,7 @@ from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 
 # The document of a thousand nodes takes a while over a slow line.
-LIMITS = replace(DEFAULT, write_seconds=60.0)
+LIMITS = Limits(write_seconds=60.0)
 EVENT_BYTES = 200_000
 
 

@@ -29,9 +29,6 @@ class Limits:
     sweep_seconds: float = 1.0
 
 
-DEFAULT = Limits()
-
-
 _HOSTS = {"1.0": (0, 1), "1.1": (1,)}  # how many Host headers a request of each version may have
 _END = re.compile(rb"\n\r?\n")
 
