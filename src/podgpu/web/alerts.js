@@ -99,15 +99,17 @@ export class Alerts {
 
   #unfold(key) {
     this.unfolded[this.unfolded.has(key) ? "delete" : "add"](key);
-    this.room = 0;
-    this.touched = 0;
-    this.draw(this.problems, this.isCluster);
+    this.#redraw();
   }
 
   #open() {
     this.isOpen = !this.isOpen;
-    this.room = 0;
-    this.touched = 0;
+    this.#redraw();
+  }
+
+  /** The user asked for it, so the list below may move. */
+  #redraw() {
+    this.room = this.touched = 0;
     this.draw(this.problems, this.isCluster);
   }
 

@@ -7,7 +7,7 @@ import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
 import { copyOnClick } from "./copy.js";
-import { h, morph, shortModel, write } from "./dom.js";
+import { h, morph, renew, shortModel, write } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Fit } from "./fit.js";
 import { Fleet } from "./fleet.js";
@@ -282,20 +282,13 @@ class App {
     this.fleet.draw(model, this.filter.isMeant);
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
-    this.drawHeads(HEADS[address.view] ?? view.headsOf(model.choices("period")));
+    renew(this.heads, HEADS[address.view] ?? view.headsOf(model.choices("period")), (heads) => heads.map((head) => h("span", { title: head }, head)));
     const answers = (view.NEEDS ?? []).map((by) => (this.isPast ? this.rows.at(by, address.at) : this.rows.of(by, model)));
     const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
     this.waste.draw(address.view === "idle" ? answers[0]?.waste : []);
     write(this.empty, this.note(view, answers, items.length, gpus.length));
     this.empty.hidden = !this.empty.textContent;
-  }
-
-  drawHeads(heads) {
-    const sign = heads.join("\n");
-    if (this.heads.dataset.sign === sign) return;
-    this.heads.dataset.sign = sign;
-    this.heads.replaceChildren(...heads.map((head) => h("span", { title: head }, head)));
   }
 
   /** Why the list is empty, or what it leaves out. */
@@ -342,20 +335,14 @@ class App {
   drawBanners() {
     const { isDemo, isReplay, takenAt } = this.model;
     const words = this.missed ? ["LIVE", `Nothing is shown of ${second(Number(this.address.at))}: ${this.missed.trim()}`] : isReplay ? ["REPLAY", `These numbers were recorded. This is how it was at ${moment(takenAt)}.`] : isDemo ? ["DEMO", "These numbers are made up. No GPU is read."] : null;
-    const sign = words ? words.join(" ") : "";
-    if (this.banners.dataset.sign === sign) return;
-    this.banners.dataset.sign = sign;
-    this.banners.replaceChildren(...(words ? [h("p", { class: "banner" }, h("b", {}, words[0]), ` ${words[1]}`)] : []));
+    renew(this.banners, words, () => (words ? [h("p", { class: "banner" }, h("b", {}, words[0]), ` ${words[1]}`)] : []));
   }
 
   drawFoot() {
     const { document: doc, isCluster, hasStore } = this.model;
-    const text = `podgpu ${doc.version}`;
     const keys = `Keys: ? all, / search, space pause, ← → a step, g GPUs, w workloads, i idle${hasStore ? ", b bill, f fit" : ""}`;
-    if (this.foot.dataset.sign === text + keys) return;
-    this.foot.dataset.sign = text + keys;
     const links = [["metrics", "Metrics"], [isCluster ? "api/v1/cluster" : "api/v1/snapshot", "JSON"], ["-/ready", "Ready"]];
-    this.foot.replaceChildren(...links.map(([href, name]) => h("a", { href }, name)), h("span", {}, text), h("span", { class: "keys" }, keys));
+    renew(this.foot, [doc.version, keys], () => [...links.map(([href, name]) => h("a", { href }, name)), h("span", {}, `podgpu ${doc.version}`), h("span", { class: "keys" }, keys)]);
   }
 }
 

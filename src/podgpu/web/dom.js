@@ -85,13 +85,17 @@ export const known = (value) => value !== null && value !== undefined;
 
 export const shortModel = (model) => model.replace(/^NVIDIA\s+/, "") || "GPU";
 
-/** Replace the options only if they have changed: an open menu must not close. */
+/** Replace the children only if their data has changed: focus and selection stay, and an open menu does not close. */
+export function renew(element, data, childrenOf) {
+  const sign = JSON.stringify(data);
+  if (element.dataset.sign === sign) return;
+  element.dataset.sign = sign;
+  element.replaceChildren(...childrenOf(data));
+}
+
+/** Set the options of a menu, and which is chosen. */
 export function fill(select, options, value) {
-  const sign = JSON.stringify(options);
-  if (select.dataset.sign !== sign) {
-    select.dataset.sign = sign;
-    select.replaceChildren(...options.map(([key, name]) => h("option", { value: key }, name)));
-  }
+  renew(select, options, () => options.map(([key, name]) => h("option", { value: key }, name)));
   if (select.value !== value) select.value = value;
 }
 

@@ -1,7 +1,7 @@
 // The view by node and GPU: each GPU with its memory, its busy time and its power.
 
 import { Bar } from "./bar.js";
-import { h, known, shortModel, write, writeWhole } from "./dom.js";
+import { h, known, renew, shortModel, write, writeWhole } from "./dom.js";
 import { BUSY, countBy } from "./model.js";
 import { age, celsius, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts, written } from "./numbers.js";
 import { words } from "./words.js";
@@ -120,16 +120,14 @@ export function lostText(gpu) {
 function drawTags(tags, gpu) {
   const holders = gpu.tenants.filter((tenant) => tenant.holding).length;
   const look = gpu.isUp ? "warn" : "bad";
-  const found = [
+  const labels = [
     ...gpu.problems.map((title) => [look, title === "Idle" && known(gpu.idleFor) ? `idle ${age(gpu.idleFor)}` : title]),
     gpu.isMig && ["", "MIG"],
     !gpu.isMig && holders > 1 && ["", `× ${holders}`],
   ].filter(Boolean);
-  const sign = JSON.stringify(found);
-  if (tags.dataset.sign === sign) return;
-  tags.dataset.sign = sign;
-  tags.title = found.map(([, word]) => word).join(", ");
-  tags.replaceChildren(...found.map(([look, word]) => h("span", { class: `tag ${look}` }, word)));
+  renew(tags, labels, () => labels.map(([look, word]) => h("span", { class: `tag ${look}` }, word)));
+  const title = labels.map(([, word]) => word).join(", ");
+  if (tags.title !== title) tags.title = title;
 }
 
 /** What is booked to no pod, as segments of a bar. */

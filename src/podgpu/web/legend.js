@@ -1,6 +1,6 @@
 // The legend of colours and signs, the list of keys, and the number of problems in the icon.
 
-import { h } from "./dom.js";
+import { h, renew } from "./dom.js";
 
 const SIGNS = [
   ["idle", "held, and not used for the time of --idle.after"],
@@ -17,11 +17,8 @@ export class Legend {
   }
 
   draw({ given }) {
-    const sign = [...given.keys()].join("\n");
-    if (sign === this.sign) return;
-    this.sign = sign;
     const item = (look, name) => h("li", {}, h("i", { class: `swatch seg ${look}`, "aria-hidden": "true" }), name);
-    this.list.replaceChildren(...[...given].map(([name, look]) => item(look, name)), item("cx", "outside Kubernetes"), ...SIGNS.map(([look, name]) => item(look, name)));
+    renew(this.list, [...given], (namespaces) => [...namespaces.map(([name, look]) => item(look, name)), item("cx", "outside Kubernetes"), ...SIGNS.map(([look, name]) => item(look, name))]);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { SPANS } from "./address.js";
 import { ask } from "./ask.js";
-import { cssPart, h, morph, svg, write } from "./dom.js";
+import { cssPart, h, morph, renew, svg, write } from "./dom.js";
 import { count, gpuNumber, integer, moment, partOf, second } from "./numbers.js";
 
 const LEAST_REFRESH_MS = 5000;
@@ -153,10 +153,7 @@ export class Timeline {
     const { slider } = this;
     const values = { "aria-valuemin": Math.round(from), "aria-valuemax": Math.round(to), "aria-valuenow": Math.round(at), "aria-valuetext": this.shown ? this.#words(at) : "live" };
     for (const [name, value] of Object.entries(values)) if (slider.getAttribute(name) !== String(value)) slider.setAttribute(name, value);
-    const text = this.shown ? `paused at ${second(this.shown)} — ` : "";
-    if (this.paused.dataset.text === text) return;
-    this.paused.dataset.text = text;
-    this.paused.replaceChildren(...(text ? [text, this.back] : []));
+    renew(this.paused, this.shown ? `paused at ${second(this.shown)} — ` : "", (text) => (text ? [text, this.back] : []));
   }
 
   #part(at) {

@@ -1,7 +1,7 @@
 // Which team or namespace holds GPUs without using them, in the sentences of `podgpu idle`.
 
 import { copyButton } from "./copy.js";
-import { h } from "./dom.js";
+import { h, renew } from "./dom.js";
 
 export class Waste {
   constructor() {
@@ -10,10 +10,7 @@ export class Waste {
 
   /** The rows are those of everything, even while a filter is set. */
   draw(rows = []) {
-    const sign = JSON.stringify(rows.map((row) => row.message));
     this.element.hidden = !rows.length;
-    if (sign === this.sign) return;
-    this.sign = sign;
-    this.element.replaceChildren(...rows.map((row) => h("li", {}, h("span", {}, row.text), copyButton(row.message, `to ${row.name}`, "Copy message"))));
+    renew(this.element, rows.map(({ message }) => message), () => rows.map((row) => h("li", {}, h("span", {}, row.text), copyButton(row.message, `to ${row.name}`, "Copy message"))));
   }
 }
