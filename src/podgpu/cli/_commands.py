@@ -5,6 +5,7 @@ from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, HelpFormatter,
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from textwrap import wrap
 from typing import Any, NoReturn, TypeVar
 
 import podgpu.cli
@@ -54,8 +55,8 @@ class _Formatter(HelpFormatter):
         super().__init__(prog, max_help_position=32, width=WIDTH)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """Wrap each line by itself, so that names and defaults stay below the sentence."""
-        return [part for line in text.splitlines() for part in super(_Formatter, self)._split_lines(line, width)]
+        """Wrap each line by itself, so that names and defaults stay below the sentence, and no flag at its hyphens."""
+        return [part for line in text.splitlines() for part in wrap(line, width, break_on_hyphens=False)]
 
 
 class _Parser(ArgumentParser):
@@ -149,10 +150,15 @@ def argument_type(parse: Callable[[str], T]) -> Callable[[str], T]:
     return parsed
 
 
-def add_output(parser: ArgumentParser, forms: Sequence[str]) -> None:
+def add_output(parser: ArgumentParser, formats: Sequence[str]) -> None:
     """Add `-o` for two or more formats; the first is the default."""
-    first, *more, last = forms
+    first, *more, last = formats
     others = f"{', '.join(more)} or {last}" if more else f"or {last}"
     parser.add_argument(
-        "-o", "--output", metavar="FORM", choices=tuple(forms), default=first, help=f"{first}, the default, {others}"
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        choices=tuple(formats),
+        default=first,
+        help=f"{first}, the default, {others}",
     )

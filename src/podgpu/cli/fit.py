@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from podgpu.cli._commands import argument_type
-from podgpu.cli._output import add_table_output, is_for_people, print_lines, print_problems, print_table
+from podgpu.cli._output import add_table_output, is_for_people, print_problems, print_sentences, print_table
 from podgpu.cli._target.progress import show_store_progress
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, PriceOptions
@@ -94,9 +94,8 @@ def run(config: Config, arguments: Namespace) -> int:
     print_table(fit_table(found), arguments)
     if arguments.explain and is_for_people(arguments):
         print("", *explained(found), sep="\n")
-    elif arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
-        print()
-        print_lines((fit_terms(found), "--explain says why, and what to change."))
+    elif arguments.output == "table" and sys.stdout.isatty():
+        print_sentences((fit_terms(found), "--explain says why, and what to change."), arguments)
     print_problems(fit_problems(found))
     return WARNED if found.notices or found.unpriced else 0
 

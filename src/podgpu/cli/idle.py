@@ -35,7 +35,7 @@ def arguments(parser: ArgumentParser) -> None:
         dest="least",
         metavar="DURATION",
         type=argument_type(seconds),
-        help="pods that have not used it for so long, such as 30m, 4h or 2d; default: as the agents judge",
+        help="only pods that have not used their GPU for so long, such as 30m, 4h or 2d; default: as the agents judge",
     )
 
 

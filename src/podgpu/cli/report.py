@@ -3,7 +3,15 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._commands import argument_type
-from podgpu.cli._output import FOR_PEOPLE, add_table_output, is_for_people, print_lines, print_problems, print_table
+from podgpu.cli._output import (
+    FOR_PEOPLE,
+    add_table_output,
+    is_for_people,
+    print_lines,
+    print_problems,
+    print_sentences,
+    print_table,
+)
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, PriceOptions
 from podgpu.errors import UserError
@@ -125,9 +133,8 @@ def run(config: Config, arguments: Namespace) -> int:
             found, asked.document, has_total=arguments.output in FOR_PEOPLE, describes_rows=arguments.output == "csv"
         )
         print_table(table, arguments)
-    if arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
-        print()
-        print_lines(report_notes(found))
+    if arguments.output == "table" and sys.stdout.isatty():
+        print_sentences(report_notes(found), arguments)
     print_problems(problems(found))
     if (found.coverage.ratio or 0.0) < arguments.min_coverage:
         return GAPS
