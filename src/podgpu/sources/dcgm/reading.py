@@ -119,8 +119,7 @@ def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> PageContents:
     )
 
 
-def _card_builders(rows: Iterable[PageRow], errors: Counter[str]) -> "list[_CardBuilder]":
-    rows = list(rows)
+def _card_builders(rows: list[PageRow], errors: Counter[str]) -> "list[_CardBuilder]":
     relabelled = row_labels.is_relabelled(row.labels for row in rows)
     builders: dict[str, _CardBuilder] = {}
     left_out: set[str] = set()
@@ -233,7 +232,7 @@ class _CardBuilder:
             gpu=self._gpu(order, minor),
             at=at,
             readings=self._card.readings(),
-            instances=(*(self._instance(number) for number in sorted(self._profiles)), *self._named()),
+            instances=(*(self._instance(number) for number in sorted(self._profiles)), *self._claimed_instances()),
             ability=Ability(),
             seconds=seconds,
         )
@@ -271,7 +270,7 @@ class _CardBuilder:
         """The MIG devices that resource claims name on rows of the card, with their profiles."""
         return {place.claimed.uuid: place.claimed.profile for place in self._places if place.claimed}
 
-    def _named(self) -> Iterator[Instance]:
+    def _claimed_instances(self) -> Iterator[Instance]:
         """The MIG devices that only claims name: on a page with instances they would be there twice."""
         for uuid, profile in sorted(self._claimed.items()) if not self._profiles else ():
             mig = MigInstance(uuid=uuid, gpu_instance_id=UNKNOWN, compute_instance_id=UNKNOWN, profile=profile)
@@ -291,17 +290,17 @@ class _CardBuilder:
         for place in self._places:
             if place.claimed and place.instance is None:
                 if device := self._device(place.claimed):
-                    yield from _allocations(device, [place])
+                    yield from _allocations_of(device, [place])
             elif place.tenant is not None:
                 held.setdefault(place.instance, []).append(place)
         for instance, places in held.items():
             is_vague = instance is None and (bool(self._profiles) or _all_say(place.is_divided for place in places))
             if not is_vague:
                 device = self.uuid if instance is None else self._instance_name(instance)
-                yield from _allocations(device, places)
+                yield from _allocations_of(device, places)
 
 
-def _allocations(device: str, places: list[PagePlace]) -> Iterable[Allocation]:
+def _allocations_of(device: str, places: list[PagePlace]) -> Iterable[Allocation]:
     """List each allocation once, with ids as the device plugin writes them."""
     is_replicated = _all_say(place.replica is not None for place in places)
     return dict.fromkeys(
