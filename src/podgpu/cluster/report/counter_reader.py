@@ -26,9 +26,9 @@ from podgpu.cluster.report.counters import (
     Measure,
     card_of,
 )
+from podgpu.cluster.report.deduplication import Deduplication
 from podgpu.cluster.report.increases import RECENT_SECONDS, longest_pause
 from podgpu.cluster.report.queries import EDGE_SECONDS, LATE, CounterQueries, PodFacts, Scrapes, TimeWindow, range_of
-from podgpu.cluster.report.scrape_sources import ScrapeSources
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault, any_of
 
@@ -54,7 +54,7 @@ class CounterBatch(Struct, frozen=True):
 
     `intervals` has the seconds between two scrapes of the cards of which only the last samples are here. `ended` are
     the counters that had ended by then: what comes later under the same name begins at 0. `baselines` has what the
-    source of a scrape had before, where the scrape before is from another source.
+    replica of a scrape had before, where the last scrape is of another replica.
     """
 
     until: float
@@ -107,7 +107,7 @@ class CounterReader:
         self._alive: dict[CardKey, set[CounterKey]] = {}
         # The seconds between two scrapes of the cards of which samples were read. The others have the usual ones.
         self._intervals: dict[CardKey, float] = {}
-        self._sources = ScrapeSources()
+        self._deduplication = Deduplication()
         self._models: dict[CardKey, str] = {}
         # Nodes to which a scrape without honor_labels gives other names: theirs are in `exported_node`.
         self._renamed: set[str] = set()
@@ -213,7 +213,7 @@ class CounterReader:
                 yield part
 
     async def _samples(self, window: TimeWindow, nodes: Sequence[str]) -> tuple[Scrapes, Scrapes]:
-        return self._sources.choose(await self._queries.samples(window, self._matcher(nodes)), window)
+        return self._deduplication.choose(await self._queries.samples(window, self._matcher(nodes)), window)
 
     def _note_infos(self, infos: Iterable[Point]) -> None:
         for card, point in _by_card(infos):

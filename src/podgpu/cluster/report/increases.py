@@ -73,7 +73,7 @@ class CounterTotals:
         """Take samples of any cards, and return what was added since the ones before.
 
         `intervals` has the seconds between two scrapes of those cards of which only the last samples are given.
-        `baselines` are of scrapes from another source than the ones before.
+        `baselines` are of scrapes that are of another replica than the last ones.
         """
         return {
             card: self._card(card, times, intervals.get(card), baselines.get(card, {}))
@@ -136,7 +136,7 @@ def _meters(counters: Counters) -> dict[CounterKey, int]:
 
 
 def _rebased(last: Counters, baseline: Counters, now: Counters) -> dict[CounterKey, int]:
-    """Return what a new source goes on from: its own baseline, or the last values if it has read the same agent.
+    """Return what a new replica goes on from: its own baseline, or the last values if it has read the same agent.
 
     Then those are near the baseline. Near is what is counted in about an interval: a mistake costs no more than that.
     """

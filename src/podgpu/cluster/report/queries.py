@@ -29,14 +29,14 @@ LATE = "offset -1ms"
 PodFacts = dict[PodKey, list[dict[str, str]]]
 CardScrapes = Mapping[float, dict[CounterKey, int]]  # when, and the counters in their integer units
 Scrapes = Mapping[CardKey, CardScrapes]
-Source = frozenset[tuple[str, str]]  # who scraped a card, by the labels of its series
+Replica = frozenset[tuple[str, str]]  # one of several copies of a card's series, by their labels
 
 
 class SampledScrapes(NamedTuple):
-    """`sources` has the times at which each source scraped the card."""
+    """`replicas` has the times of the scrapes that each replica of a card has."""
 
     scrapes: Scrapes
-    sources: Mapping[CardKey, Mapping[Source, Sequence[float]]]
+    replicas: Mapping[CardKey, Mapping[Replica, Sequence[float]]]
 
 
 _labels = msgspec.json.Decoder(dict[str, str]).decode
@@ -146,7 +146,7 @@ class CounterQueries:
         questions = (self._select(family, chosen) + window.range for family in self._families)
         answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
         found: dict[CardKey, dict[float, dict[CounterKey, int]]] = {}
-        books: dict[CardKey, dict[Measure, dict[Source, list[float]]]] = {}
+        books: dict[CardKey, dict[Measure, dict[Replica, list[float]]]] = {}
         for family, answer in zip(self._families, answers, strict=True):
             for series in answer:
                 if counter := counter_of(family, series.labels):
@@ -154,10 +154,10 @@ class CounterQueries:
                     for at, value in series.samples:
                         times.setdefault(at, {})[counter] = round(value * family.unit)
                     if counter.scope is CounterScope.BOOKED and series.samples:
-                        source = frozenset((name, text) for name, text in series.labels.items() if name != "__name__")
+                        replica = frozenset((name, text) for name, text in series.labels.items() if name != "__name__")
                         by_measure = books.setdefault(counter.card, {})
-                        by_measure.setdefault(counter.measure, {})[source] = [at for at, _ in series.samples]
-        # All samples of a scrape have the same time: one counter of the card shows whose they are.
+                        by_measure.setdefault(counter.measure, {})[replica] = [at for at, _ in series.samples]
+        # All samples of a scrape have the same time: one counter of the card shows of which replica they are.
         return SampledScrapes(found, {card: next(iter(measures.values())) for card, measures in books.items()})
 
     async def pods(self, window: TimeWindow, chosen: Sequence[str]) -> PodFacts:

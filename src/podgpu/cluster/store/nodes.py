@@ -249,9 +249,7 @@ class StoreReader:
     async def read(self) -> Snapshot:
         return self._discovery.node(self._node)
 
-    async def full(self) -> Snapshot:
-        """A store has no evidence: there is nothing more than this."""
-        return self._discovery.node(self._node)
+    full = read  # a store has no evidence: there is nothing more than this
 
     async def close(self) -> None:
         """The discovery closes the store."""

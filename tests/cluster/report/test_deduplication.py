@@ -1,13 +1,13 @@
-"""A card that several sources scrape at the same time is counted once."""
+"""A card whose series are in the store several times is counted once."""
 
 from collections.abc import Iterable, Mapping
 
 import pytest
 
 from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Measure
+from podgpu.cluster.report.deduplication import Deduplication
 from podgpu.cluster.report.increases import CounterTotals
-from podgpu.cluster.report.queries import SampledScrapes, Source, TimeWindow
-from podgpu.cluster.report.scrape_sources import ScrapeSources
+from podgpu.cluster.report.queries import Replica, SampledScrapes, TimeWindow
 
 CARD = CardKey("", "alpha", "GPU-1")
 BOOKED = CounterKey(CARD, CounterScope.BOOKED, Measure.BUSY)
@@ -16,21 +16,21 @@ POD = CounterKey(CARD, CounterScope.CONTAINER, Measure.HELD, namespace="ml", pod
 Samples = Mapping[float, int]
 
 
-def source(name: str) -> Source:
+def replica(name: str) -> Replica:
     return frozenset({("instance", name)})
 
 
 def counted(*windows: tuple[float, float], start: int = 0, **samples: Samples) -> int:
-    """Return what a pod held in these windows, which two or more sources saw. It had held `start` before."""
-    totals, sources = CounterTotals(windows[0][0]), ScrapeSources()
+    """Return what a pod held in these windows, by two replicas. It had held `start` before."""
+    totals, replicas = CounterTotals(windows[0][0]), Deduplication()
     if start:
         totals.begin({CARD: {BOOKED: start, POD: start}})
     held = 0
     for begin, end in windows:
         seen = {name: {at: v for at, v in own.items() if begin < at <= end} for name, own in samples.items()}
         scrapes = {at: {BOOKED: v, POD: v} for own in seen.values() for at, v in own.items()}
-        by_source = {source(name): sorted(own) for name, own in seen.items() if own}
-        chosen, baselines = sources.choose(SampledScrapes({CARD: scrapes}, {CARD: by_source}), TimeWindow(begin, end))
+        by_replica = {replica(name): sorted(own) for name, own in seen.items() if own}
+        chosen, baselines = replicas.choose(SampledScrapes({CARD: scrapes}, {CARD: by_replica}), TimeWindow(begin, end))
         held += totals.grow(chosen, {}, baselines)[CARD].counters.get(POD, 0)
     return held
 
