@@ -25,12 +25,12 @@ Scalar = str | int | float | bool | None
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 TEXT_LIMIT = 1000
+FRAMES = 8  # of a traceback
 # A write of at most this size is never split, and never waits once poll() reports a pipe as ready.
 LINE_BYTES = select.PIPE_BUF
 _RESERVED = frozenset({"time", "level", "msg", "repeated"})
 _LARGEST = 1 << 63
 _NEEDS_QUOTES = re.compile(r'[ ="\\]')
-_WORDS: dict[Scalar, str] = {None: "null", True: "true", False: "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def event_of(record: logging.LogRecord) -> LogEvent:
     given = getattr(record, "fields", None)
     fields = dict(given) if isinstance(given, dict) else {}
     if record.exc_info and record.exc_info[1]:
-        fields |= {"error": record.exc_info[1], "at": _frames(record.exc_info[2])}
+        fields |= {"error": record.exc_info[1], "at": raised_at(record.exc_info[2], FRAMES)}
     level = next((name for name, number in LEVELS.items() if record.levelno <= number), "error")
     scalars = tuple((_name(name), _scalar(value)) for name, value in fields.items())
     return LogEvent(record.created, level, record.name, _message(record)[:TEXT_LIMIT], scalars)
@@ -82,13 +82,13 @@ def _scalar(value: object) -> Scalar:
     return text[:TEXT_LIMIT]
 
 
-def _frames(trace: TracebackType | None) -> str:
-    """Return a traceback in one line, innermost frame first."""
+def raised_at(trace: TracebackType | None, most: int = 1) -> str:
+    """Return file and line of the innermost frames in one line, the innermost first."""
     places = []
     while trace:
         places.append(f"{PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
         trace = trace.tb_next
-    return " < ".join(reversed(places[-8:]))
+    return " < ".join(reversed(places[-most:]))
 
 
 def logfmt(event: LogEvent) -> str:
@@ -130,7 +130,7 @@ def _cut(value: Scalar, limit: int) -> Scalar:
 
 def _word(value: Scalar) -> str:
     if value is None or isinstance(value, bool):
-        return _WORDS[value]
+        return json.dumps(value)
     return repr(round(value, 6)) if isinstance(value, float) else str(value)
 
 

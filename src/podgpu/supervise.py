@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable
-from pathlib import PurePath
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec.structs import replace
@@ -216,7 +215,7 @@ class Supervisor:
             task.reset()
         self.errors[task.name, REASON] += 1
         self._down[task] = Fault(reason=REASON, detail=repr(error)[:DETAIL_LENGTH])
-        cause = (type(error).__name__, raised_at(error))
+        cause = (type(error).__name__, log.raised_at(error.__traceback__))  # its message may differ each time
         if cause not in task.causes:
             task.causes.add(cause)
             task.is_logged = True
@@ -260,11 +259,3 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def raised_at(error: Exception) -> str:
-    """Return the file and line that raised the error: its message may differ each time."""
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    return f"{PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""

@@ -12,7 +12,6 @@ from podgpu.errors import UserError
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
-from podgpu.supervise import raised_at
 
 LOG_SECONDS = 60.0
 
@@ -100,5 +99,5 @@ class RequestHandler:
             if now - self._logged.get(page, -LOG_SECONDS) >= LOG_SECONDS:
                 self._logged[page] = now
                 message = "a page failed; further failures of it within a minute are not logged"
-                log.error(message, page=page, error=error, at=raised_at(error))
+                log.error(message, page=page, error=error, at=log.raised_at(error.__traceback__))
             return text_response(500, f"{failure}; see the log of podgpu")
