@@ -23,6 +23,7 @@ H200, A30 = "NVIDIA H200", "NVIDIA A30"
         ("NVIDIA B200", "1g.23gb 1g.23gb+me 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb"),
         ("NVIDIA GB200", "1g.23gb 1g.23gb+me 1g.47gb 2g.47gb 3g.93gb 4g.93gb 7g.186gb"),
         (A30, "1g.6gb 1g.6gb+me 2g.12gb 2g.12gb+me 4g.24gb"),
+        ("NVIDIA H20-3e", ""),  # has more memory than an H20, so its profiles have other names
         ("NVIDIA L40S", ""),
         ("NVIDIA A100", ""),  # 40 or 80 GB: not known
         ("Tesla T4", ""),

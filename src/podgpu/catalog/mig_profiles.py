@@ -95,7 +95,8 @@ CARDS = (
 @lru_cache(maxsize=256)
 def mig_card(model: str) -> MigCard | None:
     """Find the kind of a card by its model, such as `NVIDIA A100-SXM4-80GB`. None if the table does not have it."""
-    found = set(re.findall(r"[A-Z0-9]+", model.upper()))
+    # An H20-3e is not an H20: it has 141 GB.
+    found = set(re.findall(r"[A-Z0-9]+(?:-3E)?", model.upper()))
     return next((card for card in CARDS if any(found.issuperset(words) for words in card.words)), None)
 
 
