@@ -144,6 +144,22 @@ def test_a_pod_s_containers_are_one_on_the_level_of_pods() -> None:
     assert list(found["podgpu_container_sm_utilization_ratio"].samples.values()) == [0.5]
 
 
+@pytest.mark.parametrize(
+    ("choice", "left"),
+    [
+        (SeriesFilter(), ["a_bytes", "a_total", "b_total"]),
+        (SeriesFilter(allow=("a_*",)), ["a_bytes", "a_total"]),
+        (SeriesFilter(allow=("b_total", "a_bytes")), ["a_bytes", "b_total"]),
+        (SeriesFilter(deny=("*_total",)), ["a_bytes"]),
+        (SeriesFilter(allow=("a_*",), deny=("a_total", "b_*")), ["a_bytes"]),
+    ],
+    ids=["all", "allowed", "either", "denied", "both"],
+)
+def test_either_list_of_names_can_stand_alone_and_what_is_denied_goes(choice: SeriesFilter, left: list[str]) -> None:
+    made = [family(name, Worth.CORE, 1) for name in ("a_bytes", "a_total", "b_total")]
+    assert names(choice.apply(made)) == left
+
+
 def test_names_are_allowed_and_denied() -> None:
     chosen = page(SeriesFilter(allow=("podgpu_gpu_memory_*", "podgpu_up"), deny=("*_free_bytes",)))
     assert {"podgpu_up", "podgpu_gpu_memory_used_bytes"} <= chosen.keys()

@@ -81,3 +81,21 @@ def test_energy_adds_up_to_what_the_card_counted(pods: dict[str, int], more: int
         found.add(counter(pod, Measure.ENERGY), ("group", (pod,)), energy)
     found.add(CounterKey(CARD, CounterScope.METER, Measure.ENERGY), None, sum(pods.values()) + more)
     assert sum(charges(found, Basis.ENERGY).values()) == sum(pods.values()) + more
+
+
+def test_energy_that_no_agent_booked_is_what_the_larger_of_both_counters_has_beyond_the_rows() -> None:
+    found = CardCounts(seen_us=HOUR)
+    found.add(counter("a", Measure.ENERGY), ("group", ("a",)), 60)
+    found.add(CounterKey(CARD, CounterScope.UNATTRIBUTED, Measure.ENERGY, reason="idle"), None, 25)
+    assert found.unbooked(Measure.ENERGY) is None  # nothing says what the card drew
+    found.add(CounterKey(CARD, CounterScope.BOOKED, Measure.ENERGY), None, 100)
+    found.add(CounterKey(CARD, CounterScope.METER, Measure.ENERGY), None, 120)
+    rows = {"unattributed": 25, "unbooked": 120 - 60 - 25, "free": 0}
+    expected = {("group", ("a",)): 60} | {(kind, ()): amount for kind, amount in rows.items()}
+    assert charges(found, Basis.ENERGY) == expected
+
+
+def test_two_hours_of_a_card_are_added_up() -> None:
+    both = counts(HOUR, 5, a=(10, 20))
+    both.merge(counts(HOUR, 7, a=(1, 2), b=(3, 4)))
+    assert both == counts(2 * HOUR, 12, a=(11, 22), b=(3, 4))

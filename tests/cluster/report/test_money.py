@@ -31,6 +31,11 @@ def test_parts_add_up_to_the_rounded_sum_and_lose_less_than_a_unit(amounts: list
     assert all(abs(part - amount) < 1 for part, amount in zip(parts, amounts, strict=True))
 
 
+def test_an_integer_is_divided_by_weight_and_evenly_if_nobody_has_any() -> None:
+    assert divided(10, [3, 1, 0]) == [8, 2, 0]  # 7.5 and 2.5: of two that lose as much, the first gains
+    assert divided(10, [0, 0, 0]) == [4, 3, 3]
+
+
 @given(st.integers(0, 10**12), st.lists(st.integers(0, 10**12), min_size=1, max_size=20))
 def test_what_is_divided_is_neither_more_nor_less_afterwards(total: int, weights: list[int]) -> None:
     parts = divided(total, weights)
