@@ -121,3 +121,37 @@ async def test_the_rows_of_a_node_stay_in_a_cluster_while_its_agent_starts(chrom
         await page.expect_texts(".node .tag:not([hidden])", [])
         assert await page.run("document.querySelectorAll('.gpu.old').length") == 0
         assert page.complaints == []
+
+
+SILENCE = """(async () => {
+  const [opened, later, checks] = [[], new Map(), []];
+  let now = 0;
+  Object.assign(globalThis, {
+    postMessage: () => {},
+    setTimeout: (work) => (later.set(later.size + 1, work), later.size),
+    clearTimeout: (number) => later.delete(number),
+    setInterval: (check) => checks.push(check),
+    EventSource: class {
+      static CLOSED = 2;
+      constructor() { opened.push(this); }
+      addEventListener(kind, take) { this[kind] = take; }
+      close() {}
+    },
+  });
+  Date.now = () => now;
+  await import('./page/worker.js');
+  onmessage({ data: { url: 'api/v1/events' } });
+  const [first] = opened;
+  first.full({ data: '{"interval_seconds": 1}' });
+  first.readyState = EventSource.CLOSED;
+  first.onerror();
+  for (now = 60000; now < 600000; now += 60000) checks[0]();
+  for (const work of later.values()) work();
+  return opened.length;
+})()"""
+
+
+async def test_however_long_a_server_refuses_one_stream_is_opened_again(chromium: Browser) -> None:
+    async with staged(Script(await demo_document())) as url, chromium.page() as page:
+        await page.open(url)
+        assert await page.run(SILENCE) == 2

@@ -121,7 +121,8 @@ class Reader {
   }
 
   later() {
-    setTimeout(() => this.open(), this.wait);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.open(), this.wait);
     this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
   }
 

@@ -110,7 +110,8 @@ class ClusterPages:
         if page is None or version != view.version:
             version = view.version
             body = await view.body(form, gzipped=gzipped)
-            page = self._tagged(body, view, encoding, version)
+            mark = f"{self._mark}-{version}{'-gzip' if gzipped else ''}"
+            page = RenderedPage(b"", view.content_type or form.value, gzipped, body, mark)
             self._joined[path, encoding] = version, page
         return page
 
@@ -118,21 +119,15 @@ class ClusterPages:
         self, path: str, view: ClusterMetricsView, asked: FamilyQuery, form: Format, *, gzipped: bool
     ) -> RenderedPage:
         """Join a part of the page for one request alone. Raises StalePage."""
-        encoding = _Encoding(form, gzipped)
-        await self._make_ready(path, encoding)
-        body = await view.some(asked, form, gzipped=gzipped)
-        return self._tagged(body, view, encoding, secrets.randbits(32))
+        await self._make_ready(path, _Encoding(form, gzipped))
+        return RenderedPage(b"".join(await view.some(asked, form, gzipped=gzipped)), form.value, gzipped)
 
     async def once(self, view: ClusterView[Any], form: Format, *, gzipped: bool) -> RenderedPage:
         """Make a page for one request alone. Raises StalePage."""
         self._check_feed()
         await view.update(self._feed.cluster, packing=False)
-        body = await view.body(form, gzipped=gzipped)
-        return self._tagged(body, view, _Encoding(form, gzipped), secrets.randbits(32))
-
-    def _tagged(self, body: Sequence[bytes], view: ClusterView[Any], encoding: _Encoding, version: int) -> RenderedPage:
-        mark = f"{self._mark}-{version}{'-gzip' if encoding.gzipped else ''}"
-        return RenderedPage(b"", view.content_type or encoding.form.value, encoding.gzipped, body, mark)
+        body = b"".join(await view.body(form, gzipped=gzipped))
+        return RenderedPage(body, view.content_type or form.value, gzipped)
 
     async def _make_ready(self, path: str, encoding: _Encoding) -> None:
         self._wanted.setdefault(path, {})[encoding] = time.monotonic()
