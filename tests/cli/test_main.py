@@ -75,7 +75,7 @@ BAD = [
     (["top", "tenants"], "'tenants' is not known; choose pods, workloads, namespaces, gpus or nodes"),
     (["completion"], "the following arguments are required: bash|zsh|fish; see"),
     (["completion", "tcsh"], "'tcsh' is not known; choose bash, zsh or fish"),
-    (["idle", "--for=soon"], "--for: 'soon' is not a duration; write it like 30m"),
+    (["idle", "--for=soon"], "--for: 'soon' is not a duration; write seconds or a unit"),
     (["fit", "--headroom=much"], "--headroom: 'much' is not a percentage from 0 to 400"),
     (["fit", "--percentile=49"], "--percentile: '49' is not a percentage from 50 to 100"),
     (["fit", "--release-after=1h"], "--release-after: 1h is less than a day"),

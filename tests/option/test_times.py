@@ -3,7 +3,8 @@ from datetime import UTC, datetime
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.option.times import calendar_period, parse_time, period, period_name, seconds
+from podgpu.option.times import calendar_period, parse_time, period, period_name
+from podgpu.option.value import seconds
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
 
@@ -50,8 +51,9 @@ def test_a_period_begins_in_1970_at_the_earliest(start: str) -> None:
 
 
 def test_durations() -> None:
-    assert [seconds(text) for text in ("30m", "4h", "2d")] == [1800, 14_400, 172_800]
-    with pytest.raises(UserError, match="write it like 30m"):
+    texts = ("30m", "4h", "2d", "1.5d", "1w", "90", "500ms")
+    assert [seconds(text) for text in texts] == [1800, 14_400, 172_800, 129_600, 604_800, 90, 0.5]
+    with pytest.raises(UserError, match="such as 500ms, 30m or 2d"):
         seconds("half an hour")
 
 

@@ -28,7 +28,7 @@ from tools.chart import CHART
 RANGES = CHART / "files/ranges.yaml"
 Schema = dict[str, Any]
 
-_UNITS = {"DURATION": r"(\.[0-9]{1,18})?(ms|s|m|h)?", "SIZE": "(KiB|MiB|GiB)?", "NUMBER": r"(\.[0-9]{1,9})?"}
+_UNITS = {"DURATION": r"(\.[0-9]{1,18})?(ms|s|m|h|d|w)?", "SIZE": "(KiB|MiB|GiB)?", "NUMBER": r"(\.[0-9]{1,9})?"}
 _URL = r"https?://[^/?#\s,]+[^\s,]*"
 _NETWORK = r"[0-9]{1,3}([.][0-9]{1,3}){3}(/[0-9]{1,2})?|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7}(/[0-9]{1,3})?"
 _ADDRESS = r"([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"

@@ -12,7 +12,8 @@ from podgpu.config import Config, PriceOptions
 from podgpu.errors import UserError
 from podgpu.model.fit import FitTerms
 from podgpu.option import STORE
-from podgpu.option.times import period, seconds
+from podgpu.option.times import period
+from podgpu.option.value import seconds
 
 if TYPE_CHECKING:
     from podgpu.cluster.fit.statement import FitEvidence

@@ -16,7 +16,7 @@ from podgpu.insight.idle import IdlePods, PlaceKey, candidates, idle_pods, with_
 from podgpu.insight.selection import PodSelection
 from podgpu.model import Cluster
 from podgpu.numbers import count
-from podgpu.option.times import seconds
+from podgpu.option.value import seconds
 from podgpu.views.format import unpriced_texts
 
 HELP = "List who holds a GPU and does not use it, and what it costs."

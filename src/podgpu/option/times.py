@@ -5,10 +5,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from podgpu.errors import UserError
+from podgpu.option.value import seconds
 
-_AGO = re.compile(r"([0-9]{1,9})(s|m|h|d|w)")
+_AGO = re.compile(r"[0-9]{1,9}(s|m|h|d|w)")
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 # The first day of the period that contains a day.
 CALENDAR: dict[str, Callable[[datetime], datetime]] = {
@@ -22,8 +22,8 @@ def parse_time(text: str, now: float) -> float:
     """Parse `7d` (ago), `now`, `2026-11`, `2026-11-01` or `2026-11-01T08:00`, in UTC if it names no other zone."""
     if text == "now":
         return now
-    if ago := _AGO.fullmatch(text):
-        return now - int(ago[1]) * _SECONDS[ago[2]]
+    if _AGO.fullmatch(text):
+        return now - seconds(text)
     try:
         found = datetime.fromisoformat(f"{text}-01" if _MONTH.fullmatch(text) else text)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
@@ -37,14 +37,6 @@ def parse_time(text: str, now: float) -> float:
 def utc_text(at: float, timespec: str = "minutes") -> str:
     """Write `2026-11-01T08:00Z`, which `parse_time` reads."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
-
-
-def seconds(text: str) -> float:
-    """Parse a duration such as `30m` or `2d`."""
-    found = _AGO.fullmatch(text)
-    if not found:
-        raise UserError(f"{text!r} is not a duration; write it like 30m, 4h or 2d")
-    return float(int(found[1]) * _SECONDS[found[2]])
 
 
 def period(start: str, end: str, now: float) -> tuple[float, float]:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
-_DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h)?")
+_DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h|d|w)?")
 _SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB)?")
 _FACTOR = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _PATH = re.compile(r"/[-A-Za-z0-9._~!$&'()*+;=:@%/]{0,1023}")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ path = ValueParser("PATH", Path)
 
 def duration(shortest: str, longest: str) -> ValueParser[float]:
     """Parse to seconds."""
-    return _within("DURATION", _seconds, shortest, longest)
+    return _within("DURATION", seconds, shortest, longest)
 
 
 def _within(value_name: str, parse: Callable[[str], N], least: str, most: str) -> ValueParser[N]:
@@ -54,10 +54,10 @@ def _within(value_name: str, parse: Callable[[str], N], least: str, most: str) -
     return ValueParser(value_name, checked, least, most)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     found = _DURATION.fullmatch(text)
     if not found:
-        raise UserError(f"{text!r} is not a duration; write seconds or a unit, such as 5s, 500ms or 1m")
+        raise UserError(f"{text!r} is not a duration; write seconds or a unit, such as 500ms, 30m or 2d")
     return float(found[1]) * _SECONDS[found[2] or "s"]
 
 

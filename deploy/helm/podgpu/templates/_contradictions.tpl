@@ -29,7 +29,7 @@
 {{/* dict "kind" DURATION, SIZE or NUMBER and "text" such as 500ms, whose form the schema has checked: the number in base units. */}}
 {{- define "podgpu.amount" -}}
 {{- $scales := dict
-    "DURATION" (dict "" 1.0 "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0)
+    "DURATION" (dict "" 1.0 "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 "d" 86400.0 "w" 604800.0)
     "SIZE" (dict "" 1.0 "KiB" 1024.0 "MiB" 1048576.0 "GiB" 1073741824.0)
     "NUMBER" (dict "" 1.0) -}}
 {{- $number := regexFind "^[0-9.]+" .text -}}
