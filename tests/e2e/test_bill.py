@@ -146,6 +146,17 @@ def twice(line: str) -> Iterator[str]:
     yield text.replace("job=", 'replica="b",job=') + f" {int(stamp) + 60_020}"
 
 
+def by_two_jobs(line: str) -> Iterator[str]:
+    """Two jobs of one server. The second one is without honor_labels."""
+    yield line
+    for moved in renamed(line):
+        text, stamp = moved.rsplit(" ", 1)
+        text = re.sub("(namespace|pod|container)=", r"exported_\1=", text).replace(
+            'job="', 'pod="podgpu-x",job="other-'
+        )
+        yield f"{text} {int(stamp) + 7_000}"
+
+
 def doubled(line: str) -> Iterator[str]:
     """Two agents on each node. The second one was there first, and has counted more."""
     text, value, stamp = line.rsplit(" ", 2)
@@ -154,7 +165,7 @@ def doubled(line: str) -> Iterator[str]:
     yield text.replace('instance="', 'instance="second-') + f" {float(value) + more} {int(stamp) + 15_000}"
 
 
-@pytest.mark.parametrize("scraped", [renamed, twice, doubled])
+@pytest.mark.parametrize("scraped", [renamed, twice, by_two_jobs, doubled])
 def test_pods_are_billed_alike_however_their_agents_are_scraped(
     past: Past, report: Report, tmp_path: Path, scraped: Callable[[str], Iterator[str]]
 ) -> None:
@@ -170,7 +181,7 @@ def test_pods_are_billed_alike_however_their_agents_are_scraped(
     for row, same in zip(found, expected, strict=True):
         assert row["pod"] == same["pod"]
         # Which source is scraped last before the period may move it by a scrape interval.
-        assert [row[name] for name in BILLED] == pytest.approx([same[name] for name in BILLED], rel=0.002)
+        assert [row[name] for name in BILLED] == pytest.approx([same[name] for name in BILLED], rel=0.006)
 
 
 @pytest.mark.parametrize("document", [None, "{}", "no JSON", '{"rows": []}'])

@@ -13,7 +13,6 @@ from podgpu.cluster.report.counters import (
     CounterFamily,
     CounterKey,
     CounterScope,
-    Measure,
     PodKey,
     counter_of,
 )
@@ -146,19 +145,19 @@ class CounterQueries:
         questions = (self._select(family, chosen) + window.range for family in self._families)
         answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
         found: dict[CardKey, dict[float, dict[CounterKey, int]]] = {}
-        books: dict[CardKey, dict[Measure, dict[Replica, list[float]]]] = {}
+        replicas: dict[CardKey, dict[CounterFamily, dict[Replica, list[float]]]] = {}
         for family, answer in zip(self._families, answers, strict=True):
             for series in answer:
                 if counter := counter_of(family, series.labels):
                     times = found.setdefault(counter.card, {})
                     for at, value in series.samples:
                         times.setdefault(at, {})[counter] = round(value * family.unit)
-                    if counter.scope is CounterScope.BOOKED and series.samples:
+                    if counter.scope in (CounterScope.BOOKED, CounterScope.METER) and series.samples:
                         replica = frozenset((name, text) for name, text in series.labels.items() if name != "__name__")
-                        by_measure = books.setdefault(counter.card, {})
-                        by_measure.setdefault(counter.measure, {})[replica] = [at for at, _ in series.samples]
+                        own = replicas.setdefault(counter.card, {}).setdefault(family, {})
+                        own[replica] = [at for at, _ in series.samples]
         # All samples of a scrape have the same time: one counter of the card shows of which replica they are.
-        return SampledScrapes(found, {card: next(iter(measures.values())) for card, measures in books.items()})
+        return SampledScrapes(found, {card: next(iter(by_family.values())) for card, by_family in replicas.items()})
 
     async def pods(self, window: TimeWindow, chosen: Sequence[str]) -> PodFacts:
         """Find what is known of pods within the window, also of those that have ended."""
