@@ -8,7 +8,7 @@ from podgpu.errors import UserError
 from podgpu.insight import reconclude
 from podgpu.insight.rows import VIEWS, SummaryRow
 from podgpu.insight.selection import EVERYTHING, PodSelection, label_tests
-from podgpu.model import Band, Cluster, ClusterNode, Fault
+from podgpu.model import UNKNOWN, Band, Cluster, ClusterNode, Fault
 from tests.cluster.nodes import card, fresh, tenant
 from tests.tree import SETTINGS
 from tests.views.quirks import IDLER, LLAMA, SNAPSHOT
@@ -44,6 +44,16 @@ def test_what_is_unknown_is_absent_and_never_zero() -> None:
     assert pod(IDLER.pod).memory_used_bytes is None
     (stuck,) = [row for row in rows("gpus") if row.state == "timeout"]
     assert (stuck.use_ratio, stuck.memory_used_bytes, stuck.power_watts) == (None, None, None)
+
+
+def test_a_card_whose_number_is_not_known_is_not_minus_one() -> None:
+    """Without an agent, Kubernetes knows that a pod holds a GPU, and not which one."""
+    bare = card("GPU-1", tenant("ml/a"))
+    cluster = Cluster(
+        taken_at=1.0, version="1", nodes=(fresh("n", replace(bare, gpu=replace(bare.gpu, index=UNKNOWN))),)
+    )
+    assert [row.gpus for view in ("pods", "gpus") for row in rows(view, cluster)] == [("?",), ("?",)]
+    assert rows("gpus", cluster)[0].name == "n ?"
 
 
 def test_a_pod_that_two_nodes_claim_is_two_rows() -> None:

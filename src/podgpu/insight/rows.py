@@ -22,6 +22,7 @@ from podgpu.insight.tenants import (
     placements,
     reading,
 )
+from podgpu.model import UNKNOWN as NO_INDEX
 from podgpu.model import Cluster, ClusterNode, PendingPod, Sums, Use
 from podgpu.model.kube import grouped, only
 from podgpu.numbers import count
@@ -37,7 +38,9 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
     namespace: str = ""  # empty outside Kubernetes, and for GPUs and nodes
     kind: str = ""  # of the workload; of a label's value, the label
     node: str = ""  # where it is; empty if on several
-    gpus: tuple[str, ...] = ()  # the driver's numbers of its cards, with the profile of a MIG instance
+    gpus: tuple[
+        str, ...
+    ] = ()  # the driver's numbers of its cards, `?` if not known; with the profile of a MIG instance
     model: str = ""  # of its cards; empty if not known or mixed
     cards: int = 0  # how many cards it is on
     pods: int = 0  # how many pods it stands for
@@ -207,7 +210,8 @@ def _group_row(places: Sequence[Placement], **names: str) -> SummaryRow:
 def _gpu(on: NodeCard) -> SummaryItem:
     gpu, fault = on.card.gpu, on.card.fault
     places = list(placements([on]))
-    row = replace(_card_row([on], places, name=f"{on.node_name} {gpu.index}"), gpus=(str(gpu.index),))
+    number = _number(gpu.index)
+    row = replace(_card_row([on], places, name=f"{on.node_name} {number}"), gpus=(number,))
     if fault:
         row = replace(row, state=fault.reason, detail=fault.detail)
     return SummaryItem(row, "/".join(map(str, on.key)), (on.node_name, gpu.index), places, (on,), on.node)
@@ -289,7 +293,12 @@ def _shortest_idle(places: Iterable[Placement]) -> float | None:
 def card_numbers(places: Sequence[Placement]) -> tuple[str, ...]:
     """The cards' numbers in order, `3/1g.18gb` for a MIG instance."""
     found = {(place.on.card.gpu.index, _profile(place)) for place in places}
-    return tuple(f"{index}/{profile}" if profile else str(index) for index, profile in sorted(found))
+    numbers = ((_number(index), profile) for index, profile in sorted(found))
+    return tuple(f"{number}/{profile}" if profile else number for number, profile in numbers)
+
+
+def _number(index: int) -> str:
+    return "?" if index == NO_INDEX else str(index)
 
 
 def _profile(place: Placement) -> str:
