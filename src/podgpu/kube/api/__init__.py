@@ -4,15 +4,16 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Generic, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct, field
 
-from podgpu.errors import ReasonedError, UserError
+from podgpu.errors import ReasonedError
 from podgpu.net.client import HttpAnswer, HttpClient, HttpStream
 from podgpu.net.connection import HttpFault
 from podgpu.net.login import Login
+from podgpu.option.value import bare_address
 
 OBJECT_BYTES = 2 << 20
 PAGE_BYTES = 16 << 20
@@ -104,16 +105,8 @@ def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> ApiAccount
 
 def checked_account(account: ApiAccount) -> ApiAccount:
     """Refuse an address that is not valid, or a login in plain text over a network."""
-    invalid = UserError("the API server's URL is not valid; write it like https://10.0.0.1:6443")
-    try:
-        parts = urlsplit(account.url)
-        _ = parts.port  # urlsplit checks the port only when it is read
-    except ValueError:
-        raise invalid from None
-    if not parts.hostname:
-        raise invalid
-    if parts.username is not None or parts.password is not None:
-        raise UserError("the API server's URL holds a user or a password; leave them out, and give a token file")
+    wanted = "the address of an API server; write it like https://10.0.0.1:6443"
+    bare_address(account.url, wanted, "a token file")
     account.login.check(account.url)
     return account
 
