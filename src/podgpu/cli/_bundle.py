@@ -6,7 +6,6 @@ import sys
 import tarfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
@@ -17,8 +16,6 @@ from podgpu.model import Cluster
 from podgpu.option import options_of
 from podgpu.views.cluster import json
 
-# Options whose values name addresses and accounts. That they are set is enough to know.
-_PRIVATE = ("url", "login", "kube.", "cluster.agents", "prometheus", "config.file", "web.config.file", "dcgm.url")
 _FOLDER = "podgpu-doctor"
 
 
@@ -43,15 +40,16 @@ def write_bundle(path: str, cluster: Cluster, findings: str, config: Config) -> 
 
 
 def _options(config: Config) -> Mapping[str, str]:
-    """Those that differ from their defaults; of private ones only that they do."""
-    found = {}
+    """List the options that are set. Only numbers and words of a fixed choice are shown: the rest may be private."""
+    shown = {}
     for section in (config, *config.sections):
         for field, option in options_of(type(section)).items():
             value = getattr(section, field)
             if value != option.default_value():
-                is_private = option.key.startswith(_PRIVATE) or isinstance(value, Path)
-                found[option.key] = "(set)" if is_private else str(value)
-    return dict(sorted(found.items()))
+                values = value if isinstance(value, tuple) else (value,)
+                is_public = all(isinstance(each, int | float) or each in option.choices for each in values)
+                shown[option.key] = ",".join(map(str, values)) if is_public else "(set)"
+    return dict(sorted(shown.items()))
 
 
 def _versions(cluster: Cluster) -> Mapping[str, object]:
