@@ -6,7 +6,7 @@ from functools import cache
 
 from podgpu import sharing
 from podgpu.cluster.fit.workload_use import FitHolder, HolderFacts
-from podgpu.cluster.report.counters import CardKey, PodKey, card_of
+from podgpu.cluster.report.counters import CardKey, PodKey, card_models, card_of
 from podgpu.cluster.report.grouping import Grouping, as_label
 from podgpu.cluster.report.queries import CounterQueries, TimeWindow
 from podgpu.cluster.store.client import Store
@@ -56,7 +56,7 @@ class HolderQueries:
         infos, instances = await asyncio.gather(
             self._over("last_over_time", f"{_GPU}info"), self._over("last_over_time", f"{_MIG}memory_total_bytes")
         )
-        models = {card: point.labels.get("model", "") for point in infos if (card := card_of(point.labels))}
+        models = card_models(infos)
         profiles = {
             own.get("mig", ""): (own.get("profile", ""), round(point.value))
             for point in instances

@@ -13,7 +13,7 @@ from podgpu.cluster.fit.recording_reader import recorded_use
 from podgpu.cluster.fit.store_reader import stored_use
 from podgpu.cluster.fit.workload_use import PeriodUse
 from podgpu.cluster.report.bill import read_apart, remarks
-from podgpu.cluster.report.counters import CardKey, card_of
+from podgpu.cluster.report.counters import CardKey, card_models, card_of
 from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
@@ -92,7 +92,7 @@ async def read_pools(store: Store, window: TimeWindow) -> dict[PoolKey, PoolFact
             )
         )
     )
-    pools = {card: (card.cluster, point.labels.get("model", "")) for point in infos if (card := card_of(point.labels))}
+    pools = {card: (card.cluster, model) for card, model in card_models(infos).items()}
     watts, numbers, times = (_by_pool(pools, points) for points in (power, switches, seconds))
     return {
         pool: PoolFacts(

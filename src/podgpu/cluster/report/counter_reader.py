@@ -24,6 +24,7 @@ from podgpu.cluster.report.counters import (
     CounterKey,
     CounterScope,
     Measure,
+    card_models,
     card_of,
 )
 from podgpu.cluster.report.deduplication import Deduplication
@@ -216,11 +217,8 @@ class CounterReader:
         return self._deduplication.choose(await self._queries.samples(window, self._matcher(nodes)), window)
 
     def _note_infos(self, infos: Iterable[Point]) -> None:
-        for card, point in _by_card(infos):
-            if model := point.labels.get("model"):  # a lost card may have none for a while
-                self._models[card] = model
-            if point.labels.get("node") != card.node:
-                self._renamed.add(card.node)
+        self._models |= {card: model for card, model in card_models(infos).items() if model}
+        self._renamed |= {card.node for card, point in _by_card(infos) if point.labels.get("node") != card.node}
 
     def _matcher(self, nodes: Sequence[str]) -> str:
         return any_of("exported_node" if nodes[0] in self._renamed else "node", nodes)

@@ -1,11 +1,11 @@
 """The counters that a report is made of."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from podgpu.catalog.row import Scope
-from podgpu.cluster.store.response import own_labels
+from podgpu.cluster.store.response import Point, own_labels
 
 
 class Measure(StrEnum):
@@ -117,6 +117,12 @@ def card_of(labels: Mapping[str, str]) -> CardKey | None:
     labels = own_labels(labels)
     node, uuid = labels.get("node", ""), labels.get("uuid", "")
     return CardKey(labels.get("cluster", ""), node, uuid) if node and uuid else None
+
+
+def card_models(infos: Iterable[Point]) -> dict[CardKey, str]:
+    """Return the model of each card. A card that was lost for a while may also have a series without a model."""
+    models = sorted((point.labels.get("model", ""), card) for point in infos if (card := card_of(point.labels)))
+    return {card: model for model, card in models}
 
 
 def counter_of(family: CounterFamily, labels: Mapping[str, str]) -> CounterKey | None:
