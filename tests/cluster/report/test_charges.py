@@ -45,6 +45,13 @@ def test_who_uses_more_than_it_holds_pays_for_what_it_used() -> None:
     assert found == {("group", ("a",)): HOUR // 2, ("group", ("b",)): HOUR // 4, ("free", ()): HOUR // 4}
 
 
+def test_who_only_uses_a_card_pays_for_what_it_used_and_holds_nothing() -> None:
+    found = CardCounts(seen_us=HOUR)
+    found.add(counter("a", Measure.BUSY), ("group", ("a",)), 500)
+    paid = {basis: charges(found, basis)["group", ("a",)] for basis in (Basis.HELD, Basis.USED, Basis.GREATER)}
+    assert paid == {Basis.HELD: 0, Basis.USED: 500, Basis.GREATER: 500}
+
+
 def test_no_more_than_the_whole_card_is_paid_for() -> None:
     found = charges(counts(HOUR, a=(HOUR // 2, HOUR), b=(HOUR // 2, 0)), Basis.GREATER)
     assert found == {("group", ("a",)): HOUR * 2 // 3, ("group", ("b",)): HOUR // 3, ("free", ()): 0}
