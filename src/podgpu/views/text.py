@@ -78,11 +78,14 @@ def cut(name: str, width: int) -> str:
 
 def width_of(cell: str) -> int:
     """Return how many columns of a terminal the cell takes: some characters take two, and some none."""
-    if _is_narrow(cell):
-        return len(cell)
+    return len(cell) if _is_narrow(cell) else sum(map(_columns, cell))
+
+
+@lru_cache(maxsize=1024)
+def _columns(character: str) -> int:
     from unicodedata import category, east_asian_width
 
-    return sum(0 if category(sign) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(sign) in "WF") for sign in cell)
+    return 0 if category(character) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(character) in "WF")
 
 
 def fitted(cell: str, size: int, *, right: bool = False) -> str:
