@@ -126,8 +126,9 @@ def test_where_there_is_a_note_it_wins() -> None:
     assert (claim.gpu, claim.share, claim.source) == (TWO, 0.4, "annotation")
 
 
-def test_a_note_that_is_not_borne_out_is_not_replaced_by_a_file() -> None:
-    assert found([vgpu("p")], pods=[pod("p", "nonsense", "Running")]) == []
+@pytest.mark.parametrize("note", ["nonsense", None])
+def test_a_note_that_is_not_borne_out_or_was_removed_is_not_replaced_by_a_file(note: str | None) -> None:
+    assert found([vgpu("p")], pods=[pod("p", note, "Running")]) == []
 
 
 @pytest.mark.parametrize(

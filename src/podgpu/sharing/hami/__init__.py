@@ -191,9 +191,9 @@ def _annotated(inventory: Inventory) -> tuple[Claim, ...]:
 
 
 def _by_cache(inventory: Inventory) -> Iterator[Claim]:
-    """Claim by a container's own file, where annotations cannot be seen, and no more cards than it has ids."""
+    """Claim by a container's own file, if its pod's annotations cannot be seen, and no more cards than it has ids."""
     given = inventory.once(_given)
-    bare = {pod.uid for pod in inventory.pods if not pod.annotations}
+    bare = {pod.uid for pod in inventory.pods if not (pod.annotations or pod.phase)}
     believed = (vgpu for vgpu in inventory.vgpus if vgpu.pod_uid in bare)
     files = grouped(believed, lambda vgpu: (vgpu.pod_uid, vgpu.container))
     shared = _shared(inventory) if files else set()
