@@ -34,10 +34,10 @@ const LATEST_MS = 800; // but no longer from the first part
 const VIEWS = { gpus: byGpu, workloads: byWorkload, nodes: byNode, namespaces: byNamespace, teams: byTeam, idle: byIdle };
 const NAMES = { gpus: "GPUs", workloads: "Workloads", nodes: "Nodes", namespaces: "Namespaces", teams: "Teams", idle: "Idle holders" };
 const HEADS = {
-  workloads: ["Workload", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may have", "Power"],
+  workloads: ["Workload", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
   nodes: ["Node", "Held", "Busy, of its GPUs", "Memory", "Power"],
-  namespaces: ["Namespace", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may have", "Power"],
-  teams: ["Team", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may have", "Power"],
+  namespaces: ["Namespace", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
+  teams: ["Team", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
   idle: ["Pod", "Held", "Not used for", "Why it counts as idle", "Wasted"],
 };
 
@@ -297,9 +297,9 @@ class App {
     const guests = guestsText(model.document.guests ?? []);
     if (!model.gpus.length && guests) return `Every GPU is given away. ${guests}`;
     if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. If something is wrong, it is listed above.";
-    if (answers.includes(undefined)) return "The server is being asked.";
+    if (answers.includes(undefined)) return "Waiting for the server.";
     const error = answers.find((answer) => answer.error)?.error;
-    if (error) return `The server was asked again, but gave no newer rows: ${error}`;
+    if (error) return `The rows could not be updated: ${error}`;
     if (!gpus) return "Nothing matches. Clear the filter to see all.";
     const empty = address.view === "idle" ? `No pod holds a GPU without using it for ${duration(model.insight.idle_after_seconds)} or more.` : "No container uses these GPUs.";
     return [items ? "" : empty, view.noteOf?.(answers), address.view === "gpus" && guests].filter(Boolean).join(" ");

@@ -38,9 +38,9 @@ export class Bill {
   draw(model) {
     this.#choices(model);
     const query = queryOf(this.address.by || "namespace", model.takenAt);
-    const answer = model.hasStore ? this.bill.of(`api/v1/report?${query}`, REFRESH_MS) : { error: "There is no store to make a bill of. Give podgpu cluster one with --prometheus.url." };
+    const answer = model.hasStore ? this.bill.of(`api/v1/report?${query}`, REFRESH_MS) : { error: "A bill needs a store. Give podgpu cluster one with --prometheus.url." };
     const bill = answer?.rows ? answer : null;
-    const said = !answer ? "The store is being asked. A month of many nodes takes a while." : (answer.error ?? "");
+    const said = !answer ? "Waiting for the store. A month of many nodes takes a while." : (answer.error ?? "");
     write(this.empty, said);
     this.empty.hidden = !said;
     this.download.hidden = !bill;

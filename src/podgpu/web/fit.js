@@ -8,7 +8,7 @@ import { bare, count, coverage, gpuNumber, gpus, memory, minute, money, percent 
 const REFRESH_MS = 300_000;
 const RETRY_MS = 1000; // while the first statement is being made
 const BUSY = 503;
-const NO_STORE = "There is no store to judge by. Give podgpu cluster one with --prometheus.url.";
+const NO_STORE = "Advice needs a store. Give podgpu cluster one with --prometheus.url.";
 const MAKING = "Two weeks are being read from the store. That takes a while the first time.";
 const LOOKS = { release: "warn", smaller: "warn", share: "warn", larger: "warn" };
 

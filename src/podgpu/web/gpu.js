@@ -50,7 +50,7 @@ function readingsOf({ gpu, slice }, full) {
 
 /** The charts, up to the moment that is shown. */
 function charts(hour, index, until) {
-  if (!hour) return h("p", { class: "box pad" }, "The server is being asked.");
+  if (!hour) return h("p", { class: "box pad" }, "Waiting for the server.");
   if (hour.error) return h("p", { class: "box pad" }, `There are no charts: ${hour.error}.`);
   const drawn = CHARTS.flatMap(([title, name, write, top]) => {
     const points = (hour.series[name] ?? []).filter(([at]) => at <= until);

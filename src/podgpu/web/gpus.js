@@ -160,7 +160,7 @@ function memoryBar(gpu, look, link) {
   const limits = gpu.tenants.filter((tenant) => tenant.holding && known(tenant.memoryLimit));
   return {
     slices: drawn,
-    rail: limits.map((tenant) => ({ look: look(tenant), value: tenant.memoryLimit / total, tip: `${tenant.id} may have ${memory(tenant.memoryLimit)}` })),
+    rail: limits.map((tenant) => ({ look: look(tenant), value: tenant.memoryLimit / total, tip: `${tenant.id} may use ${memory(tenant.memoryLimit)}` })),
     label: memoryLabel(gpu),
     spoken: `Memory: ${spoken(gpu, (tenant) => known(tenant.memory) && memory(tenant.memory), rest, memory)}${ofTotal("memory", gpu.memoryUsed, gpu.memoryTotal)} in use`,
   };
@@ -194,7 +194,7 @@ function memoryLabel(gpu) {
   if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((rest) => rest.memory > 2 ** 28) ? "no pod" : "free"}`;
   const systems = [...new Set(gpu.tenants.map((tenant) => tenant.system).filter(Boolean))].join(", ");
   const unseen = gpu.tenants.filter((tenant) => !known(tenant.memory)).length;
-  return [used, gpu.slices.length ? gpu.slices.map((slice) => slice.profile).join(" ") : systems, unseen && `${integer(unseen)} without memory`].filter(Boolean).join(" · ");
+  return [used, gpu.slices.length ? gpu.slices.map((slice) => slice.profile).join(" ") : systems, unseen && `${integer(unseen)} with unknown memory`].filter(Boolean).join(" · ");
 }
 
 function busyBar(gpu, look) {

@@ -3,7 +3,7 @@
 import { h, renew } from "./dom.js";
 
 const SIGNS = [
-  ["idle", "held, and not used for the time of --idle.after"],
+  ["idle", "held, but not used for the time of --idle.after"],
   ["rest", "belongs to no pod: host processes, the driver, power of what nobody holds"],
   ["sign below", "below a bar: what each was given"],
   ["sign whisker", "bounds of an estimate: at least and at most"],
@@ -26,9 +26,9 @@ const KEYS = [
   ["/", "search"],
   ["g  w  i", "GPUs, workloads, idle"],
   ["b  f", "the bill and what fits, where there is a store"],
-  ["↑  ↓", "the card before, the next card"],
-  ["Enter", "open what has the focus"],
-  ["←  →  Space", "the last hour: back, on, live"],
+  ["↑  ↓", "the previous card, the next card"],
+  ["Enter", "open the link that has the focus"],
+  ["←  →  Space", "the timeline: back, forward, pause or live"],
   ["Esc", "leave a field, a pod or a GPU"],
   ["?", "these keys"],
 ];

@@ -41,7 +41,7 @@ const placesOf = (gpus, id) => gpus.flatMap((gpu) => gpu.tenants.filter((tenant)
 
 const STATES = { working: "working", idle: "idle", waiting: "waiting for its first use", unknown: "unknown" };
 const TIMES = { minute: "Of the last full minute.", reading: "Since the previous reading." };
-const STORED = "As its agent wrote it into the store.";
+const STORED = "As its agent reported it to the store.";
 
 /** Whether it uses what it holds: [what, value, how it is known]. */
 function stateOf({ holding, idleFor }) {
@@ -52,7 +52,7 @@ function stateOf({ holding, idleFor }) {
 
 /** How it is known what the tenant was given. A store has only the share. */
 function givenBy({ holding, isOutsider, source: { claims = [] } }, isStored) {
-  if (isStored) return holding ? STORED : "The store has no share of it.";
+  if (isStored) return holding ? STORED : "The store does not have its share.";
   const [claim] = claims;
   if (claim) return `${claim.system || "unknown system"}, ${claim.resource || "unknown resource"}, id ${claim.device_id || "unknown"}, reported by ${claim.source || "unknown"}`;
   return isOutsider ? "Outside Kubernetes, GPUs are not allocated." : words.not_given;
@@ -65,7 +65,7 @@ function numbersOf({ gpu, tenant }) {
   const method = words.methods[isStored || processes?.length || hasProcesses || !known(idle) ? tenant.method : ""] ?? "";
   const period = TIMES[gpu.period] ?? "";
   const limit = `Set by ${tenant.system || "its sharing system"}.`;
-  const ofMemory = isStored ? STORED : known(tenant.memory) ? "The driver reports it for each process; these are its own." : "No process of it could be seen.";
+  const ofMemory = isStored ? STORED : known(tenant.memory) ? "The sum of its processes, as the driver reports them." : "None of its processes could be seen.";
   const rows = [
     ["Given", known(tenant.share) ? `${percent(tenant.share)} of the GPU` : tenant.holding || isStored ? "not known" : "nothing", givenBy(tenant, isStored)],
     ["Memory", known(tenant.memory) ? memory(tenant.memory) : "not known", ofMemory],
@@ -138,9 +138,9 @@ function topsOf(places) {
 
 /** `past` is what a store has, if more than the last hour is asked for, and null until it is here. `ring` is the last hour, if there is any yet. */
 function charts(ring, past, tops, look) {
-  if (past === null) return h("p", { class: "box pad" }, "The store is being asked.");
+  if (past === null) return h("p", { class: "box pad" }, "Waiting for the store.");
   if (past?.error) return h("p", { class: "box pad" }, past.error);
-  if (!past && (!ring || ring.count < 2)) return h("p", { class: "box pad" }, "The charts begin when this page is opened. They will be here in half a minute.");
+  if (!past && (!ring || ring.count < 2)) return h("p", { class: "box pad" }, "The charts begin when this page is opened, and appear within half a minute.");
   const gap = past && ((past.busy[1]?.[0] - past.busy[0]?.[0]) * 3 || 600);
   const series = (name) => (past ? past[name] : ring.series(COLUMNS[name]));
   return h(

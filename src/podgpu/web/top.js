@@ -75,7 +75,7 @@ export class Loading {
 
   draw(state, awaited) {
     const waited = (Date.now() - this.began) / 1000;
-    const said = state === "out" ? "You are logged out. Reload the page to log in at" : state === "away" ? "No answer. Connecting again to" : "Waiting for the first numbers of";
+    const said = state === "out" ? "You are logged out. Reload the page to log in at" : state === "away" ? "No answer. Reconnecting to" : "Waiting for the first numbers of";
     const part = awaited?.names.length ? `, whose ${awaited.names.join(", ")} is starting` : "";
     write(this.element, `${said} ${location.host}${part}${waited >= LONG_SECONDS ? `, for ${duration(waited)} so far` : ""}.`);
   }
