@@ -272,7 +272,8 @@ def top(cluster: Cluster, view: str) -> Facts:
         print_rows(EVERYTHING, arguments, cluster)
     table_of = columns(out.getvalue())
     if view == "nodes":
-        return {GPUS: str(sum(int(row["GPUS"]) for row in table_of))}
+        known = [row["GPUS"] for row in table_of if row["GPUS"] != numbers.UNKNOWN]  # a node may not answer
+        return {GPUS: str(sum(map(int, known)))}
     if view != "pods":
         return {}
     facts = {}
