@@ -5,9 +5,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from podgpu.doctor import rendering as checks
+from tools import checks, metrics, problems, schema
 from tools import configuration as options
-from tools import metrics, problems, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 

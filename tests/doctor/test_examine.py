@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from podgpu.doctor import CHECKS, Finding, Machine, Status, rendering
 from podgpu.doctor.check import Check, CheckResult, named, passed, warned
-from podgpu.doctor.rendering import markdown
 from podgpu.insight.tenants import reading
 from podgpu.model import Snapshot
 from tests.doctor.sound_node import HERE, SOUND, WHOLE, examine, with_readings
+from tools.checks import markdown
 
 
 def breaks(_: Snapshot, __: Machine) -> CheckResult:
