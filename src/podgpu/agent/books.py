@@ -17,7 +17,7 @@ MOST_ENDED = 5000
 
 
 class Totals(Struct, gc=False):
-    """`booking` is the party's of this cycle; None for a party that ended, or whose card is silent.
+    """`booking` is the party's booking in this cycle; None for a party that ended, or whose card is silent.
 
     `moved_mj` is its part of what the card's energy counter moved by the last time it moved. `is_bookable` is false for
     a party that was never booked anything because it holds a MIG instance of unknown size.

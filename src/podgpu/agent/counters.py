@@ -22,7 +22,7 @@ RESET_BELOW = 0.5  # of the last value; a smaller fall is noise, not a reset
 
 ENERGY = "energy_joules_total"
 BELIEVED_JUMPS = 3  # readings in a row
-SHORTEST = 0.01  # seconds; less is no time to measure in
+SHORTEST = 0.01  # seconds; less is too short to measure
 LATE_SECONDS = 60.0  # a reading older than the last one by this much is not late: its source has restarted
 GAP_INTERVALS = 3  # a longer silence is a gap: its energy is known, its users are not
 IDLE_SHARE_OF_LIMIT = 0.12  # of the power limit, until the card was seen idle: an H200 draws 84 W of 700
@@ -87,7 +87,10 @@ class Counters:
 
 
 def _is_possible(past: CounterState, energy: Reading, device: Device) -> bool:
-    """A card draws no more than its limit, apart from moments. A counter that stays above it was reset."""
+    """Whether the card can have drawn so much: apart from moments, no more than its limit allows.
+
+    A counter that stays above that was reset.
+    """
     key = ENERGY, energy.labels
     last, limit = past.last.get(key), value_of(device.readings, "power_limit_watts")
     seconds = device.at - past.energy_at
@@ -155,7 +158,7 @@ def _recent(past: CounterState, device: Device) -> Iterator[Reading]:
 
 
 class SeenCards:
-    """Says which cards all parts of the agent have to forget: those unseen for an hour.
+    """Decides which cards all parts of the agent forget: those that were not seen for an hour.
 
     Beyond `most` cards, those longest unseen are forgotten before their time.
     """

@@ -158,7 +158,7 @@ class Agent(SnapshotFeed):
         return [self._counters.apply(device) for device in shown]
 
     def _missing(self, devices: dict[str, Device], forgotten: list[str], report: Report) -> list[Device]:
-        """A card that a source no longer lists, as a page of dcgm-exporter may, is down and not just absent."""
+        """Return the cards that the source no longer lists, as an exporter may: they are down, not absent."""
         for uuid in forgotten:
             self._gpus.pop(uuid, None)
         self._gpus |= {uuid: device.gpu for uuid, device in devices.items() if uuid}
@@ -231,7 +231,7 @@ class Agent(SnapshotFeed):
         self.publish(msgspec.structs.replace(last, parts=parts, errors=self._error_counts()))
 
     def _expire_at(self, when: float) -> None:
-        """Set the alarm for the time from which the snapshot must not be served any more."""
+        """Set a timer for the time from which the snapshot must not be served any more."""
         if self._expiry:
             self._expiry.cancel()
         loop = asyncio.get_running_loop()
@@ -266,7 +266,7 @@ class Agent(SnapshotFeed):
         )
 
     def _log_changes(self, snapshot: Snapshot) -> None:
-        """One line when a part or GPU goes down, changes its reason, or comes back. The supervisor has its own."""
+        """Log a line when a part or GPU goes down, changes its reason, or comes back. The supervisor logs crashes."""
         faults = {part.name: part.fault for part in snapshot.parts if not is_crash(part.fault)}
         cards = {_title(card.gpu): card.fault for card in snapshot.cards}
         for name, fault in (faults | cards).items():

@@ -146,7 +146,7 @@ def _judge(state: CardCheck) -> None:
 
 
 def _newest(comparisons: Iterable[Mapping[Party, Comparison]]) -> list[Mapping[Party, Comparison]]:
-    """The last of them, up to a minute of samples."""
+    """Return the newest ones, up to a minute of samples."""
     found: list[Mapping[Party, Comparison]] = []
     for cycle in reversed(list(comparisons)):
         if found and _samples([*found, cycle]) > RECENT_SAMPLES:
@@ -163,7 +163,7 @@ Known = tuple[int | None, int]  # when the process started, and its CPU time so 
 
 
 class ProcessorTime:
-    """Reads it only on cards that several share by samples. `read` returns microseconds so far, None if it cannot."""
+    """Reads CPU time, on cards that are divided by samples. `read` returns microseconds so far, None if unknown."""
 
     def __init__(self, read: Callable[[int], int | None]) -> None:
         self._read = read
@@ -180,7 +180,7 @@ class ProcessorTime:
                         booking.cpu_us = self._used(booking, before)
 
     def _used(self, booking: CycleBooking, before: dict[int, Known]) -> int | None:
-        """What its processes used; None if that is known of none."""
+        """Return the CPU time of its processes; None if it is not known for any."""
         found = [used for process in booking.processes if (used := self._of(process, before)) is not None]
         return sum(found) if found else None
 

@@ -14,7 +14,7 @@ MOST_KEPT = 8  # of a card; one XID often brings others
 
 
 class Presence(Struct, frozen=True):
-    """Who has a process on a card, and who holds a share of it. `running` is None where processes are not seen."""
+    """The containers with a process on a card, None if processes are not seen, and those with a share of it."""
 
     running: tuple[ContainerRef, ...] | None
     holders: tuple[ContainerRef, ...]

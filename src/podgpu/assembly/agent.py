@@ -57,7 +57,7 @@ def open_agent(
 
 
 def open_playback(config: Config) -> Playback | None:
-    """Return None unless the chosen source is a recording. Of several nodes, --node-name says which is meant."""
+    """Return None unless the chosen source is a recording. If it has several nodes, --node-name chooses one."""
     play = source_entry(config).play
     if play is None:
         return None

@@ -105,7 +105,7 @@ class ContextUpstream:
 
 
 def _of_clusters(config: Config, chosen: ClusterOptions) -> OpenCluster:
-    """Other readers of clusters, and contexts, side by side. What each of them has of a store stays there."""
+    """Read several clusters side by side, from their own servers or through contexts. Their stores are not read."""
     names = [name for name, _ in (*chosen.upstreams, *chosen.contexts)]
     if len(set(names)) < len(names) or chosen.agents or config.of(StoreOptions).url:
         raise UserError(

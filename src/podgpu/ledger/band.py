@@ -27,7 +27,7 @@ from podgpu.model import Band
 PERIOD_US = 60_000_000  # long enough for 300 samples
 SAMPLE_US = 200_000  # between two samples of the driver
 DEVIATIONS = 2  # of chance on each side: 95 % of periods
-NEVER_NAMED = 3  # samples: who is named in none of n has a share below 3 / n in 95 % of periods
+NEVER_NAMED = 3  # a party that none of n samples names has a share below 3 / n in 95 % of periods
 SCATTER = 1.4  # samples of real tenants scatter this much more than independent ones, see docs/attribution.md
 EXACT = frozenset({"exclusive", "instance"})
 LEAST_CPU = 0.02  # of a core; a party that uses less waits for work
@@ -216,7 +216,7 @@ class Period(Struct, kw_only=True):
 
 
 def _shared(party: Party, booking: CycleBooking, books: CycleBooks) -> tuple[int, int]:
-    """Return busy time and active energy of all who cannot be separated from the party.
+    """Return busy time and active energy of the party and all that cannot be told apart from it.
 
     They are on its instance, under its MPS server or, where nothing at all was measured, on the card.
     """

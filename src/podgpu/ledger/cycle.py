@@ -88,7 +88,7 @@ class CycleBooking(Struct, kw_only=True, gc=False):
 
 
 class EnergyParts(Struct, frozen=True, gc=False):
-    """Millijoules by party: of what the idle card draws, and of what it draws beyond that, in `elapsed_us`."""
+    """Millijoules by party in `elapsed_us`: of what the idle card draws, and of what it draws beyond that."""
 
     idle: Mapping[Party, int] = field(default_factory=dict)
     active: Mapping[Party, int] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def switching_ratio(self) -> float | None:
-        """Of the time that the log is about, which ends a little before the cycle does."""
+        """The part of the time that the log covers, which ends a little before the cycle does."""
         if self.switching_us is None or not self.logged_us:
             return None
         return self.switching_us / self.logged_us

@@ -37,7 +37,7 @@ def owners(folders: Collection[str], holders: Collection[str], pod: Pod | None) 
         return dict(zip(folders, holders, strict=True))
     listed = [container for container in pod.containers if not container.is_ephemeral] if pod and pod.phase else []
     own = {name: name for name in holders}
-    if not listed:  # of a pod without a phase, the spec is not known
+    if not listed:  # the spec of a pod without a phase is not known
         return own if set(folders) == set(holders) else {}
     # An init container that has ended is not among the holders, but may have been one.
     initial = [container.name for container in listed if container.is_init and container.limits]

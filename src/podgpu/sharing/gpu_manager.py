@@ -155,7 +155,7 @@ def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[tuple[N
 
 
 def _by_order(pod: Pod, annotations: AnnotatedCards) -> AnnotatedCards:
-    """Return the annotations by the names of the containers. Of a pod without a phase, the spec is not known."""
+    """Return the annotations by the names of the containers. The spec of a pod without a phase is not known."""
     names = {str(place): container.name for place, container in enumerate(pod.main_containers if pod.phase else ())}
     return {name: annotations[place] for place, name in names.items() if place in annotations}
 

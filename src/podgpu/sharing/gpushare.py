@@ -169,7 +169,7 @@ def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[s
 
 
 def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
-    """Return a container's units by the number of the card. Of a pod without a phase, the spec is not known."""
+    """Return a container's units by the number of the card. The spec of a pod without a phase is not known."""
     annotation = _spreads(pod.annotations[SPREAD])
     if not pod.phase:
         return next(iter(annotation.values())) if len(annotation) == 1 and is_alone else {}

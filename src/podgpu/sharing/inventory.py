@@ -320,7 +320,7 @@ class Inventory:
 
     @cached_property
     def _limits(self) -> dict[tuple[str, str], Mapping[str, str]]:
-        """What containers ask for, by pod UID and name. Of a pod without a phase, the spec is not known."""
+        """What containers ask for, by pod UID and name. The spec of a pod without a phase is not known."""
         known = [pod for pod in self.pods if pod.phase]
         return {(pod.uid, container.name): container.limits for pod in known for container in pod.containers}
 

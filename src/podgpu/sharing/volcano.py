@@ -318,7 +318,7 @@ def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
     if text.count(";") > MOST_ENTRIES or text.count(":") > MOST_DEVICES:
         return {}
     entries = _entries(text)
-    # Of a pod without a phase, the spec is not known.
+    # The spec of a pod without a phase is not known.
     listed = [container.name for container in pod.containers if pod.phase and not container.is_init]
     names = [name for name in listed if name in given]
     if len(names) == len(given) and [given[name] for name in names] == list(map(len, entries)):

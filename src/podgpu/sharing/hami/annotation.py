@@ -107,7 +107,7 @@ def _asks(container: PodContainer, resources: Collection[str]) -> bool:
 
 
 def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) -> Iterator[dict[str, Entry]]:
-    """Yield the ways to assign all entries to containers. Of a pod without a phase, the spec is not known."""
+    """Yield the ways to assign all entries to containers. The spec of a pod without a phase is not known."""
     listed = [container for container in pod.containers if pod.phase and not container.is_ephemeral]
     lasting = [container for container in listed if not container.is_init]
     for containers in (listed, lasting):
