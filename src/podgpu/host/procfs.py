@@ -31,7 +31,7 @@ _INITIAL_CGROUP = 4026531835
 _CGROUP_BYTES = 65536
 _WHOLE_BYTES = 1 << 20
 _SMALL_BYTES = 256
-_CLASSIFIED = 4096  # texts
+_CLASSIFIED = 4096  # texts whose owner is kept
 LARGEST_PID = 1 << 22
 
 _Classify = Callable[[str], cgroup.CgroupMatch]

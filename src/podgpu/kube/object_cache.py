@@ -77,7 +77,7 @@ class ObjectStore(Generic[T]):
             self._is_changed = True
 
     def replace_all(self, objects: dict[str, T], excess: int = 0) -> None:
-        """Take a list as the truth. `excess` is how many objects it leaves out."""
+        """Replace the objects by those of a list. `excess` is how many it leaves out."""
         self._objects = objects
         self.excess = excess
         self._is_changed = True
@@ -120,7 +120,7 @@ class ObjectCache(ObjectStore[T]):
         return known
 
     def replace(self, listed: list[CachedObject[T]], version: str, excess: int = 0) -> None:
-        """Take a list as the truth: what is not in it is gone. `excess` is how many objects it leaves out."""
+        """Replace the objects by those of a list, `excess` of which are left out. What is not in it is gone."""
         items = {known.uid: known.item for known in listed if known.item is not None}
         self.replace_all(items, excess)
         self._versions = {known.uid: known.version for known in listed if known.uid in items}
@@ -128,7 +128,7 @@ class ObjectCache(ObjectStore[T]):
         self.version = version
 
     def is_old(self, version: str) -> bool:
-        """Say whether a list of that version is older than what is known."""
+        """Whether a list of that version is older than what is known."""
         return 0 < version_number(version) < version_number(self.version)
 
     def apply(self, line: bytes) -> ApiStatus | None:

@@ -226,7 +226,7 @@ def _text(value: Raw | None) -> str:
 
 
 def _containers(item: PodObject) -> Iterator[PodContainer]:
-    """In the order of the spec, since systems count by it; the kubelet sorts a status by name."""
+    """In the order of the spec, by which sharing systems count; the kubelet sorts statuses by name."""
     spec, status = item.spec, item.status
     yield from _listed(spec.init_containers, status.init_container_statuses, is_init=True)
     yield from _listed(spec.containers, status.container_statuses)

@@ -62,7 +62,7 @@ class ResourceClaims:
         self.errors = self._condition.errors
 
     def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation] = ()) -> None:
-        """Follow the claims of pods, and those made from templates, which only the kubelet's list names."""
+        """Follow the claims of pods, and those made from templates, which only the kubelet lists."""
         using = [pod for pod in pods if not pod.finished and pod.has_claims]
         by_kubelet = frozenset(_claims_of_kubelet(listed))
         users = frozenset(pod.uid for pod in using) | {claim.pod for claim in by_kubelet}
@@ -114,7 +114,7 @@ class ResourceClaims:
         return 0.0
 
     async def _slices(self) -> list[msgspec.Raw]:
-        """List with the version that worked last, or else with the newest that the server knows."""
+        """List by the API version that worked last, or else by the newest that the server knows."""
         for root in dict.fromkeys((self._root, *ROOTS)):
             try:
                 found = await self._listed(f"{root}/resourceslices")

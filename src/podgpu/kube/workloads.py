@@ -145,7 +145,7 @@ class Workloads:
         return at + random.uniform(0.0, self._spread)  # noqa: S311 - so that nodes do not ask in step
 
     def _unknown(self, pods: tuple[Pod, ...], now: float) -> dict[str, tuple[OwnerReference, str]]:
-        """Return the owners above the pods that have to be asked for, each with its namespace."""
+        """Return the owners to ask for, each with its namespace."""
         unknown: dict[str, tuple[OwnerReference, str]] = {}
         for pod in pods:
             for owner in self._asked_for(pod):
@@ -249,7 +249,7 @@ class Workloads:
         return workload
 
     def _is_asked_for(self, owner: OwnerReference) -> bool:
-        """Whether the answer about an owner is still to come."""
+        """Whether an owner has not been read yet."""
         return self._api is not None and owner.uid not in self._above
 
     def _nearest_owner(self, pod: Pod) -> Workload | None:

@@ -1,3 +1,3 @@
 """The kubelet's sockets: pods by the Pods API, and devices by pod-resources."""
 
-PODS_API_FOLDER = "pods-api"  # in the kubelet's own
+PODS_API_FOLDER = "pods-api"  # below the kubelet's folder
