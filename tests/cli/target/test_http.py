@@ -89,7 +89,20 @@ async def test_an_agent_that_goes_away_leaves_its_last_snapshot_and_a_word_about
     (part,) = later.parts
     assert part.fault is not None
     assert "refuses the connection" in part.fault.detail
+    assert await asyncio.to_thread(target.changed, later, 1.2) is later  # nothing new
     await asyncio.to_thread(target.close)
+
+
+async def test_a_page_that_is_gone_is_said_and_not_taken_for_no_news() -> None:
+    body = json.encode(replace(SNAPSHOT, interval_seconds=0.1))
+    answers = [reply(b"", "404 Not Found"), reply(body)]
+    async with server_of(lambda _: answers.pop(0) if answers else reply(b"", "404 Not Found")) as url:
+        target = await seen_at(url)
+        later = await asyncio.to_thread(target.changed, target.cluster, 3.0)
+        (part,) = later.parts
+        assert part.fault is not None
+        assert "is neither an agent nor a cluster of podgpu" in part.fault.detail
+        await asyncio.to_thread(target.close)
 
 
 async def test_a_cluster_is_recognised_by_its_answer() -> None:

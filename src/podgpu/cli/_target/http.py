@@ -22,6 +22,7 @@ from podgpu.views.cluster import json as cluster_json
 
 TIMEOUT_SECONDS = 10.0
 LARGEST_BYTES = 512 * 2**20
+_NOT_PODGPU = "is neither an agent nor a cluster of podgpu; give another --url"
 _ADVICE = "is `podgpu agent` or `podgpu cluster` running there? give another address with --url"
 
 
@@ -173,18 +174,21 @@ class HttpTarget:
             self._path = SNAPSHOT
             answer, body = self._client.get(self._path)
         if body is None or answer.status == 404:
-            raise UserError(f"{self._client.url} is neither an agent nor a cluster of podgpu; give another --url")
+            raise UserError(f"{self._client.url} {_NOT_PODGPU}")
         return self._read(body, answer.etag)
 
     def _ask(self) -> None:
         try:
             answer, body = self._client.get(self._path, self._etag)
-            if body is not None and answer.status == 200:
+            if answer.status == 404:
+                raise UserError(f"{self._client.url} {_NOT_PODGPU}")
+            if body is not None:
                 self._good = self._read(body, answer.etag)
             self.cluster = self._good
         except UserError as error:
             silent = PartStatus(name=VIEW, up=False, fault=Fault(reason="unreachable", detail=str(error)))
-            self.cluster = ensured(replace(self._good, parts=(*self._good.parts, silent)), self._settings)
+            if silent not in self.cluster.parts:
+                self.cluster = ensured(replace(self._good, parts=(*self._good.parts, silent)), self._settings)
         self._asked_at = time.monotonic()
 
     def _read(self, body: bytes, etag: str) -> Cluster:
