@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, Reading
-from podgpu.sharing import claims, statuses, unclaimed
+from podgpu.sharing import ambiguous_claims, claims, statuses, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, SLICE = "GPU-1", "GPU-2", "MIG-1"
@@ -181,3 +182,23 @@ def test_a_note_says_nothing_about_a_card_that_another_pod_was_given_as_a_whole(
     forged = Pod(namespace="ns", name="mallory", uid="m", phase="Running", annotations=note)
     assert [claim.container.pod for claim in found(given(TWO), forged)] == ["p"]
     assert [claim.container.pod for claim in found((), forged)] == ["mallory"]
+
+
+def test_an_id_is_understood_once_processes_show_the_card() -> None:
+    ids = given(f"{TWO}-_-1", resource="aliyun.com/gpu-mem")
+    node = inventory([*ids, *given("strange", resource="example.com/gpu")], pod())
+    (either,) = ambiguous_claims(node)
+    assert ids[0] in unclaimed(node, claims(node))
+    settled = claims(node, {either: 0})
+    assert [allocation.device_id for allocation in unclaimed(node, settled)] == ["strange"]
+
+
+@pytest.mark.parametrize("resource", ["tencent.com/vcuda-core", "tencent.com/vcuda-memory"])
+def test_an_id_is_understood_while_the_card_of_a_removed_annotation_is_kept(resource: str) -> None:
+    ids = given(*(f"tencent.com/vcuda-core-{n}" for n in range(50)), resource="tencent.com/vcuda-core")
+    ids += given("tencent.com/vcuda-memory-268435456-0", resource="tencent.com/vcuda-memory")
+    managed = replace(pod(), annotations={"tencent.com/gpu-assigned": "true", "tencent.com/predicate-gpu-idx-0": "2"})
+    before = claims(inventory(ids, managed))
+    bare = inventory(ids, pod())
+    assert resource in {allocation.resource for allocation in unclaimed(bare)}
+    assert unclaimed(bare, claims(bare, before=before)) == ()

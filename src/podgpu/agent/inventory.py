@@ -202,7 +202,7 @@ class NodeClaims:
         devices = self.inventory.devices
         if not devices or any(device.fault for device in devices):
             return ()
-        return sharing.unclaimed(self.inventory)
+        return sharing.unclaimed(self.inventory, self.claims)
 
 
 class Disambiguation:

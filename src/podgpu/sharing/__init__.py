@@ -213,15 +213,32 @@ def _together(claims: Sequence[Claim]) -> Iterator[Claim]:
         yield replace(first, share=share, device_id=name)
 
 
-def unclaimed(inventory: Inventory) -> tuple[Allocation, ...]:
-    """List the allocations of GPU resources that no system understands, and those that two pods have."""
+def unclaimed(inventory: Inventory, claims: Iterable[Claim] = ()) -> tuple[Allocation, ...]:
+    """List the allocations of GPU resources that no system understands, and those that two pods have.
+
+    Leave out those of containers whose cards are known by their processes, or by an annotation that is gone.
+    """
     known, of_gpus = systems(), signs()
-    strange = (
+    strange = [
         allocation
         for allocation in (*inventory.allocations, *inventory.dynamic_allocations)
         if is_gpu(allocation.resource, of_gpus) and not any(system.explains(allocation, inventory) for system in known)
-    )
-    return (*strange, *(replace(allocation, disputed=True) for allocation in inventory.disputed))
+    ]
+    held = {(allocation.names, allocation.resource, allocation.device_id) for allocation in strange}
+    resources = {(names, resource) for names, resource, _ in held}
+    placed = {
+        (claim.container.names, _vendor(claim.resource))
+        for claim in (claims if strange else ())
+        if (claim.container.names, claim.resource, claim.device_id) in held
+        or (claim.source == ANNOTATION and (claim.container.names, claim.resource) in resources)
+    }
+    left = (allocation for allocation in strange if (allocation.names, _vendor(allocation.resource)) not in placed)
+    return (*left, *(replace(allocation, disputed=True) for allocation in inventory.disputed))
+
+
+def _vendor(resource: str) -> str:
+    """A system may have several resources, such as one for cores and one for memory."""
+    return resource.partition("/")[0]
 
 
 def excused(inventory: Inventory) -> dict[str, tuple[Excused, ...]]:
