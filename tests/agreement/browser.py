@@ -95,7 +95,8 @@ async def _gpu(page: Page, url: str, card: Card) -> Facts:
 async def _waste(page: Page) -> str:
     """The sentences of the idle view, once the server's rows are there."""
     await page.run("document.querySelector('nav a[data-view=idle]').click()")
-    await page.until("document.querySelector('.idler, .empty:not([hidden])')?.textContent.includes('Waiting') === false")
+    waits = "document.querySelector('.idler, .empty:not([hidden])')?.textContent.includes('Waiting')"
+    await page.until(f"{waits} === false")
     return " ".join(" ".join(await page.texts(".waste:not([hidden]) li span")).split())
 
 
