@@ -181,6 +181,16 @@ def test_of_too_many_that_ended_those_who_ended_first_go(monkeypatch: pytest.Mon
     assert former(books) == ["b", "c"]
 
 
+def test_who_ended_first_goes_first_though_it_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podgpu.agent.books.MOST_ENDED", 1)
+    first, second = (TenantKey(GPU, "", ContainerRef("ns", name, "main", name)) for name in ("a", "b"))
+    books = NodeBooks()
+    parties: list[Party] = [first, second, first, "host"]
+    for now, party in enumerate(parties):
+        books.post([works(party)], float(now), 0.0)
+    assert former(books) == ["a"]
+
+
 def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
     books = NodeBooks()
     books.post([works(rank("a"))], 0.0, 0.0)
