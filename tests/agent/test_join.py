@@ -211,6 +211,13 @@ def test_tenants_stand_by_instance_and_name_and_the_largest_process_first() -> N
     assert [one.workload for one in card.tenants] == [Workload(kind="Job", name="pod-a"), None]
 
 
+def test_of_two_processes_too_the_largest_stands_first() -> None:
+    small, large = (replace(RUNS, pid=pid, memory_bytes=size) for pid, size in ((1, 5), (2, 9)))
+    holders = {pid: Holder(pid=pid, kind="pod", container=A) for pid in (1, 2)}
+    (tenant,) = joined(device(small, large), holders).tenants
+    assert [process.pid for process in tenant.processes] == [2, 1]
+
+
 def test_what_belongs_to_nobody_stands_by_reason_with_its_processes() -> None:
     card = joined(device(OTHER), HOST)
     assert [one.reason for one in card.rest] == sorted(one.reason for one in card.rest)

@@ -10,7 +10,7 @@ from podgpu.kube.api import MALFORMED
 from podgpu.kube.limits import ANNOTATION_BYTES, LABEL_BYTES, MOST_CONTAINERS
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
-from tests.fakeapi.recorded import listed, pod
+from tests.fakeapi.recorded import changed, listed, pod
 
 UID = "04a42512-da73-45a0-91d1-4b3469bce212"
 
@@ -142,6 +142,25 @@ def test_init_and_ephemeral_containers_count_and_a_finished_one_does_not_run() -
     )
 
 
+@pytest.mark.parametrize(
+    ("change", "is_owner"),
+    [
+        ({}, True),
+        ({"kind": "K" * 63, "name": "n" * 253}, True),
+        ({"kind": ""}, False),
+        ({"kind": "K" * 64}, False),
+        ({"name": ""}, False),
+        ({"name": "n" * 254}, False),
+        ({"uid": ""}, False),
+        ({"controller": False}, False),
+    ],
+    ids=["complete", "longest", "no kind", "long kind", "no name", "long name", "no uid", "no controller"],
+)
+def test_an_owner_has_a_kind_a_name_and_a_uid(change: dict[str, Any], is_owner: bool) -> None:
+    owner = {"kind": "Job", "name": "train", "uid": "u", "controller": True} | change
+    assert (made(changed(pod("p", UID), ownerReferences=[owner])).owner is not None) == is_owner
+
+
 def test_only_the_controller_is_the_owner() -> None:
     item = pod("p", UID)
     item["metadata"]["ownerReferences"] = [
@@ -156,10 +175,11 @@ def test_only_the_controller_is_the_owner() -> None:
 
 def test_a_device_is_named_once_and_only_if_it_can_be_one() -> None:
     item = pod("p", UID)
-    ids = ["GPU-1", "GPU-1", "", "a b", "a\n", "é", "x" * 513, "GPU-2"]
+    ids = ["GPU-1", "GPU-1", "", "a b", "a\n", "é", "x" * 513, "x" * 512, "0"]
     status = {"name": "nvidia.com/gpu", "resources": [{"resourceID": each} for each in ids]}
     item["status"]["containerStatuses"] = [{"name": "c", "allocatedResourcesStatus": [status]}]
-    assert made(item).containers[0].devices == (("nvidia.com/gpu", "GPU-1"), ("nvidia.com/gpu", "GPU-2"))
+    devices = made(item).containers[0].devices
+    assert devices == tuple(("nvidia.com/gpu", each) for each in ("GPU-1", "x" * 512, "0"))
 
 
 @pytest.mark.parametrize(
