@@ -134,9 +134,9 @@ def check_balance(snapshot: Snapshot) -> None:
 
 
 def check_card(card: Card, balance: Balance) -> None:
-    lines: list[Booking | Rest] = [one.booking for one in (*card.tenants, *card.ended)]
+    lines: list[Booking | Rest] = [tenant.booking for tenant in (*card.tenants, *card.ended)]
     lines += card.rest
-    assert sum(one.busy_us for one in lines) == balance.busy_us
-    assert sum(one.energy_mj for one in lines) == balance.energy_mj
+    assert sum(line.busy_us for line in lines) == balance.busy_us
+    assert sum(line.energy_mj for line in lines) == balance.energy_mj
     if balance.memory_bytes is not None:
-        assert sum(one.memory_bytes or 0 for one in lines) == balance.memory_bytes
+        assert sum(line.memory_bytes or 0 for line in lines) == balance.memory_bytes

@@ -62,9 +62,9 @@ class Kubelet:
                 pod=name,
                 container=self.places.get(name, PLACE)[1],
                 resource="nvidia.com/gpu",
-                device_id=one,
+                device_id=device_id,
             )
-            for name, one in self.given.items()
+            for name, device_id in self.given.items()
         ]
         return DemoAllocations(tuple(rows), ())
 
@@ -141,11 +141,11 @@ def worked(pid: int, busy: int = 1_000_000) -> Process:
 def busy(found: Attributed) -> dict[tuple[str, str], int]:
     (card,) = found.cards
     everybody = (*card.tenants, *card.ended)
-    return {(one.container.pod, one.container.pod_uid): one.booking.busy_us for one in everybody}
+    return {(tenant.container.pod, tenant.container.pod_uid): tenant.booking.busy_us for tenant in everybody}
 
 
 def only(tenants: Iterable[Tenant], uid: str) -> Tenant:
-    (found,) = (one for one in tenants if one.container.pod_uid == uid)
+    (found,) = (tenant for tenant in tenants if tenant.container.pod_uid == uid)
     return found
 
 
@@ -202,7 +202,7 @@ async def test_a_process_that_outlives_its_pods_record_keeps_its_name(tmp_path: 
     source.listed = ()
     (card,) = (await stage.cycle(runs(7))).cards
     assert only(card.tenants, UID).booking.busy_us == INTERVAL * 1e6
-    assert [one.reason for one in card.rest if one.busy_us] == []
+    assert [rest.reason for rest in card.rest if rest.busy_us] == []
 
 
 async def test_a_moved_process_does_not_keep_its_name(tmp_path: Path) -> None:
@@ -236,8 +236,8 @@ async def test_when_names_come_late_the_account_by_name_goes_on_beside(tmp_path:
     await stage.cycle()
     source.listed = (pod(),)
     (card,) = (await stage.cycle()).cards
-    assert sum(one.booking.allocated_us for one in (*card.tenants, *card.ended)) == 2 * INTERVAL * 1e6
-    assert [one.container.pod_uid for one in card.tenants] == [UID]
+    assert sum(tenant.booking.allocated_us for tenant in (*card.tenants, *card.ended)) == 2 * INTERVAL * 1e6
+    assert [tenant.container.pod_uid for tenant in card.tenants] == [UID]
 
 
 async def test_a_list_of_bare_names_does_not_drive_out_what_a_better_one_told(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ async def test_a_list_of_bare_names_does_not_drive_out_what_a_better_one_told(tm
     known = replace(pod(), labels={"app": "chat"})
     done = pod(OTHER, "done", "b", "Succeeded")
     best = Pods("pods-api", known, done)
-    bare = Pods("log-dirs", *(Pod(namespace="ns", name=one.name, uid=one.uid) for one in (known, done)))
+    bare = Pods("log-dirs", *(Pod(namespace="ns", name=full.name, uid=full.uid) for full in (known, done)))
     stage = Stage(tmp_path, Kubelet(chat=GPU, done=GPU), best, bare)
     before = await stage.cycle()
     best.up = False
@@ -258,7 +258,7 @@ async def test_the_log_folders_still_tell_of_a_new_pod(tmp_path: Path) -> None:
     best = Pods("pods-api", pod(), up=False)
     stage = Stage(tmp_path, Kubelet(new=GPU), best, Pods("log-dirs", Pod(namespace="ns", name="new", uid=OTHER)))
     found = await stage.cycle()
-    assert [one.container.pod_uid for one in claims(found)] == [OTHER]
+    assert [claim.container.pod_uid for claim in claims(found)] == [OTHER]
 
 
 async def test_a_second_source_that_works_beats_the_first_that_does_not(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
     ]
 
     async def read() -> DemoAllocations:
-        return DemoAllocations(tuple(many), tuple(("nvidia.com/gpu", one.device_id) for one in many))
+        return DemoAllocations(tuple(many), tuple(("nvidia.com/gpu", allocation.device_id) for allocation in many))
 
     kubelet.read = read  # type: ignore[method-assign]
     stage = Stage(tmp_path, kubelet, Pods("pods", pod()))

@@ -65,7 +65,7 @@ def check(books: NodeBooks) -> None:
 
 
 def ended(books: NodeBooks) -> int:
-    return sum(one.energy_mj for card in cards(books) for one in card.rest if one.reason == ENDED)
+    return sum(rest.energy_mj for card in cards(books) for rest in card.rest if rest.reason == ENDED)
 
 
 Bookings = dict[Party, CycleBooking]
@@ -77,10 +77,10 @@ def series(books: NodeBooks) -> Counter[Series]:
     """Energy by what labels a series: names, not UIDs. Only the cards that answer are on the page."""
     found: Counter[Series] = Counter()
     for card in cards(books):
-        for one in (*card.tenants, *card.ended):
-            named = one.container
-            labels = (card.gpu.uuid, one.mig, named.namespace, named.pod, named.container)
-            found[labels] += one.booking.energy_mj
+        for tenant in (*card.tenants, *card.ended):
+            named = tenant.container
+            labels = (card.gpu.uuid, tenant.mig, named.namespace, named.pod, named.container)
+            found[labels] += tenant.booking.energy_mj
     return found
 
 
@@ -98,10 +98,10 @@ COUNTERS = (
 def counters(books: NodeBooks) -> Counter[Series]:
     """Every counter of those on the page, by what labels its series."""
     found: Counter[Series] = Counter()
-    for one in tenants(books):
-        named = one.container
+    for tenant in tenants(books):
+        named = tenant.container
         for counter in COUNTERS:
-            found[one.mig, named.namespace, named.pod, named.container, counter] += getattr(one.booking, counter)
+            found[tenant.mig, named.namespace, named.pod, named.container, counter] += getattr(tenant.booking, counter)
     return found
 
 
@@ -139,8 +139,8 @@ def test_nothing_that_was_booked_is_lost(cycles: Cycles) -> None:
         now += seconds
         books.post([] if entries is None else [sheet(entries)], now, now)
         booked += sum(entry.energy_mj for entry in (entries or {}).values())
-    rest = [one for card in cards(books) for one in card.rest]
-    assert sum(one.energy_mj for one in bookings(books)) + sum(one.energy_mj for one in rest) == booked
+    rest = [line for card in cards(books) for line in card.rest]
+    assert sum(booking.energy_mj for booking in bookings(books)) + sum(line.energy_mj for line in rest) == booked
 
 
 def test_an_ended_pods_counters_stay_for_the_grace_period() -> None:
@@ -196,8 +196,8 @@ def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
     books.post([works(rank("a"))], 0.0, 0.0)
     books.post([works(rank("b"))], 5.0, 0.0)
     (card,) = cards(books)
-    assert [one.container.pod_uid for one in card.ended] == ["a"]
-    assert [one.container.pod_uid for one in card.tenants] == ["b"]
+    assert [tenant.container.pod_uid for tenant in card.ended] == ["a"]
+    assert [tenant.container.pod_uid for tenant in card.tenants] == ["b"]
 
 
 def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
@@ -209,7 +209,7 @@ def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
     found = tenants(books)
     assert len(found) < 10
     assert ended(books) == 0
-    newest = next(one for one in found if one.container.pod_uid == "uid-1999")
+    newest = next(tenant for tenant in found if tenant.container.pod_uid == "uid-1999")
     assert newest.booking.energy_mj == 20, "what others of its name used is not its own"
     check(books)
 
@@ -222,7 +222,7 @@ def test_a_card_that_is_silent_ends_no_pod() -> None:
         books.post([], minute * 60.0, 0.0)
     books.post([works(rank("a"))], 3600.0, 0.0)
     (card,) = cards(books)
-    assert [one.booking.energy_mj for one in card.tenants] == [40]
+    assert [tenant.booking.energy_mj for tenant in card.tenants] == [40]
     assert card.ended == ()
     assert ended(books) == 0
 
@@ -231,7 +231,7 @@ def test_another_cards_cycles_end_no_pod_on_a_silent_one() -> None:
     books = NodeBooks()
     books.post([works(rank("a")), sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 0.0, 0.0)
     books.post([sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 3600.0, 0.0)
-    assert [one.container.pod_uid for one in tenants(books)] == ["a"]
+    assert [tenant.container.pod_uid for tenant in tenants(books)] == ["a"]
 
 
 def test_of_a_card_that_is_forgotten_nothing_is_kept() -> None:
@@ -244,7 +244,7 @@ def test_of_a_card_that_is_forgotten_nothing_is_kept() -> None:
     assert [card.gpu.uuid for card in cards(books)] == ["GPU-2"]
     assert tenants(books) == []
     books.post([other, works(rank("a"))], 10.0, 0.0)
-    assert [one.energy_mj for one in bookings(books)] == [20]
+    assert [booking.energy_mj for booking in bookings(books)] == [20]
     check(books)
 
 
@@ -371,7 +371,7 @@ def test_the_power_of_all_is_the_cards_at_any_moment(
         books.post([sheet(booked, energy_us=energy_us, is_gap=is_gap)], float(second), 0.0)
         for card in cards(books, watts):
             found = power(card)
-            assert all(0 <= one <= watts + 1e-6 for one in found.values())
+            assert all(0 <= drawn <= watts + 1e-6 for drawn in found.values())
             total = books.cards[GPU].moved_mj
             assert sum(found.values()) == pytest.approx(watts if total else 0.0, abs=1e-4)
 
@@ -385,4 +385,4 @@ def test_of_who_holds_an_instance_of_unknown_size_no_counter_says_anything() -> 
     assert (booking.bookable, booking.power_watts) == (False, None)
     assert power(cards(books, 100.0)[0]) == {"unknown": 100.0}
     books.post([sheet({"unknown": CycleBooking(energy_mj=5000)})], 5.0, 0.0)
-    assert [one.bookable for one in bookings(books)] == [False], "also when it has ended"
+    assert [booking.bookable for booking in bookings(books)] == [False], "also when it has ended"

@@ -39,9 +39,9 @@ def test_a_process_of_the_pod_alone_names_no_container_that_has_an_id() -> None:
 
 
 def test_without_ids_the_only_container_is_meant_and_of_two_neither() -> None:
-    one, two = PodContainer(name="main"), PodContainer(name="side")
-    assert named([pod(one)], holder()) == ContainerRef("ns", "chat", "main", UID)
-    assert named([pod(one, two)], holder()) == ContainerRef("ns", "chat", "", UID)
+    main, side = PodContainer(name="main"), PodContainer(name="side")
+    assert named([pod(main)], holder()) == ContainerRef("ns", "chat", "main", UID)
+    assert named([pod(main, side)], holder()) == ContainerRef("ns", "chat", "", UID)
 
 
 def test_two_pods_of_one_name_are_told_apart_by_uid() -> None:

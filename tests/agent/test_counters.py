@@ -11,7 +11,7 @@ NAME = "energy_joules_total"
 
 def shown(counters: Counters, value: float) -> float:
     device = Device(gpu=Gpu(uuid="GPU-1", index=0), readings=(Reading(NAME, value),))
-    return next(one.value for one in counters.apply(device).readings if one.metric == NAME)
+    return next(reading.value for reading in counters.apply(device).readings if reading.metric == NAME)
 
 
 def test_a_reset_goes_on_from_where_it_was() -> None:
@@ -37,7 +37,7 @@ LIMIT = Reading("power_limit_watts", 700.0)
 def drawn(counters: Counters, at: float, value: float) -> float | None:
     """What is shown of the energy of a card whose limit is known, if anything is."""
     device = Device(gpu=Gpu(uuid="GPU-1", index=0), at=at, readings=(Reading(NAME, value), LIMIT))
-    return next((one.value for one in counters.apply(device).readings if one.metric == NAME), None)
+    return next((reading.value for reading in counters.apply(device).readings if reading.metric == NAME), None)
 
 
 def test_an_energy_that_jumps_for_a_while_moves_nothing_on_the_page() -> None:
@@ -118,10 +118,12 @@ def test_xids_are_counted_and_the_last_is_named() -> None:
 
 def looked(counters: Counters, at: float, *reasons: str) -> dict[tuple[str, str], float]:
     """What was recently, by the reading at this time."""
-    readings = tuple(Reading("clock_event", float(one in reasons), (one,)) for one in ("idle", "hardware_thermal"))
+    readings = tuple(
+        Reading("clock_event", float(reason in reasons), (reason,)) for reason in ("idle", "hardware_thermal")
+    )
     device = counters.apply(Device(gpu=Gpu(uuid="GPU-1", index=0), at=at, readings=readings))
-    recent = (one for one in device.readings if one.metric.endswith("_recent"))
-    return {(one.metric, one.labels[0]): one.value for one in recent}
+    recent = (reading for reading in device.readings if reading.metric.endswith("_recent"))
+    return {(reading.metric, reading.labels[0]): reading.value for reading in recent}
 
 
 def test_what_happened_in_the_last_five_minutes_is_counted() -> None:

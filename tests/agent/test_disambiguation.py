@@ -41,7 +41,7 @@ class Node:
             for index, card in enumerate(CARDS)
         ]
         settled = self.witness.settle(asked, devices, holders)
-        return [settled.get(one) for one in asked]
+        return [settled.get(ambiguous) for ambiguous in asked]
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ async def test_what_grew_too_old_goes_without_anybody_asking() -> None:
     assert source.fault and (source.name, source.up, source.fault.reason) == ("nvml", False, "stale")
     assert source.age_seconds is not None and source.age_seconds >= (STALE_INTERVALS - 0.5) * INTERVAL
     assert (pods.name, pods.up) == ("pods", True)
-    assert [(one.source, one.reason, one.count) for one in seen.errors] == [("nvml", "gpm_sample", 2)]
+    assert [(error.source, error.reason, error.count) for error in seen.errors] == [("nvml", "gpm_sample", 2)]
 
 
 async def test_a_part_that_is_down_stays_a_problem_when_readings_grow_old() -> None:

@@ -64,7 +64,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
             running.cancel()
             await stock.close()
             await api.close()
-    assert [one.name for one in taken.resource_claims] == ["shared-gpu"]
+    assert [claim.name for claim in taken.resource_claims] == ["shared-gpu"]
     assert [status.name for status in stock.statuses()] == ["podresources", "resource-claims"]
 
 

@@ -114,10 +114,10 @@ def test_on_a_silent_card_those_who_hold_it_are_there_and_nothing_is_known_of_th
     (tenant,), (former,) = card.tenants, card.ended
     assert (tenant.container, former.container) == (A, B)
     assert (tenant.claims, tenant.idle, tenant.processes) == ((CLAIM,), None, ())
-    was = {one.container: one.booking for one in before.tenants}
-    for one in (tenant, former):
-        counters = {name: getattr(was[one.container], name) for name in ("busy_us", "energy_mj", "allocated_us")}
-        assert one.booking == Booking(method=was[one.container].method, **counters)
+    was = {earlier.container: earlier.booking for earlier in before.tenants}
+    for kept in (tenant, former):
+        counters = {name: getattr(was[kept.container], name) for name in ("busy_us", "energy_mj", "allocated_us")}
+        assert kept.booking == Booking(method=was[kept.container].method, **counters)
     assert card.balance and before.balance
     assert replace(before.balance, memory_bytes=None, busy_ratio=None) == card.balance
 
@@ -125,7 +125,7 @@ def test_on_a_silent_card_those_who_hold_it_are_there_and_nothing_is_known_of_th
 def test_on_a_silent_card_that_was_never_booked_its_holders_are_there() -> None:
     silent = replace(device(), fault=Fault(reason="lost"))
     card = joined(silent, {}, CLAIM)
-    assert [(one.container, one.booking) for one in card.tenants] == [(A, Booking())]
+    assert [(tenant.container, tenant.booking) for tenant in card.tenants] == [(A, Booking())]
     assert card.balance is None
 
 
@@ -147,14 +147,14 @@ def test_whoever_comes_back_is_a_tenant_again_and_counts_on() -> None:
     books.cycle(device(), {})
     card = books.cycle(device(RUNS), OF_A, CLAIM)
     assert card.ended == ()
-    assert [one.booking.busy_us for one in card.tenants] == [1000]
+    assert [tenant.booking.busy_us for tenant in card.tenants] == [1000]
 
 
 def split(*compute_instances: int) -> list[Instance]:
     """One GPU instance, cut into these compute instances."""
     return [
-        Instance(mig=MigInstance(uuid=f"MIG-{one}", gpu_instance_id=7, compute_instance_id=one))
-        for one in compute_instances
+        Instance(mig=MigInstance(uuid=f"MIG-{number}", gpu_instance_id=7, compute_instance_id=number))
+        for number in compute_instances
     ]
 
 
@@ -175,7 +175,7 @@ def test_a_process_that_names_its_gpu_instance_alone_is_on_its_only_compute_inst
     process = replace(RUNS, gpu_instance_id=7, compute_instance_id=compute)
     (tenant,) = joined(device(process, instances=instances), OF_A).tenants
     assert tenant.mig == place
-    assert [one.mig for one in tenant.processes] == [place]
+    assert [listed.mig for listed in tenant.processes] == [place]
 
 
 def test_a_claim_on_an_instance_is_where_its_process_is() -> None:
@@ -195,9 +195,9 @@ def test_who_holds_a_card_holds_it_since_its_pod_started() -> None:
 
 def test_the_cards_busy_time_is_that_of_all_on_it() -> None:
     card = joined(device(RUNS, replace(OTHER, sm_busy_us=30)), OF_A | HOST, CLAIM)
-    ratios = {one.reason: one.sm_ratio for one in card.rest if one.sm_ratio is not None}
+    ratios = {rest.reason: rest.sm_ratio for rest in card.rest if rest.sm_ratio is not None}
     assert card.balance and card.balance.busy_ratio == 0.5
-    assert [one.booking.sm_ratio for one in card.tenants] == [0.01]
+    assert [tenant.booking.sm_ratio for tenant in card.tenants] == [0.01]
     assert ratios == {"host": 0.03, "unknown": 0.46}
 
 
@@ -206,9 +206,9 @@ def test_tenants_stand_by_instance_and_name_and_the_largest_process_first() -> N
     holders = {pid: Holder(pid=pid, kind="pod", container=A) for pid in (1, 2, 3)}
     holders[4] = Holder(pid=4, kind="pod", container=B)
     card = joined(device(*processes), holders, replace(CLAIM, container=B))
-    assert [one.container for one in card.tenants] == [A, B]
-    assert [[one.pid for one in tenant.processes] for tenant in card.tenants] == [[2, 3, 1], [4]]
-    assert [one.workload for one in card.tenants] == [Workload(kind="Job", name="pod-a"), None]
+    assert [tenant.container for tenant in card.tenants] == [A, B]
+    assert [[process.pid for process in tenant.processes] for tenant in card.tenants] == [[2, 3, 1], [4]]
+    assert [tenant.workload for tenant in card.tenants] == [Workload(kind="Job", name="pod-a"), None]
 
 
 def test_of_two_processes_too_the_largest_stands_first() -> None:
@@ -220,8 +220,8 @@ def test_of_two_processes_too_the_largest_stands_first() -> None:
 
 def test_what_belongs_to_nobody_stands_by_reason_with_its_processes() -> None:
     card = joined(device(OTHER), HOST)
-    assert [one.reason for one in card.rest] == sorted(one.reason for one in card.rest)
-    assert {one.reason: [process.pid for process in one.processes] for one in card.rest if one.processes} == {
+    assert [rest.reason for rest in card.rest] == sorted(rest.reason for rest in card.rest)
+    assert {rest.reason: [process.pid for process in rest.processes] for rest in card.rest if rest.processes} == {
         "host": [9]
     }
 

@@ -57,7 +57,7 @@ async def test_a_fault_counts_in_each_cycle_and_a_release_in_none(what: str) -> 
     agent = Agent(Source(report), node="n", interval=60.0, settings=SETTINGS)
     await agent.cycle()
     await agent.cycle()
-    found = {(one.source, one.reason): one.count for one in agent.snapshot.errors}
+    found = {(error.source, error.reason): error.count for error in agent.snapshot.errors}
     await agent.close()
     assert found == counts
 

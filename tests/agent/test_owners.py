@@ -16,7 +16,7 @@ CARD = Device(gpu=Gpu(uuid="GPU-1", index=0), at=1e9, processes=(Process(pid=40,
 
 
 def paths(owners: Owners, *pods: Pod) -> list[str]:
-    return [one.cgroup for each in pods for one in owners.placed(each).containers]
+    return [container.cgroup for each in pods for container in owners.placed(each).containers]
 
 
 async def test_one_process_shows_the_cgroups_of_all_containers(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_pod_that_ran_and_has_no_log_folder_any_more_may_be_gone() -> None:
     """Its note would hold a card for ever that was given to another pod since."""
     told = Listing("apiserver", pod("gone", "Running"), pod("done", "Succeeded"), pod("there", "Running"), up=False)
     folders = Listing("log-dirs", pod("there", ""))
-    assert [(one.name, one.phase) for one in PodSources([told, folders]).pods()] == [
+    assert [(listed.name, listed.phase) for listed in PodSources([told, folders]).pods()] == [
         ("there", "Running"),
         ("done", "Succeeded"),
     ]
@@ -47,6 +47,6 @@ def test_a_container_that_started_again_has_the_id_of_its_log_folder() -> None:
         return replace(pod("p", phase), containers=containers)
 
     told = Listing("apiserver", started("Running", "old"), up=False)
-    (one,) = PodSources([told, Listing("log-dirs", started("", "new"))]).pods()
-    assert (one.phase, one.containers[0].container_id) == ("Running", "new")
-    assert one.containers[0].limits == {"r/x": "1"}
+    (merged,) = PodSources([told, Listing("log-dirs", started("", "new"))]).pods()
+    assert (merged.phase, merged.containers[0].container_id) == ("Running", "new")
+    assert merged.containers[0].limits == {"r/x": "1"}

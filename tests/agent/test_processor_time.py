@@ -16,23 +16,23 @@ def sheet(*parties: tuple[str, list[Process], str]) -> CycleBooks:
 
 def test_what_each_party_used_since_the_cycle_before() -> None:
     times = {1: 100, 2: 200, 3: 1000}
-    one = ProcessorTime(times.get)
+    processor_time = ProcessorTime(times.get)
     first = sheet(("a", [process(1), process(2)], "measured"), ("b", [process(3)], "measured"))
-    one.note([first])
+    processor_time.note([first])
     assert [entry.cpu_us for entry in first.bookings.values()] == [None, None]  # nobody knows since when
     times.update({1: 150, 2: 200, 3: 1007})
     second = sheet(("a", [process(1), process(2)], "measured"), ("b", [process(3)], ""))
-    one.note([second])
+    processor_time.note([second])
     assert [entry.cpu_us for entry in second.bookings.values()] == [50, 7]
 
 
 def test_a_process_with_the_number_of_another_begins_anew() -> None:
     times = {1: 100, 2: 100}
-    one = ProcessorTime(times.get)
-    one.note([sheet(("a", [process(1)], "measured"), ("b", [process(2)], "measured"))])
+    processor_time = ProcessorTime(times.get)
+    processor_time.note([sheet(("a", [process(1)], "measured"), ("b", [process(2)], "measured"))])
     times.update({1: 500, 2: 101})
     later = sheet(("a", [process(1, start=9)], "measured"), ("b", [process(2)], "measured"))
-    one.note([later])
+    processor_time.note([later])
     assert [entry.cpu_us for entry in later.bookings.values()] == [None, 1]
 
 
@@ -43,7 +43,7 @@ def test_nobody_is_asked_about_where_nothing_is_shared_by_looks() -> None:
         asked.append(pid)
         return 0
 
-    one = ProcessorTime(read)
-    one.note([sheet(("a", [process(1)], "exclusive"))])
-    one.note([sheet(("a", [process(1)], "resident"), ("b", [process(2)], "resident"))])
+    processor_time = ProcessorTime(read)
+    processor_time.note([sheet(("a", [process(1)], "exclusive"))])
+    processor_time.note([sheet(("a", [process(1)], "resident"), ("b", [process(2)], "resident"))])
     assert asked == []

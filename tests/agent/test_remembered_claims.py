@@ -25,7 +25,7 @@ def pod(uid: str = "u", phase: str = "Running") -> Pod:
 
 async def kept(folder: Path, *claims: Claim) -> None:
     first = RememberedClaims(folder)
-    first.keep(claims, [pod(one.container.pod_uid) for one in claims])
+    first.keep(claims, [pod(remembered.container.pod_uid) for remembered in claims])
     await first.save()
 
 

@@ -106,7 +106,7 @@ class Stage:
 
 def known(card: Card) -> tuple[float, int, int, bool]:
     """The card's counter, the energy that its books hold, that of its tenant, and whether its XID is known."""
-    values = {one.metric: one.value for one in card.readings}
+    values = {reading.metric: reading.value for reading in card.readings}
     (tenant,) = card.tenants
     assert card.balance
     return (
@@ -140,7 +140,7 @@ async def test_a_card_that_is_there_and_silent_is_forgotten_by_nobody(
     silent = next(card for card in stage.agent.snapshot.cards if card.gpu.uuid == "GPU-1")
     await stage.agent.close()
     assert silent.balance and silent.balance.energy_mj == 1_000_000
-    assert [one.metric for one in silent.readings if one.metric == "xid_last_code"]
+    assert [reading.metric for reading in silent.readings if reading.metric == "xid_last_code"]
 
 
 async def test_invented_cards_fill_nobodys_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ async def test_invented_cards_fill_nobodys_memory(monkeypatch: pytest.MonkeyPatc
     attribution = stage.agent._attribution
     assert attribution
     kept = (stage.agent._counters._pasts, attribution._books.cards, attribution._intervals._last)
-    assert [len(one) for one in kept] == [MOST_CARDS] * 3 == [counters.MOST_CARDS] * 3
+    assert [len(by_card) for by_card in kept] == [MOST_CARDS] * 3 == [counters.MOST_CARDS] * 3
     await stage.agent.close()
 
 

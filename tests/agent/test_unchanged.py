@@ -67,13 +67,13 @@ class Stage:
         """What moves all the time moves: time, use and memory of processes."""
         self.at += 5.0
         moving = (Reading("power_watts", self.at), Reading("memory_used_bytes", self.at))
-        processes = tuple(replace(one, memory_bytes=int(self.at)) for one in self.device.processes)
+        processes = tuple(replace(process, memory_bytes=int(self.at)) for process in self.device.processes)
         device = replace(self.device, at=self.at, processes=processes, readings=(*self.device.readings, *moving))
         await self.attribution.attribute((device,), self.at)
 
 
 def with_reading(device: Device, name: str, value: float) -> Device:
-    others = tuple(one for one in device.readings if one.metric != name)
+    others = tuple(reading for reading in device.readings if reading.metric != name)
     return replace(device, readings=(*others, Reading(name, value)))
 
 

@@ -42,8 +42,8 @@ class Reader:
             return {}
         begin, self._known = self._known, self.card.now_ns - DELAY
         slices = tuple(
-            Slice(0, one.begin_ns, one.end_ns) if self.card.is_blurred else one
-            for one in self.card.slices(begin, self._known)
+            Slice(0, piece.begin_ns, piece.end_ns) if self.card.is_blurred else piece
+            for piece in self.card.slices(begin, self._known)
         )
         return {GPU: SwitchLog(begin_ns=begin, end_ns=self._known, slices=slices, switches=len(slices))}
 
@@ -116,8 +116,8 @@ class SharedCard:
     def resident(self, begin: int, end: int) -> float:
         """The part of both tenants' time that is the second one's."""
         time = Counter[int]()
-        for one in self.slices(begin, end):
-            time[one.pid] += one.end_ns - one.begin_ns
+        for piece in self.slices(begin, end):
+            time[piece.pid] += piece.end_ns - piece.begin_ns
         return time[HIDING_PID] / time.total()
 
     async def cycle(self) -> Attributed:
@@ -153,7 +153,7 @@ class SharedCard:
 
 def bookings(found: Attributed) -> tuple[Booking, Booking]:
     """Of the one that is seen, and of the other."""
-    by_pod = {one.container.pod: one.booking for one in found.cards[0].tenants}
+    by_pod = {tenant.container.pod: tenant.booking for tenant in found.cards[0].tenants}
     return by_pod["chat"], by_pod["batch"]
 
 

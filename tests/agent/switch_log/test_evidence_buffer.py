@@ -23,7 +23,7 @@ def test_a_window_waits_for_the_log_that_covers_it() -> None:
     assert first.windows == (window(800),)
     second = desk.take(log(1100, 2000, Slice(8, 1100 * MS, 2000 * MS)), [window(1200)])
     assert second.windows == (window(1000), window(1200))
-    assert [one.pid for one in second.slices] == [7, 8]
+    assert [piece.pid for piece in second.slices] == [7, 8]
 
 
 def test_what_was_before_the_log_is_not_known() -> None:
@@ -78,8 +78,8 @@ def test_a_clock_that_is_set_back_costs_two_seconds_of_proof(back: int, late: in
     assert before[-1].busy_ns == 500 * MS
     clocks.second(5005, set_by=back)
     after = [clocks.second(number) for number in range(5006, 5030)]
-    assert sum(one.busy_ns for one in after[:2]) <= 1000 * MS
-    assert all((one.busy_ns, one.blind_ns) == (500 * MS, 0) for one in after[2:])
+    assert sum(second.busy_ns for second in after[:2]) <= 1000 * MS
+    assert all((second.busy_ns, second.blind_ns) == (500 * MS, 0) for second in after[2:])
     assert len(clocks.desk.windows) <= late + 1
 
 
@@ -91,7 +91,7 @@ def test_a_window_by_a_clock_that_was_set_back_is_never_proven() -> None:
     clocks.desk.take(log(5_005_000, 5_006_000), [BusyWindow(5_005_900 * MS, 5_006_100 * MS, 77 * MS)])
     clocks.second(5006, set_by=-10_000)
     seen = [clocks.second(number) for number in range(5007, 5030)]
-    assert all(one.busy_ns % (100 * MS) == 0 for one in seen)
+    assert all(second.busy_ns % (100 * MS) == 0 for second in seen)
 
 
 def test_windows_that_were_stamped_before_the_clock_was_set_back_hide_no_slices() -> None:
@@ -101,7 +101,7 @@ def test_windows_that_were_stamped_before_the_clock_was_set_back_hide_no_slices(
     desk.take(log(10_000, 11_000, Slice(7, 10_000 * MS, 11_000 * MS)), [])
     found = desk.take(log(11_000, 12_000, Slice(8, 11_000 * MS, 12_000 * MS)), [window(10_900)])
     assert found.windows == (window(10_900),)
-    assert [one.pid for one in found.slices] == [7, 8]
+    assert [piece.pid for piece in found.slices] == [7, 8]
     assert residency(found, {7: "host", 8: "unknown"}).busy_ns == 100 * MS
     assert desk.windows == []
 
@@ -119,9 +119,9 @@ def test_nothing_is_kept_for_ever() -> None:
     desk = EvidenceBuffer()
     for second in range(100):
         begin = second * 1000
-        one = Slice(7, begin * MS, (begin + 1000) * MS)
+        piece = Slice(7, begin * MS, (begin + 1000) * MS)
         span = Span(begin * MS, (begin + 1) * MS)
-        desk.take(log(begin, begin + 1000, one, lost=(span,)), [window(begin + 300)])
+        desk.take(log(begin, begin + 1000, piece, lost=(span,)), [window(begin + 300)])
     assert len(desk.slices) <= 3
     assert len(desk.blind) <= 3
     assert not desk.windows

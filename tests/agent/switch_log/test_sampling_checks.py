@@ -47,10 +47,10 @@ async def test_an_honest_tenant_is_not_accused_and_the_log_is_seldom_open(tmp_pa
     card.hides = False
     for _ in range(30 * 12):
         found = await card.cycle()
-        assert not any(one.sampling and one.sampling.evades for one in bookings(found))
-        assert {one.method for one in bookings(found)} == {"measured"}
-        assert {one.resident_us for one in bookings(found)} == {None}
-    assert all(one.sampling for one in bookings(found))
+        assert not any(booking.sampling and booking.sampling.evades for booking in bookings(found))
+        assert {booking.method for booking in bookings(found)} == {"measured"}
+        assert {booking.resident_us for booking in bookings(found)} == {None}
+    assert all(booking.sampling for booking in bookings(found))
     opened = card.reader.opened
     assert len(opened) in (15, 16), "in the first minute, and once in two"
     assert sum(end - begin for begin, end in opened) <= card.seconds / 22
@@ -63,8 +63,8 @@ async def test_once_nobody_hides_any_more_looks_decide_again(tmp_path: Path) -> 
     card.hides = False
     await played(card, 4 * MINUTE)
     found = bookings(await card.cycle())
-    assert {one.method for one in found} == {"measured"}
-    assert not any(one.sampling and one.sampling.evades for one in found)
+    assert {booking.method for booking in found} == {"measured"}
+    assert not any(booking.sampling and booking.sampling.evades for booking in found)
     await played(card, MINUTE)
     begin, end = card.reader.opened[-1]
     assert end - begin <= 5
@@ -74,7 +74,7 @@ async def test_the_first_minute_that_is_shown_begins_with_the_log_and_is_true(tm
     """What evaded samples said before is not in it."""
     card = SharedCard(tmp_path, checks=True, chance=lambda: 0.5)
     found = await card.cycle()
-    while not any(one.band for one in bookings(found)):
+    while not any(booking.band for booking in bookings(found)):
         found = await card.cycle()
     seen, hidden = bookings(found)
     assert hidden.band
@@ -116,7 +116,7 @@ async def test_a_tenant_that_samples_name_fairly_is_not_suspected(tmp_path: Path
     card = SharedCard(tmp_path, checks=False)
     card.hides = False
     await played(card, 1.5 * MINUTE)
-    assert not any(one.band and one.band.undersampled for one in bookings(await card.cycle()))
+    assert not any(booking.band and booking.band.undersampled for booking in bookings(await card.cycle()))
 
 
 async def test_nobody_is_called_honest_by_a_log_that_hides_him(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_nobody_is_called_honest_by_a_log_that_hides_him(tmp_path: Path) -
     card.is_blurred = True
     await played(card, 3 * MINUTE)
     found = bookings(await card.cycle())
-    assert [one.sampling for one in found] == [None, None]
+    assert [booking.sampling for booking in found] == [None, None]
     assert found[1].band
     assert found[1].band.undersampled
 
@@ -154,4 +154,4 @@ def test_nobody_can_foresee_when_a_check_comes() -> None:
     begins = [first_check() for _ in range(50)]
     assert min(begins) < 20
     assert max(begins) > 38
-    assert len({round(one, 3) for one in begins}) > 25
+    assert len({round(begin, 3) for begin in begins}) > 25

@@ -62,56 +62,56 @@ def sheet(*owners: str) -> CycleBooks:
 
 async def test_a_log_is_read_only_while_a_card_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader()
-    one = SwitchLogs(reader, always=False)
-    one.note([sheet("host")])
-    await one.watch([Device(gpu=CARD)])
-    one.note([sheet("host", "container")])
-    await one.watch([Device(gpu=CARD)])
+    logs = SwitchLogs(reader, always=False)
+    logs.note([sheet("host")])
+    await logs.watch([Device(gpu=CARD)])
+    logs.note([sheet("host", "container")])
+    await logs.watch([Device(gpu=CARD)])
     monkeypatch.setattr(switch_log, "LINGER_SECONDS", 0.0)
-    await one.watch([Device(gpu=CARD)])
+    await logs.watch([Device(gpu=CARD)])
     assert reader.asked == [{}, {GPU: 0}, {}]
 
 
 async def test_a_log_is_read_for_a_minute_after_a_card_was_last_shared() -> None:
     now = 1000.0
     reader = Reader()
-    one = SwitchLogs(reader, always=False, clock=lambda: now)
-    one.note([sheet("host", "container")])
+    logs = SwitchLogs(reader, always=False, clock=lambda: now)
+    logs.note([sheet("host", "container")])
     for now in (1000.0, 1059.9, 1060.0):  # noqa: B007 - the clock shows it
-        await one.watch([Device(gpu=CARD)])
+        await logs.watch([Device(gpu=CARD)])
     assert reader.asked == [{GPU: 0}, {GPU: 0}, {}]
 
 
 async def test_a_server_of_mps_is_no_second_owner() -> None:
     reader = Reader()
-    one = SwitchLogs(reader, always=False)
-    one.note([sheet("host", "overhead")])
-    await one.watch([Device(gpu=CARD)])
+    logs = SwitchLogs(reader, always=False)
+    logs.note([sheet("host", "overhead")])
+    await logs.watch([Device(gpu=CARD)])
     assert reader.asked == [{}]
 
 
 async def test_on_a_card_with_instances_or_without_a_node_there_is_no_log_to_read() -> None:
     reader = Reader()
-    one = SwitchLogs(reader, always=True)
-    await one.watch([Device(gpu=replace(CARD, mig_enabled=True)), Device(gpu=replace(CARD, minor=None))])
+    logs = SwitchLogs(reader, always=True)
+    await logs.watch([Device(gpu=replace(CARD, mig_enabled=True)), Device(gpu=replace(CARD, minor=None))])
     assert reader.asked == [{}]
 
 
 async def test_whoever_was_on_the_card_is_looked_up_even_if_no_list_had_it() -> None:
-    one = SwitchLogs(Reader(Slice(7, 0, 1), Slice(8, 0, 1), Slice(0, 0, 1), Slice(-1, 0, 1)), always=True)
-    (found,) = await one.watch([Device(gpu=CARD, processes=(Process(pid=7, kinds=("compute",)),))])
+    logs = SwitchLogs(Reader(Slice(7, 0, 1), Slice(8, 0, 1), Slice(0, 0, 1), Slice(-1, 0, 1)), always=True)
+    (found,) = await logs.watch([Device(gpu=CARD, processes=(Process(pid=7, kinds=("compute",)),))])
     assert [process.pid for process in found.processes] == [7, 8]
     assert found.processes[1].kinds == ()
 
 
 async def test_without_windows_the_cycle_is_one() -> None:
-    one = SwitchLogs(Reader(), always=True)
+    logs = SwitchLogs(Reader(), always=True)
     device = Device(gpu=CARD, at=time.monotonic())
-    await one.watch([device])
-    found = one.evidence(device, Interval(elapsed_us=5_000_000, busy_us=2_000_000))
+    await logs.watch([device])
+    found = logs.evidence(device, Interval(elapsed_us=5_000_000, busy_us=2_000_000))
     assert found
     assert not found.windows  # it is not over yet, by the log
-    (kept,) = one._buffers[GPU].windows
+    (kept,) = logs._buffers[GPU].windows
     assert kept.end_ns - kept.begin_ns == 5_000_000_000
     assert kept.busy_ns == 2_000_000_000
 
@@ -174,11 +174,11 @@ async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Pa
     while next(turns) < 6 or share not in ratios:  # what the log does not show in time is booked by samples
         await asyncio.sleep(0.25)
         found = await scene.cycle()
-        ratios = [one.booking.sm_ratio for one in found.cards[0].tenants]
+        ratios = [tenant.booking.sm_ratio for tenant in found.cards[0].tenants]
     (card,) = found.cards
     assert card.balance
     check_card(card, card.balance)
-    chat, batch = sorted(card.tenants, key=lambda one: one.container.pod != "chat")
+    chat, batch = sorted(card.tenants, key=lambda tenant: tenant.container.pod != "chat")
     assert (chat.booking.method, batch.booking.method) == ("resident", "resident")
     assert batch.booking.sm_ratio == share
     assert chat.booking.resident_us == pytest.approx((batch.booking.resident_us or 0) * 2.9 / 0.9, rel=0.05)
@@ -210,8 +210,8 @@ async def test_a_check_opens_the_log_for_a_while_and_keeps_the_process(
         found = await scene.cycle()
     assert scene.watcher.pid == reader
     assert not node.is_bound()
-    assert {one.booking.method for one in found.cards[0].tenants} == {"measured"}
-    assert {one.booking.resident_us for one in found.cards[0].tenants} == {None}
+    assert {tenant.booking.method for tenant in found.cards[0].tenants} == {"measured"}
+    assert {tenant.booking.resident_us for tenant in found.cards[0].tenants} == {None}
     await scene.attribution.close()
 
 
@@ -223,13 +223,13 @@ async def test_the_log_decides_once_it_shows_that_samples_are_evaded(
     monkeypatch.setattr(sampling_checks, "DOUBT", 0.25)
     scene = Scene(tmp_path, node, checks_only=True)
     found = await scene.cycle()
-    while not any(one.booking.sampling for one in found.cards[0].tenants):
+    while not any(tenant.booking.sampling for tenant in found.cards[0].tenants):
         await asyncio.sleep(0.25)
         found = await scene.cycle()
     (card,) = found.cards
     assert card.balance
     check_card(card, card.balance)
-    chat, batch = sorted(card.tenants, key=lambda one: one.container.pod != "chat")
+    chat, batch = sorted(card.tenants, key=lambda tenant: tenant.container.pod != "chat")
     assert batch.booking.sampling
     assert batch.booking.sampling.evades
     assert batch.booking.sampling.evasion_ratio == pytest.approx(0.9 / 3.8, abs=0.02)

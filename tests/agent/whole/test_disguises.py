@@ -81,9 +81,9 @@ async def test_a_real_reservation_pod_is_excused_and_listed_with_its_proof(node:
     kubelet, holder = reservation()
     card = await billed(busy=0.0, kubelet=kubelet, pods=[holder, fraction(HONEST, "honest", {kai.FRACTION: "0.5"})])
     assert bill(card, RESERVATION).allocated_us == 0
-    (one,) = card.excused
-    assert one.container and one.container.pod == RESERVATION
-    assert one.proof == "its namespace kai-resource-reservation is the sharing system's own"
+    (excused,) = card.excused
+    assert excused.container and excused.container.pod == RESERVATION
+    assert excused.proof == "its namespace kai-resource-reservation is the sharing system's own"
 
 
 def shared_by_notes(uid: str, name: str, note: str | None, limits: dict[str, str], key: str) -> Pod:

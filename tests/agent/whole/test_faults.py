@@ -262,7 +262,7 @@ def test_a_value_that_is_not_available_is_absent(library: Path, tmp_path: Path) 
         assert agent.value("podgpu_gpu_power_watts", gpu="0") is None
         assert agent.value("podgpu_gpu_temperature_celsius", gpu="0", sensor="gpu") is None
         assert (agent.value("podgpu_errors_total", source="nvml", reason="implausible_value") or 0) > 0
-        assert [one["pid"] for one in agent.processes(gpu=0) if "memory_bytes" not in one] == [unknown.pid]
+        assert [process["pid"] for process in agent.processes(gpu=0) if "memory_bytes" not in process] == [unknown.pid]
 
 
 def test_five_hundred_processes(library: Path, tmp_path: Path) -> None:

@@ -47,13 +47,13 @@ def workloads(snapshot: Snapshot) -> dict[str, Workload]:
 
 
 def part(snapshot: Snapshot, name: str) -> PartStatus:
-    return next(one for one in snapshot.parts if one.name == name)
+    return next(status for status in snapshot.parts if status.name == name)
 
 
 def container_series(snapshot: Snapshot) -> set[Series]:
     """Every container series of the page, by name and labels."""
     return {
-        (family.name, *(pair for one in labels for pair in zip(one.names, one.values, strict=True)))
+        (family.name, *(pair for label in labels for pair in zip(label.names, label.values, strict=True)))
         for family in families(snapshot, {})
         if family.name.startswith("podgpu_container_")
         for labels in family.samples
@@ -86,11 +86,13 @@ async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
     async with two_pods(library, tmp_path, monkeypatch, PODS) as (kubelet, agent):
         before = await snapshot_when(agent, "two claims", has_power)
         await kubelet.stop()
-        await snapshot_when(agent, "the kubelet is missed", lambda one: not part(one, "podresources").up)
+        await snapshot_when(agent, "the kubelet is missed", lambda snapshot: not part(snapshot, "podresources").up)
         during = await snapshot_when(
             agent,
             "a long outage",
-            lambda one: (part(one, "podresources").age_seconds or 0) >= OUTAGE_SECONDS and has_power(one),
+            lambda snapshot: (
+                (part(snapshot, "podresources").age_seconds or 0) >= OUTAGE_SECONDS and has_power(snapshot)
+            ),
         )
         assert claims(during) == claims(before)
         assert container_series(during) == container_series(before), "a series was renamed or lost"
@@ -99,9 +101,9 @@ async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
         kubelet.replies[LIST] = answer(serve=PODS["serve"])
         await kubelet.start()
         # It may not have heard of all its pods yet, so those it does not list keep their cards for a while.
-        back = await snapshot_when(agent, "back again", lambda one: part(one, "podresources").up)
+        back = await snapshot_when(agent, "back again", lambda snapshot: part(snapshot, "podresources").up)
         assert {claim.container.pod for claim in claims(back)} >= {"serve"}
-        await snapshot_when(agent, "one claim", lambda one: len(claims(one)) == 1)
+        await snapshot_when(agent, "one claim", lambda snapshot: len(claims(snapshot)) == 1)
 
 
 async def test_a_deleted_pod_is_gone_at_the_next_cycle(
@@ -111,7 +113,7 @@ async def test_a_deleted_pod_is_gone_at_the_next_cycle(
     async with two_pods(library, tmp_path, monkeypatch, PODS) as (kubelet, agent):
         await snapshot_when(agent, "two claims", has_power)
         kubelet.replies[LIST] = answer(serve=PODS["serve"])
-        after = await snapshot_when(agent, "one claim", lambda one: len(claims(one)) == 1)
+        after = await snapshot_when(agent, "one claim", lambda snapshot: len(claims(snapshot)) == 1)
         assert {name for name, *labels in container_series(after) if ("pod", "train") in labels} == {
             "podgpu_container_busy_seconds_total",
             "podgpu_container_energy_joules_total",
@@ -144,11 +146,13 @@ async def test_names_outlive_the_api_server(library: Path, tmp_path: Path, monke
             ) as agent:
                 before = await snapshot_when(agent, "rank-0 is named", workloads)
                 await server.stop()
-                await snapshot_when(agent, "the API server is missed", lambda one: not part(one, "apiserver").up)
+                await snapshot_when(
+                    agent, "the API server is missed", lambda snapshot: not part(snapshot, "apiserver").up
+                )
                 during = await snapshot_when(
                     agent,
                     "a long outage",
-                    lambda one: (part(one, "apiserver").age_seconds or 0) >= OUTAGE_SECONDS,
+                    lambda snapshot: (part(snapshot, "apiserver").age_seconds or 0) >= OUTAGE_SECONDS,
                 )
                 assert workloads(during) == workloads(before)
                 assert [pod.uid for pod in during.pods] == [pod.uid for pod in before.pods]
@@ -185,5 +189,5 @@ async def test_a_reading_that_grew_too_old_loses_its_cards_and_keeps_its_counts(
     fault = part(snapshot, "nvml").fault
     assert (snapshot.cards, fault and fault.reason) == ((), "stale")
     assert part(snapshot, kubelet.name).up
-    assert [(one.reason, one.count) for one in snapshot.errors] == [("gpm_sample", 2)]
+    assert [(error.reason, error.count) for error in snapshot.errors] == [("gpm_sample", 2)]
     await agent.close()

@@ -78,7 +78,7 @@ async def test_the_recorded_cluster_before_and_after_its_watch(
                 api=api,
             ) as agent:
                 before = await snapshot_when(
-                    agent, "workloads", lambda one: sum(pod.workload is not None for pod in one.pods) == 6
+                    agent, "workloads", lambda snapshot: sum(pod.workload is not None for pod in snapshot.pods) == 6
                 )
                 assert gpu_map(before) == {
                     ("Deployment", "chat", "chat-584ddf76fc-6lg2w", uuid(3)),
@@ -100,7 +100,7 @@ async def test_the_recorded_cluster_before_and_after_its_watch(
                 after = await snapshot_when(
                     agent,
                     "the end of the watch",
-                    lambda one: {(pod.name, pod.uid) for pod in one.pods} <= end,
+                    lambda snapshot: {(pod.name, pod.uid) for pod in snapshot.pods} <= end,
                 )
                 known = {pod.name: pod.uid for pod in after.pods}
                 assert known["rank-0"] == dict(end)["rank-0"] != "7668c4a5-ebb6-4d64-81d8-6fbe1a7e7de3"
@@ -132,7 +132,10 @@ def recorded_card(recorded: Any) -> FakeGpu:
     card.fields |= {83: grows(last["energy_mj"], rate)}
     for process in last["processes"]:
         use = [
-            one["sm"] for sample in samples[1:] for one in sample["process_utilization"] if one["pid"] == process["pid"]
+            utilization["sm"]
+            for sample in samples[1:]
+            for utilization in sample["process_utilization"]
+            if utilization["pid"] == process["pid"]
         ]
         mean = round(sum(use) / (len(samples) - 1))
         card.processes.append(FakeProcess(process["pid"], process["used"], sm=mean))
@@ -159,21 +162,21 @@ async def test_three_real_pods_and_a_host_process_on_a_real_card(
                 kubelet=kubelet,
                 pod_sources=[PodsApi(root, deadline=PATIENCE)],
             ) as agent:
-                snapshot = await snapshot_when(agent, "energy", lambda one: _energy(one) > 2_000_000)
+                snapshot = await snapshot_when(agent, "energy", lambda snapshot: _energy(snapshot) > 2_000_000)
     (card,) = snapshot.cards
-    booked = {one.container.pod.removesuffix("-h200-node"): one.booking for one in card.tenants}
+    booked = {tenant.container.pod.removesuffix("-h200-node"): tenant.booking for tenant in card.tenants}
     chat, batch, idle = (_of(booked, name) for name in ("chat", "batch", "idle"))
     assert (chat.memory_bytes, batch.memory_bytes, idle.memory_bytes) == (
         5_211_422_720,
         9_506_390_016,
         2_826_960_896,
     )
-    rest = {one.reason: one for one in card.rest}
+    rest = {unattributed.reason: unattributed for unattributed in card.rest}
     assert rest["host"].memory_bytes == 1_990_197_248
-    assert rest["overhead"].memory_bytes == last["used"] - sum(one["used"] for one in last["processes"])
+    assert rest["overhead"].memory_bytes == last["used"] - sum(process["used"] for process in last["processes"])
     assert (chat.allocated_ratio, batch.allocated_ratio, idle.allocated_ratio) == (0.25, 0.5, 0.25)
     assert chat.busy_us > batch.busy_us > idle.busy_us == 0
-    assert {one.method for one in (chat, batch, idle)} == {"measured"}
+    assert {booking.method for booking in (chat, batch, idle)} == {"measured"}
     check_balance(snapshot)
 
 
@@ -186,7 +189,7 @@ def _holders(snapshot: Snapshot) -> list[Holder]:
 
 
 def _of(booked: dict[str, Booking], name: str) -> Booking:
-    (found,) = (one for pod, one in booked.items() if pod.startswith(name))
+    (found,) = (booking for pod, booking in booked.items() if pod.startswith(name))
     return found
 
 
@@ -210,7 +213,7 @@ async def test_names_of_the_dra_cluster_and_its_static_pod(
                 pod_sources=[PodsApi(root, deadline=PATIENCE)],
             ) as agent:
                 snapshot = await snapshot_when(
-                    agent, "names", lambda one: any(holder.container for holder in _holders(one))
+                    agent, "names", lambda snapshot: any(holder.container for holder in _holders(snapshot))
                 )
     expected = {
         item["metadata"]["uid"]: (item["metadata"]["namespace"], item["metadata"]["name"])

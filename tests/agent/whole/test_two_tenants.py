@@ -161,7 +161,7 @@ async def billed(
         device = replace(_device(at, busy), processes=(*processes, *worked))
         # All readings come after the processes began, except where the test is about that.
         seen = replace(device, seconds=0.0 if read_at is not None else time.monotonic() - at)
-        idle = [replace(_device(at, 0.0), gpu=Gpu(uuid=one, index=1)) for one in others]
+        idle = [replace(_device(at, 0.0), gpu=Gpu(uuid=other, index=1)) for other in others]
         card, *_ = (await attribution.attribute([seen, *idle], at)).cards
         assert card.balance
         check_card(card, card.balance)
@@ -185,7 +185,7 @@ def _device(at: float, busy: float) -> Device:
 
 def bill(card: Card, name: str) -> Booking:
     """Of a pod, or of a container or user outside Kubernetes, by its title."""
-    owners = ((one.booking, one.container) for one in card.tenants)
+    owners = ((tenant.booking, tenant.container) for tenant in card.tenants)
     return next((bill for bill, owner in owners if (owner.pod or owner.container) == name), Booking())
 
 
@@ -235,7 +235,7 @@ async def test_who_ends_before_each_reading_pays_from_the_second_on(node: Node) 
     assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
     missed = joules(fair, "cheat") - joules(forged, "cheat")
     assert missed <= 1.01 * joules(fair, "cheat") / CYCLES
-    unknown = sum(one.energy_mj for one in forged.rest if one.reason == "unknown") / 1000
+    unknown = sum(rest.energy_mj for rest in forged.rest if rest.reason == "unknown") / 1000
     assert unknown == pytest.approx(missed, rel=0.01, abs=0.1)
 
 
@@ -246,7 +246,7 @@ async def test_a_process_that_nobody_sees_is_on_nobodys_bill(node: Node) -> None
     used = beside.balance.busy_us if beside.balance else 0
     assert bill(beside, "honest").busy_us == 200_000  # a look may be late by that much, once
     assert joules(beside, "honest") == pytest.approx(joules(alone, "honest"), rel=0.03)
-    unknown = next(one for one in beside.rest if one.reason == "unknown")
+    unknown = next(rest for rest in beside.rest if rest.reason == "unknown")
     assert unknown.busy_us > 0.98 * used
 
 
@@ -265,7 +265,9 @@ async def test_who_names_his_cgroup_after_a_pod_below_his_own_is_not_that_pod(no
     forger = listed(node.start(f"{place}/kubepods/burstable/pod{HONEST}/{IDS[HONEST]}"), 0.4)
     fair, forged = await billed(honest, beside, busy=0.9), await billed(honest, forger, busy=0.9)
     assert joules(forged, "honest") == joules(fair, "honest")
-    assert [(one.reason, one.energy_mj) for one in forged.rest] == [(one.reason, one.energy_mj) for one in fair.rest]
+    assert [(rest.reason, rest.energy_mj) for rest in forged.rest] == [
+        (rest.reason, rest.energy_mj) for rest in fair.rest
+    ]
 
 
 def sharing(uid: str, name: str, note: str | None) -> Pod:
