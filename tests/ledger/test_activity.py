@@ -89,7 +89,7 @@ def test_without_profiling_size_stands_in_for_the_activity_of_those_who_are_ther
     sheet = book(card, CYCLE, [], HOLDERS)
     assert of(sheet, A, "MIG-1-0") == (0, 750, "reserved")
     assert of(sheet, B, "MIG-2-0") == (0, 250, "reserved")
-    assert [one.sm_ratio for one in sheet.bookings.values()] == [None] * len(sheet.bookings)
+    assert [booking.sm_ratio for booking in sheet.bookings.values()] == [None] * len(sheet.bookings)
 
 
 def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
@@ -104,8 +104,8 @@ def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
 def test_instances_of_unknown_size_are_booked_to_nobody() -> None:
     """A dcgm-exporter page does not give the number of multiprocessors: neither shares nor parts are known."""
     unsized = [
-        Instance(mig=replace(one.mig, multiprocessors=None), readings=one.readings)
-        for one in (instance(1, activity=0.5), instance(2, activity=1.0))
+        Instance(mig=replace(sized.mig, multiprocessors=None), readings=sized.readings)
+        for sized in (instance(1, activity=0.5), instance(2, activity=1.0))
     ]
     card = replace(split_card(*unsized), ability=Ability())
     sheet = book(card, replace(CYCLE, idle_mj=100), [claim(A, "MIG-1-0"), claim(B, "MIG-2-0")], {})
@@ -113,7 +113,7 @@ def test_instances_of_unknown_size_are_booked_to_nobody() -> None:
         entry = sheet.bookings[TenantKey(GPU, mig, container)]
         assert (entry.share, entry.sm_ratio, entry.method) == (None, None, "")
         assert (entry.busy_us, entry.energy_mj, entry.allocated_us) == (0, 0, 0)
-        assert [one.mig for one in entry.claims] == [mig]
+        assert [held.mig for held in entry.claims] == [mig]
     assert sheet.bookings[TenantKey(GPU, "MIG-1-0", A)].instance_ratio == 0.5
     assert sheet.bookings["unknown"].energy_mj == 1000
     assert not sheet.knows_busy
@@ -126,8 +126,8 @@ def test_two_claimants_without_a_process_do_not_both_have_the_instances_activity
         [claim(A, "MIG-1-0", 0.5), claim(B, "MIG-1-0", 0.5)],
         {},
     )
-    entries = [sheet.bookings[TenantKey(GPU, "MIG-1-0", one)] for one in (A, B)]
-    assert [(one.sm_ratio, one.instance_ratio) for one in entries] == [(0.05, None)] * 2
+    entries = [sheet.bookings[TenantKey(GPU, "MIG-1-0", container)] for container in (A, B)]
+    assert [(entry.sm_ratio, entry.instance_ratio) for entry in entries] == [(0.05, None)] * 2
     assert of(sheet, A, "MIG-1-0") == (50, 500, "weighted")
 
 

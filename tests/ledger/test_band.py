@@ -74,9 +74,9 @@ def test_where_nothing_is_measured_the_band_is_all_of_it(method: str) -> None:
 
 
 def test_on_a_shared_instance_the_band_is_the_instances_time() -> None:
-    one, other = (TenantKey("GPU-1", "MIG-1", each.container) for each in (A, B))
-    sheet = cycle({one: 0.25, other: 0.25}, 0.8, method="weighted")
-    assert bands(sheet)[one].most_us == sheet.bookings[one].busy_us + sheet.bookings[other].busy_us
+    key_a, key_b = (TenantKey("GPU-1", "MIG-1", each.container) for each in (A, B))
+    sheet = cycle({key_a: 0.25, key_b: 0.25}, 0.8, method="weighted")
+    assert bands(sheet)[key_a].most_us == sheet.bookings[key_a].busy_us + sheet.bookings[key_b].busy_us
 
 
 def test_whoever_has_no_process_did_not_run() -> None:

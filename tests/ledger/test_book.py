@@ -79,20 +79,20 @@ def mig_device(draw: st.DrawFn) -> Device:
         Instance(
             mig=MigInstance(uuid=f"MIG-{n}", gpu_instance_id=n // 2, compute_instance_id=n % 2, multiprocessors=16),
             readings=tuple(
-                Reading("graphics_engine_active_ratio", one) for one in draw(st.lists(st.floats(0, 1), max_size=1))
+                Reading("graphics_engine_active_ratio", ratio) for ratio in draw(st.lists(st.floats(0, 1), max_size=1))
             ),
         )
         for n in range(draw(st.integers(1, 7)))
     ]
     processes = [
         replace(
-            one,
+            process,
             gpu_instance_id=draw(st.integers(0, 4)),
             compute_instance_id=draw(st.integers(0, 1)),
             sm_busy_us=None,
             sm_ratio=None,
         )
-        for one in plain.processes
+        for process in plain.processes
     ]
     gpu = Gpu(uuid=GPU, index=0, mig_enabled=True, multiprocessors=132)
     return replace(plain, gpu=gpu, instances=tuple(instances), processes=tuple(processes))
@@ -282,10 +282,10 @@ def test_two_tenants_are_booked_by_their_measured_time() -> None:
         [Claim(gpu=GPU, container=A, share=0.5), Claim(gpu=GPU, container=B, share=0.25)],
         holds(1, A) | holds(2, B),
     )
-    one, two = sheet.bookings[TenantKey(GPU, "", A)], sheet.bookings[TenantKey(GPU, "", B)]
-    assert (one.busy_us, two.busy_us, sheet.bookings["unknown"].busy_us) == (600, 200, 200)
+    of_a, of_b = sheet.bookings[TenantKey(GPU, "", A)], sheet.bookings[TenantKey(GPU, "", B)]
+    assert (of_a.busy_us, of_b.busy_us, sheet.bookings["unknown"].busy_us) == (600, 200, 200)
     # idle: half, a quarter and a quarter unreserved of 200; active: six, two and two tenths of 800
-    assert (one.energy_mj, two.energy_mj) == (100 + 480, 50 + 160)
+    assert (of_a.energy_mj, of_b.energy_mj) == (100 + 480, 50 + 160)
     assert sheet.bookings["idle"].energy_mj == 50
     assert sheet.bookings["unknown"].energy_mj == 160
 
@@ -353,11 +353,11 @@ def test_instances_are_weighed_by_activity_and_size() -> None:
         [Claim(gpu=GPU, mig="MIG-0", container=A), Claim(gpu=GPU, mig="MIG-1", container=B)],
         holds(1, A) | holds(2, B),
     )
-    one, two = sheet.bookings[TenantKey(GPU, "MIG-0", A)], sheet.bookings[TenantKey(GPU, "MIG-1", B)]
-    assert (one.busy_us, two.busy_us, sheet.busy_us) == (300, 200, 500)
-    assert (one.energy_mj, two.energy_mj) == (600, 400)
-    assert (one.share, one.allocated_us, one.method) == (0.6, 600, "instance")
-    assert (one.sm_ratio, one.instance_ratio, two.sm_ratio, two.instance_ratio) == (0.3, 0.5, 0.2, 1.0)
+    of_a, of_b = sheet.bookings[TenantKey(GPU, "MIG-0", A)], sheet.bookings[TenantKey(GPU, "MIG-1", B)]
+    assert (of_a.busy_us, of_b.busy_us, sheet.busy_us) == (300, 200, 500)
+    assert (of_a.energy_mj, of_b.energy_mj) == (600, 400)
+    assert (of_a.share, of_a.allocated_us, of_a.method) == (0.6, 600, "instance")
+    assert (of_a.sm_ratio, of_a.instance_ratio, of_b.sm_ratio, of_b.instance_ratio) == (0.3, 0.5, 0.2, 1.0)
 
 
 def test_energy_far_above_idle_is_nobodys_when_nobody_was_seen_at_work() -> None:

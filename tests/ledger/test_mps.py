@@ -65,8 +65,8 @@ AS_ON_A_REAL_CARD = card(process(1, CLIENT, 300, 0), process(2, CLIENT, 200, 0),
 
 def book(device: Device, interval: Interval, claims: list[Claim], holders: dict[int, Holder]) -> CycleBooks:
     """As the agent does: whoever holds anything on the node is no server, but only this card's claims are booked."""
-    pods = {(one.container.namespace, one.container.pod) for one in claims}
-    here = [one for one in claims if one.gpu == GPU]
+    pods = {(held.container.namespace, held.container.pod) for held in claims}
+    here = [held for held in claims if held.gpu == GPU]
     return books.book(device, interval, here, holders, servers(device, holders, lambda: pods))
 
 
@@ -91,9 +91,9 @@ def test_the_servers_time_is_divided_among_the_clients_by_their_claims() -> None
 
 def test_what_each_client_used_is_estimated_or_unknown_and_is_not_zero() -> None:
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS)
-    assert [sheet.bookings[TenantKey(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, 0.495]
+    assert [sheet.bookings[TenantKey(GPU, "", container)].sm_ratio for container in (A, B)] == [0.495, 0.495]
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5)], HOLDERS)
-    assert [sheet.bookings[TenantKey(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, None]
+    assert [sheet.bookings[TenantKey(GPU, "", container)].sm_ratio for container in (A, B)] == [0.495, None]
 
 
 def test_a_client_without_a_claim_leaves_the_others_no_more_than_theirs() -> None:
@@ -244,6 +244,6 @@ def test_what_is_proven_of_clients_is_in_their_band() -> None:
     sheet = books.book(MIXED, interval, [claim(A, 0.5), claim(B, 0.5)], HOLDERS, {9}, evidence)
     period = Period()
     period.add(sheet)
-    bands = {party: (one.least_us, one.most_us) for party, one in period.bands().items()}
+    bands = {party: (band.least_us, band.most_us) for party, band in period.bands().items()}
     assert bands[TenantKey(GPU, "", A)] == (0, 500)
     assert bands[TenantKey(GPU, "", B)] == (0, 400)

@@ -15,7 +15,7 @@ def proven(
 ) -> dict[str, tuple[int, int, int]]:
     evidence = Evidence(windows=(BusyWindow(0, length, busy_ns),), slices=slices, blind=blind)
     stays = residency(evidence, PARTIES).stays
-    return {str(party): (one.least_ns, one.booked_ns, one.most_ns) for party, one in stays.items()}
+    return {str(party): (stay.least_ns, stay.booked_ns, stay.most_ns) for party, stay in stays.items()}
 
 
 def test_whoever_is_alone_has_exactly_all_of_it() -> None:
@@ -81,7 +81,7 @@ def test_sums_are_exact_and_bookings_inside_whatever_the_slices() -> None:
             at = begin + chance.randrange(1, 40)
             slices.append(Slice(chance.choice([0, 1, 2, 3]), begin, at))
         busy = chance.randrange(at + 1)
-        resident = sum(one.end_ns - one.begin_ns for one in slices)
+        resident = sum(piece.end_ns - piece.begin_ns for piece in slices)
         found = proven(busy, *slices, length=at)
         assert sum(booked for _, booked, _ in found.values()) == min(busy, resident)
         assert all(least <= booked <= most for least, booked, most in found.values())

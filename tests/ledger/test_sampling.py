@@ -24,8 +24,11 @@ def shares(evidence: Evidence, elapsed_us: int = 400_000, **named: int) -> dict[
     named_us: dict[Party, int] = {str(party): time for party, time in named.items()}
     found = compared(evidence, PARTIES, named_us, elapsed_us)
     return {
-        str(party): (round(one.resident / one.samples, 3), round(one.named / one.samples, 3))
-        for party, one in found.items()
+        str(party): (
+            round(comparison.resident / comparison.samples, 3),
+            round(comparison.named / comparison.samples, 3),
+        )
+        for party, comparison in found.items()
     }
 
 

@@ -57,7 +57,7 @@ def test_each_process_carries_its_owner_and_its_place() -> None:
     process = Process(pid=1, kinds=("compute",), gpu_instance_id=7)
     split = replace(card(process), instances=(Instance(mig=mig),))
     (usage,) = usages(split, HELD, ELAPSED).values()
-    assert [(one.holder, one.mig) for one in usage.processes] == [(HELD[1], "MIG-1")]
+    assert [(booked.holder, booked.mig) for booked in usage.processes] == [(HELD[1], "MIG-1")]
 
 
 RUNS = Process(pid=9, kinds=("compute",))

@@ -18,18 +18,20 @@ def main(paths: list[str]) -> int:
         seconds = kernel_seconds(sets.values())
         for name, recorded in sets.items():
             for cycle in CYCLES:
-                for one in verdicts(name, recorded, cycle, seconds):
-                    every.append(one)
-                    print(_line(one, cycle))
-    inside = sum(one.is_inside for one in every)
+                for verdict in verdicts(name, recorded, cycle, seconds):
+                    every.append(verdict)
+                    print(_line(verdict, cycle))
+    inside = sum(verdict.is_inside for verdict in every)
     print(f"inside {inside} of {len(every)}")
     return 0 if every and inside == len(every) else 1
 
 
-def _line(one: Verdict, cycle: float) -> str:
-    true, booked, least, most = (100 * part for part in (one.true, one.booked, one.least, one.most))
+def _line(verdict: Verdict, cycle: float) -> str:
+    true, booked, least, most = (100 * part for part in (verdict.true, verdict.booked, verdict.least, verdict.most))
     figures = f"true {true:5.1f}  booked {booked:5.1f}  band {least:5.1f}-{most:5.1f}"
-    return f"{one.name:<24} {cycle:g} s  {figures}  {'inside ' if one.is_inside else 'OUTSIDE'}  by {one.by}"
+    return (
+        f"{verdict.name:<24} {cycle:g} s  {figures}  {'inside ' if verdict.is_inside else 'OUTSIDE'}  by {verdict.by}"
+    )
 
 
 if __name__ == "__main__":

@@ -27,15 +27,15 @@ class Lag:
 
 
 def measured(recorded: dict[str, Any]) -> Lag:
-    glimpses, stamp = glimpsed(recorded), _stamp([one.end_ns for one in by_looks(recorded)])
+    glimpses, stamp = glimpsed(recorded), _stamp([look.end_ns for look in by_looks(recorded)])
     work = _work(recorded)
     total = work(glimpses[-1].end_ns) - work(glimpses[0].begin_ns)
-    scale = sum(one.busy * (one.end_ns - one.begin_ns) for one in glimpses) / total
+    scale = sum(glimpse.busy * (glimpse.end_ns - glimpse.begin_ns) for glimpse in glimpses) / total
     stretches = [glimpses[first : first + STRETCH] for first in range(0, len(glimpses), STRETCH)]
     best: tuple[float, int, list[int]] | None = None
     for ahead in range(0, TENTH, STEP):
         fits = [_fit(part, (stamp - ahead) % TENTH, work, scale) for part in stretches]
-        error = sum(one for one, _ in fits) / len(fits)
+        error = sum(error for error, _ in fits) / len(fits)
         if best is None or error < best[0]:
             best = error, ahead, [delay // 1_000_000 for _, delay in fits]
     assert best
@@ -44,7 +44,7 @@ def measured(recorded: dict[str, Any]) -> Lag:
 
 
 def _stamp(stamps: Sequence[int]) -> int:
-    off = sorted((one - stamps[0] + TENTH // 2) % TENTH for one in stamps)
+    off = sorted((stamp - stamps[0] + TENTH // 2) % TENTH for stamp in stamps)
     return stamps[0] + off[len(off) // 2] - TENTH // 2
 
 
@@ -56,18 +56,23 @@ def _error(
     glimpses: Sequence[BusySample], delay: int, phase: int, work: Callable[[float], float], scale: float
 ) -> float:
     found = []
-    for one in glimpses:
-        first, last = ((at - delay - phase) // TENTH for at in (one.begin_ns, one.end_ns))
+    for glimpse in glimpses:
+        first, last = ((at - delay - phase) // TENTH for at in (glimpse.begin_ns, glimpse.end_ns))
         true = work(phase + last * TENTH) - work(phase + first * TENTH)
-        found.append(abs(scale * true / (max(1, last - first) * TENTH) - one.busy))
+        found.append(abs(scale * true / (max(1, last - first) * TENTH) - glimpse.busy))
     return _mean(found)
 
 
 def _constant(glimpses: Sequence[BusySample], lag: int, work: Callable[[float], float], scale: float) -> float:
     return _mean(
         [
-            abs(scale * (work(one.end_ns - lag) - work(one.begin_ns - lag)) / (one.end_ns - one.begin_ns) - one.busy)
-            for one in glimpses
+            abs(
+                scale
+                * (work(glimpse.end_ns - lag) - work(glimpse.begin_ns - lag))
+                / (glimpse.end_ns - glimpse.begin_ns)
+                - glimpse.busy
+            )
+            for glimpse in glimpses
         ]
     )
 
@@ -80,7 +85,7 @@ def _mean(errors: Sequence[float]) -> float:
 def _work(recorded: dict[str, Any]) -> Callable[[float], float]:
     """Return how long anybody had worked up to a time."""
     spans: list[list[float]] = []
-    for begin, end, *_ in sorted(one for log in recorded["logs"] for one in log["bursts"]):
+    for begin, end, *_ in sorted(burst for log in recorded["logs"] for burst in log["bursts"]):
         if spans and begin * 1e9 <= spans[-1][1]:
             spans[-1][1] = max(spans[-1][1], end * 1e9)
         else:

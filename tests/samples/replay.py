@@ -131,7 +131,7 @@ def true_shares(recorded: dict[str, Any], seconds: Mapping[str, float] | None = 
     by_kind = seconds or kernel_seconds([recorded])
     logs = zip(recorded["tenants"], recorded["logs"], strict=True)
     done = [log["steps"] * by_kind[tenant[0]] for tenant, log in logs]
-    return [one / sum(done) for one in done]
+    return [work / sum(done) for work in done]
 
 
 def kernel_seconds(sets: Iterable[dict[str, Any]]) -> dict[str, float]:

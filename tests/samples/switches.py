@@ -61,8 +61,8 @@ def by_tenths(recorded: dict[str, Any], cycle_ns: int = CYCLE_NS) -> list[BusyWi
     glimpses = glimpsed(recorded)
     begin, end = windows[0].begin_ns, max(windows[-1].end_ns, glimpses[-1].end_ns)
     for now in range(begin + cycle_ns, end + 2 * cycle_ns, cycle_ns):
-        fresh = [one for one in windows if now - cycle_ns < one.end_ns <= now]
-        found += cutter.split(fresh, [one for one in glimpses if now - cycle_ns < one.end_ns <= now])
+        fresh = [window for window in windows if now - cycle_ns < window.end_ns <= now]
+        found += cutter.split(fresh, [glimpse for glimpse in glimpses if now - cycle_ns < glimpse.end_ns <= now])
     return found
 
 
@@ -78,9 +78,9 @@ def by_cycle(recorded: dict[str, Any], seconds: float) -> list[BusyWindow]:
     """Windows as long as a cycle."""
     fine, found = by_looks(recorded), []
     for begin in range(fine[0].begin_ns, fine[-1].end_ns, round(seconds * 1e9)):
-        inside = [one for one in fine if begin <= one.begin_ns < begin + seconds * 1e9]
+        inside = [window for window in fine if begin <= window.begin_ns < begin + seconds * 1e9]
         if inside[-1].end_ns - inside[0].begin_ns > 0.8e9 * seconds:
-            busy = sum(one.busy_ns for one in inside)
+            busy = sum(window.busy_ns for window in inside)
             found.append(BusyWindow(inside[0].begin_ns, inside[-1].end_ns, busy))
     return found
 
@@ -96,11 +96,11 @@ def sheets(
     blind: Sequence[Span] = (),
 ) -> Iterator[CycleBooks]:
     """Book the windows in cycles of a second, or each on its own if it is longer."""
-    whole = [one for one in windows if one.begin_ns >= log[0].begin_ns and one.end_ns <= log[-1].end_ns]
+    whole = [window for window in windows if window.begin_ns >= log[0].begin_ns and window.end_ns <= log[-1].end_ns]
     cycle: list[BusyWindow] = []
-    for one in whole:
-        cycle.append(one)
-        if one.end_ns - cycle[0].begin_ns >= CYCLE_NS or one is whole[-1]:
+    for window in whole:
+        cycle.append(window)
+        if window.end_ns - cycle[0].begin_ns >= CYCLE_NS or window is whole[-1]:
             yield _booked(recorded, log, cycle, blind)
             cycle = []
 
@@ -109,13 +109,13 @@ def _booked(
     recorded: dict[str, Any], log: Sequence[Slice], windows: Sequence[BusyWindow], blind: Sequence[Span]
 ) -> CycleBooks:
     begin, end = windows[0].begin_ns, windows[-1].end_ns
-    near = tuple(one for one in log if one.end_ns > begin and one.begin_ns < end)
+    near = tuple(piece for piece in log if piece.end_ns > begin and piece.begin_ns < end)
     device = Device(
         gpu=CARD,
         ability=ABLE,
         processes=tuple(Process(pid=pid, kinds=("compute",), sm_busy_us=1) for pid in recorded["pids"]),
     )
-    cut = tuple(Slice(one.pid, max(one.begin_ns, begin), min(one.end_ns, end)) for one in near)
+    cut = tuple(Slice(piece.pid, max(piece.begin_ns, begin), min(piece.end_ns, end)) for piece in near)
     evidence = Evidence(
         windows=tuple(windows),
         slices=near,
@@ -124,7 +124,7 @@ def _booked(
     )
     interval = Interval(
         elapsed_us=(end - begin) // 1000,
-        busy_us=sum(one.busy_ns for one in windows) // 1000,
+        busy_us=sum(window.busy_ns for window in windows) // 1000,
         energy_mj=10_000,
     )
     holders = {pid: _holder(pid, number) for number, pid in enumerate(recorded["pids"])}

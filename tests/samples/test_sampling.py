@@ -24,7 +24,9 @@ def comparisons(recorded: dict[str, Any], cycle: int) -> list[dict[Party, Compar
         for pid, stamp, busy, _ in samples:
             if begin < stamp * 1000 <= begin + cycle:
                 named[parties[pid]] = named.get(parties[pid], 0) + 2000 * busy
-        inside = tuple(one for one in windows if begin <= one.begin_ns and one.end_ns <= begin + cycle - DELAY)
+        inside = tuple(
+            window for window in windows if begin <= window.begin_ns and window.end_ns <= begin + cycle - DELAY
+        )
         found.append(compared(Evidence(windows=inside, slices=log), parties, named, cycle // 1000))
     return found
 
@@ -33,7 +35,7 @@ def comparisons(recorded: dict[str, Any], cycle: int) -> list[dict[Party, Compar
 @pytest.mark.parametrize("name", RECORDED)
 def test_nobody_is_suspected(name: str, seconds: int) -> None:
     cycles = comparisons(RECORDED[name], seconds * SECOND)
-    assert sum(one["tenant 0"].samples for one in cycles) > 50
-    for part in ([cycles], [[one] for one in cycles]):
+    assert sum(cycle["tenant 0"].samples for cycle in cycles) > 50
+    for part in ([cycles], [[cycle] for cycle in cycles]):
         for some in part:
             assert all(tally.evidence < DOUBT for tally in tallies(some).values())

@@ -18,7 +18,7 @@ WIDEST = {"A+B": 0.8, "long+short": 33.0, "B+D": 71.0}
 
 
 def width(name: str, windows: list[BusyWindow]) -> float:
-    return 100 * max(one.most - one.least for one in findings(RECORDED[name], LOGS[name], windows))
+    return 100 * max(finding.most - finding.least for finding in findings(RECORDED[name], LOGS[name], windows))
 
 
 @pytest.mark.parametrize("name", WIDEST)
@@ -30,16 +30,16 @@ def test_bands_of_a_tenth_of_a_second_are_narrow(name: str) -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_most_windows_are_cut_in_halves_in_order(name: str, cycle_ns: int) -> None:
     found = by_tenths(RECORDED[name], cycle_ns)
-    assert sum(one.end_ns - one.begin_ns == TENTH for one in found) > 0.7 * len(found)
-    assert [one.end_ns for one in found] == sorted(one.end_ns for one in found)
+    assert sum(window.end_ns - window.begin_ns == TENTH for window in found) > 0.7 * len(found)
+    assert [window.end_ns for window in found] == sorted(window.end_ns for window in found)
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_is_booked_is_inside_the_band_and_adds_up(name: str) -> None:
     for windows in (by_tenths(RECORDED[name]), by_looks(RECORDED[name])):
         found = findings(RECORDED[name], LOGS[name], windows)
-        assert all(one.least <= one.booked <= one.most for one in found)
-        assert sum(one.booked for one in found) == pytest.approx(1.0)
+        assert all(finding.least <= finding.booked <= finding.most for finding in found)
+        assert sum(finding.booked for finding in found) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -62,8 +62,8 @@ def test_shorter_windows_prove_more(name: str) -> None:
 @pytest.mark.parametrize("name", ["B+D", "long+short", "infer", "B+B"])
 def test_what_tenants_did_is_inside_the_band(name: str) -> None:
     for windows in (by_tenths(RECORDED[name]), by_looks(RECORDED[name])):
-        for one in findings(RECORDED[name], LOGS[name], windows):
-            assert one.least <= one.true <= one.most
+        for finding in findings(RECORDED[name], LOGS[name], windows):
+            assert finding.least <= finding.true <= finding.most
 
 
 def test_on_a_card_that_is_always_busy_a_tenant_is_charged_for_the_switches_it_causes() -> None:

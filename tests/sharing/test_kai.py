@@ -207,12 +207,12 @@ def test_an_administrator_says_that_reservation_pods_have_another_namespace() ->
     (claim,) = all_claims(node)
     assert (claim.container.pod, claim.gpu, claim.share) == ("p", ZERO, 0.5)
     assert unclaimed(node) == ()
-    ((one,),) = excused(node).values()
-    assert (one.role, one.container) == (
+    ((excuse,),) = excused(node).values()
+    assert (excuse.role, excuse.container) == (
         "reservation",
         ContainerRef("gpus", "gpu-reservation-n-a", "c", "gpu-reservation-n-a"),
     )
-    assert one.proof == "its namespace gpus is the sharing system's own"
+    assert excuse.proof == "its namespace gpus is the sharing system's own"
 
 
 @pytest.mark.parametrize(

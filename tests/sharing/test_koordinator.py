@@ -221,12 +221,12 @@ def test_a_card_that_is_named_twice_is_not_claimed() -> None:
 
 
 def test_a_listed_id_is_explained_by_a_note_that_can_be_read() -> None:
-    one = listed("7", "koordinator.sh/gpu-core")
-    other = listed("7", "nvidia.com/gpu")
+    ours = listed("7", "koordinator.sh/gpu-core")
+    foreign = listed("7", "nvidia.com/gpu")
     good, bad = (noted(note({"minor": minor, "resources": HALF})) for minor in (1, 9))
     explained = [
-        koordinator.explains(allocation, Inventory(DEVICES, [one, other], (), pods))
-        for allocation, pods in [(one, [good]), (one, [bad]), (one, []), (other, [good])]
+        koordinator.explains(allocation, Inventory(DEVICES, [ours, foreign], (), pods))
+        for allocation, pods in [(ours, [good]), (ours, [bad]), (ours, []), (foreign, [good])]
     ]
     assert explained == [True, False, False, False]
 

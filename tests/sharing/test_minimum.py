@@ -35,12 +35,12 @@ def pod(notes: Mapping[str, str], limits: Mapping[str, str], phase: str = "Runni
 
 
 def found(
-    one: Pod,
+    holder: Pod,
     allocations: Sequence[Allocation] = (),
     offered: Sequence[tuple[str, str]] = (),
     uuids: Sequence[str] = (ONE, TWO),
 ) -> list[Claim]:
-    return list(claims(Inventory(cards(*uuids), allocations, offered, [one])))
+    return list(claims(Inventory(cards(*uuids), allocations, offered, [holder])))
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_a_note_of_one_per_cent_is_at_least_the_limit(limits: dict[str, str], sh
 def test_without_a_note_that_makes_sense_the_only_card_is_meant(
     notes: dict[str, str], held: list[Allocation], limits: dict[str, str], share: float
 ) -> None:
-    one = pod(notes, limits)
-    assert [(claim.gpu, claim.share) for claim in found(one, held, uuids=[ONE])] == [(ONE, share)]
-    assert found(one, held) == []
+    holder = pod(notes, limits)
+    assert [(claim.gpu, claim.share) for claim in found(holder, held, uuids=[ONE])] == [(ONE, share)]
+    assert found(holder, held) == []
 
 
 @pytest.mark.parametrize(

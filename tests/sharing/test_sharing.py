@@ -157,7 +157,7 @@ def statuses_of(
 ) -> dict[str, tuple[int, bool]]:
     stock = inventory(allocations, *pods, offered=offered)
     found = statuses(stock, claims(stock), ())
-    return {one.system: (one.claims, bool(one.missing)) for one in found}
+    return {status.system: (status.claims, bool(status.missing)) for status in found}
 
 
 def test_a_system_with_claims_misses_nothing() -> None:

@@ -58,9 +58,9 @@ def vgpus(
     spec: Sequence[str] = (),
 ) -> list[Claim]:
     held = [
-        one
+        allocation
         for container, count in ({"c": 1} if given is None else given).items()
-        for one in allocated(*(f"{ONE}-{n}" for n in range(count)), resource=volcano.VGPU, container=container)
+        for allocation in allocated(*(f"{ONE}-{n}" for n in range(count)), resource=volcano.VGPU, container=container)
     ]
     return list(volcano.claims(inventory(held, {volcano.VGPU_IDS: note}, offered, phase, spec)))
 
@@ -163,7 +163,7 @@ def test_resources_may_have_other_names() -> None:
     """Nobody else has ids of memory and cores like these."""
     held = allocated(f"{ONE}-0", resource="example.com/gpu")
     held += allocated(f"{ONE}-memory-3", resource="example.com/memory")
-    offered = [("example.com/memory", one) for _, one in units(1000, THREE)]
+    offered = [("example.com/memory", device_id) for _, device_id in units(1000, THREE)]
     seen = inventory(held, {volcano.VGPU_IDS: f"{THREE},NVIDIA,500,0:"}, offered)
     (claim,) = volcano.claims(seen)
     assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (THREE, 0.5, 500 * MIB)
@@ -326,7 +326,7 @@ def test_an_id_without_a_note_or_of_another_form_stays_unexplained(resource: str
 
 PIECES = st.sampled_from([ONE, TWO, FOREIGN, "NVIDIA", ",", ":", ";", "[a-1]", "0", "100", "101", "4096", "\n"])
 DEVICES_OF_A_NOTE = st.tuples(st.sampled_from([ONE, TWO, FOREIGN]), st.integers(0, 10**9), st.integers(0, 1000)).map(
-    lambda one: f"{one[0]},NVIDIA,{one[1]},{one[2]}:"
+    lambda device: f"{device[0]},NVIDIA,{device[1]},{device[2]}:"
 )
 NOTES = st.one_of(
     st.text(),

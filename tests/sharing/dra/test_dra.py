@@ -70,7 +70,7 @@ def claimed(*devices: tuple[str, str], name: str = "c", uids: Iterable[str] = ("
 
 def container(name: str = "main", *uses: str, told: Iterable[tuple[str, str]] = ()) -> PodContainer:
     """Uses are CLAIM or CLAIM/REQUEST, by the pod's own name for it."""
-    parts = [one.partition("/") for one in uses]
+    parts = [use.partition("/") for use in uses]
     return PodContainer(
         name=name, uses=tuple(ClaimUse(claim, request) for claim, _, request in parts), devices=tuple(told)
     )
@@ -234,8 +234,8 @@ def test_a_status_that_lists_too_much_is_cut_down_too() -> None:
     """As that of the first kubelets that wrote it."""
     everything = [f"{DRIVER}/{POOL}/{device}" for device in (LEFT, RIGHT)]
     told = pod(
-        container("a", "own/left", told=[("claim:own/left", one) for one in everything]),
-        container("b", "own/right", told=[("claim:own/right", one) for one in everything]),
+        container("a", "own/left", told=[("claim:own/left", device_id) for device_id in everything]),
+        container("b", "own/right", told=[("claim:own/right", device_id) for device_id in everything]),
     )
     assert shown(held(pods=[told], claims=[TWO_CLAIM])) == EACH_ITS_OWN
 
@@ -244,7 +244,7 @@ def test_a_status_that_lists_too_much_is_cut_down_too() -> None:
     "device_id", [f"k8s.gpu.nvidia.com/claim=0a1b-{LEFT}", f"{DRIVER}/{LEFT}", LEFT, "a/b/", "//", "a/b=c/d"]
 )
 def test_a_status_that_names_no_device_is_passed_over_for_the_kubelets_list(device_id: str) -> None:
-    told = [container(one.name, told=[("claim:own", device_id)]) for one in TWO]
+    told = [container(plain.name, told=[("claim:own", device_id)]) for plain in TWO]
     both = [
         PodContainer(name=each.name, uses=each.uses, devices=other.devices)
         for each, other in zip(TWO, told, strict=True)
@@ -260,7 +260,7 @@ def test_a_pool_may_have_slashes() -> None:
 
 def test_the_status_of_one_claim_leaves_the_others_to_the_kubelet() -> None:
     both = container("main", "own", "second", told=[("claim:own", f"{DRIVER}/{POOL}/gpu-5")])
-    one = Pod(
+    holder = Pod(
         namespace="ns",
         name="p",
         uid="u",
@@ -268,7 +268,7 @@ def test_the_status_of_one_claim_leaves_the_others_to_the_kubelet() -> None:
         resource_claims={"own": "c", "second": "d"},
     )
     rows = [row("gpu-5"), row("gpu-0", claim="d")]
-    assert shown(held(*rows, pods=[one])) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
+    assert shown(held(*rows, pods=[holder])) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
 
 
 def test_a_container_keeps_the_devices_of_two_claims_whose_names_are_not_known() -> None:
@@ -359,8 +359,8 @@ WORDS = st.text(alphabet="gpu-mi17/=: .x", max_size=24)
 def test_whatever_a_status_or_a_name_says_shares_stay_whole_and_devices_are_ours(
     told: list[tuple[str, str]], names: list[str]
 ) -> None:
-    one = pod(container("main", "own", told=[(f"claim:{name}", device) for name, device in told]))
-    found = held(*(row(name, "b") for name in names), row("gpu-5"), pods=[one])
+    holder = pod(container("main", "own", told=[(f"claim:{name}", device) for name, device in told]))
+    found = held(*(row(name, "b") for name in names), row("gpu-5"), pods=[holder])
     for device in {claim.mig or claim.gpu for claim in found}:
         assert device in ("GPU-5", "GPU-0", "GPU-7", "MIG-left", "MIG-right")
         assert sum(claim.share for claim in found if (claim.mig or claim.gpu) == device) == pytest.approx(1.0)

@@ -52,7 +52,7 @@ def cards(at: float) -> tuple[Device, ...]:
 def pods(*, with_devices: bool) -> list[dict[str, Any]]:
     """The recorded pods, also as a kubelet before 1.36 leaves them: without the devices in their status."""
     items: list[dict[str, Any]] = listed(CLUSTER)["items"]
-    for status in (one for item in items for one in item["status"].get("containerStatuses", ())):
+    for status in (status for item in items for status in item["status"].get("containerStatuses", ())):
         if not with_devices:
             status.pop("allocatedResourcesStatus", None)
     return items

@@ -41,8 +41,8 @@ DEVICES = (
 
 def allocations(given: dict[str, int], card: str = ONE, resource: str = "nvidia.com/gpu") -> list[Allocation]:
     return [
-        Allocation(namespace="ns", pod="p", container=one, resource=resource, device_id=f"{card}-{n}")
-        for one, count in given.items()
+        Allocation(namespace="ns", pod="p", container=container, resource=resource, device_id=f"{card}-{n}")
+        for container, count in given.items()
         for n in range(count)
     ]
 
@@ -298,7 +298,7 @@ def test_only_ids_of_its_own_form_are_explained() -> None:
 PIECES = st.sampled_from([ONE, TWO, FOREIGN, "NVIDIA", ",", ":", ";", "[0-1]", "0", "100", "101", "4096", "-", "\n"])
 NOTES = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
 DEVICES_OF_A_NOTE = st.tuples(st.sampled_from([ONE, TWO, FOREIGN]), st.integers(0, 10**9), st.integers(0, 1000)).map(
-    lambda one: f"{one[0]},NVIDIA,{one[1]},{one[2]}:"
+    lambda device: f"{device[0]},NVIDIA,{device[1]},{device[2]}:"
 )
 ENTRIES = st.lists(st.lists(DEVICES_OF_A_NOTE, max_size=3).map("".join), max_size=4).map(";".join)
 

@@ -23,7 +23,7 @@ def asking(note: str, given: dict[str, int], *containers: PodContainer, resource
     return Inventory(DEVICES, allocations(given, resource=resource), (), [pod])
 
 
-def one(name: str, count: int = 0, *, is_init: bool = False, resource: str = "nvidia.com/gpu") -> PodContainer:
+def container(name: str, count: int = 0, *, is_init: bool = False, resource: str = "nvidia.com/gpu") -> PodContainer:
     return PodContainer(name=name, is_init=is_init, limits={resource: str(count)} if count else {})
 
 
@@ -33,16 +33,16 @@ A, B = f"{ONE},NVIDIA,1,1:;", f"{TWO},NVIDIA,1,1:;"
 @pytest.mark.parametrize(
     ("note", "containers"),
     [
-        (A + B, [one("side"), one("a", 1), one("b", 1)]),  # 2.10 has no entry for who asks for nothing
-        (A + B, [one("a", 1), one("side"), one("b", 1)]),
-        (f";{A}{B}", [one("side"), one("a", 1), one("b", 1)]),  # 2.9 has an empty one
-        (f"{A}{B},,0,0:;", [one("a", 1), one("b", 1), one("side")]),  # 2.5 has one of nothing
+        (A + B, [container("side"), container("a", 1), container("b", 1)]),  # 2.10: no entry for who asks for nothing
+        (A + B, [container("a", 1), container("side"), container("b", 1)]),
+        (f";{A}{B}", [container("side"), container("a", 1), container("b", 1)]),  # 2.9 has an empty one
+        (f"{A}{B},,0,0:;", [container("a", 1), container("b", 1), container("side")]),  # 2.5 has one of nothing
         (
             f"{B}{A}{B}",
-            [one("init", 1, is_init=True), one("a", 1), one("b", 1)],
+            [container("init", 1, is_init=True), container("a", 1), container("b", 1)],
         ),  # init containers come first
-        (f"{B}{A}{B}", [one("init", 1, is_init=True), one("side"), one("a", 1), one("b", 1)]),
-        (A + B, [one("init", is_init=True), one("a", 1), one("b", 1)]),
+        (f"{B}{A}{B}", [container("init", 1, is_init=True), container("side"), container("a", 1), container("b", 1)]),
+        (A + B, [container("init", is_init=True), container("a", 1), container("b", 1)]),
     ],
 )
 def test_an_entry_is_of_who_asks_for_a_gpu(note: str, containers: list[PodContainer]) -> None:
@@ -51,13 +51,13 @@ def test_an_entry_is_of_who_asks_for_a_gpu(note: str, containers: list[PodContai
 
 def test_entries_that_no_version_would_write_claim_nothing() -> None:
     """Three ask and were given something, two have an entry."""
-    containers = one("init", 1, is_init=True), one("a", 1), one("b", 1)
+    containers = container("init", 1, is_init=True), container("a", 1), container("b", 1)
     assert list(hami.claims(asking(f"{A}{B}", {"init": 1, "a": 1, "b": 1}, *containers))) == []
 
 
 def test_the_resource_may_have_another_name() -> None:
     """It is a setting of HAMi's; the pod's note gives its ids away."""
-    containers = one("side"), one("a", 1, resource="example.com/card")
+    containers = container("side"), container("a", 1, resource="example.com/card")
     seen = asking(A, {"a": 1}, *containers, resource="example.com/card")
     assert places(list(hami.claims(seen))) == {"a": [ONE]}
     assert hami.explains(seen.allocations[0], seen)
@@ -67,7 +67,7 @@ def test_the_resource_may_have_another_name() -> None:
 def test_in_mps_mode_the_note_is_the_truth_and_not_the_replica(*, has_files: bool, gpu: str) -> None:
     """A pod's note alone does not make NVIDIA's ids HAMi's: there must be a file of HAMi's library on the node."""
     given = [Allocation(namespace="ns", pod="p", container="c", resource="nvidia.com/gpu", device_id=f"{ONE}::0")]
-    pod = Pod(namespace="ns", name="p", uid="uid", annotations={DEVICES_ALLOCATED: B}, containers=(one("c", 1),))
+    pod = Pod(namespace="ns", name="p", uid="uid", annotations={DEVICES_ALLOCATED: B}, containers=(container("c", 1),))
     files = [VirtualGpu(pod_uid="other", container="x", gpu=ONE)] if has_files else []
     (claim,) = all_claims(Inventory(DEVICES, given, (), [pod], vgpus=files))
     assert (claim.gpu, claim.system) == (gpu, "hami" if has_files else "time-slicing")
