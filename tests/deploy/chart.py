@@ -176,8 +176,8 @@ def _definitions(folder: str) -> Any:
 
 
 def only(found: list[Object], kind: str) -> Object:
-    (one,) = [each for each in found if each["kind"] == kind]
-    return one
+    (manifest,) = [each for each in found if each["kind"] == kind]
+    return manifest
 
 
 def pod(found: list[Object]) -> Object:

@@ -47,10 +47,10 @@ class Archive:
         (only,) = json.loads(self.files["index.json"])["manifests"]
         found = json.loads(self.blob(only))["manifests"]
         return {
-            one["platform"]["architecture"]: Archive(
-                {**self.files, "index.json": json.dumps({"manifests": [one]}).encode()}
+            descriptor["platform"]["architecture"]: Archive(
+                {**self.files, "index.json": json.dumps({"manifests": [descriptor]}).encode()}
             )
-            for one in found
+            for descriptor in found
         }
 
     @property

@@ -178,9 +178,9 @@ def test_probes_ask_where_no_reader_of_pages_can_be_unless_told_otherwise() -> N
         found = chart.parse(chart.text(values))
         pods = [chart.pod(found), chart.only(found, "Deployment")["spec"]["template"]["spec"]]
         for container in (pod["containers"][0] for pod in pods):
-            probes = [container[one]["httpGet"]["port"] for one in ("livenessProbe", "readinessProbe")]
+            probes = [container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")]
             assert probes == [asked, asked]
-        files = [one["data"]["podgpu.yml"] for one in found if one["kind"] == "ConfigMap"]
+        files = [manifest["data"]["podgpu.yml"] for manifest in found if manifest["kind"] == "ConfigMap"]
         assert [":19401" in text for text in files] == [port > 0, port > 0]
 
 
@@ -193,12 +193,12 @@ def test_probes_ask_at_the_address_that_is_for_them_alone(address: str) -> None:
     for container in (pod["containers"][0] for pod in pods):
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         assert ports == {"http": 19400, "probe": 19401}
-        assert [container[one]["httpGet"]["port"] for one in ("livenessProbe", "readinessProbe")] == [
+        assert [container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")] == [
             "probe",
             "probe",
         ]
-    for policy in (one for one in found if one["kind"] == "NetworkPolicy"):
-        assert [one["port"] for one in policy["spec"]["ingress"][0]["ports"]] == ["http", "probe"]
+    for policy in (manifest for manifest in found if manifest["kind"] == "NetworkPolicy"):
+        assert [port["port"] for port in policy["spec"]["ingress"][0]["ports"]] == ["http", "probe"]
 
 
 def test_gpu_nodes_are_found_by_either_discovery_and_their_taint_is_tolerated() -> None:

@@ -74,7 +74,7 @@ def of_cluster() -> list[Object]:
 
 
 def component(found: list[Object], kind: str, name: str) -> Object:
-    (each,) = [one for one in found if (one["kind"], one["metadata"]["name"]) == (kind, name)]
+    (each,) = [manifest for manifest in found if (manifest["kind"], manifest["metadata"]["name"]) == (kind, name)]
     return each
 
 

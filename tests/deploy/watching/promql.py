@@ -70,10 +70,10 @@ def _nodes(expression: str) -> list[ast.Expr]:
 
 
 def _selector(node: ast.VectorSelector) -> Selector:
-    matchers = tuple(_matcher(one) for one in node.matchers.matchers if one.name != "__name__")
+    matchers = tuple(_matcher(matcher) for matcher in node.matchers.matchers if matcher.name != "__name__")
     return Selector(node.name or "", matchers)
 
 
-def _matcher(one: ast.Matcher) -> Matcher:
-    sign = _SIGNS[str(one.op)]
-    return Matcher(one.name, "~" in sign, "!" in sign, one.value)
+def _matcher(matcher: ast.Matcher) -> Matcher:
+    sign = _SIGNS[str(matcher.op)]
+    return Matcher(matcher.name, "~" in sign, "!" in sign, matcher.value)

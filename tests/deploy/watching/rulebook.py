@@ -34,22 +34,22 @@ class Case:
 def _rules() -> Iterator[Rule]:
     for path in FILES:
         for group in yaml.safe_load(path.read_text())["groups"]:
-            for one in group["rules"]:
+            for rule in group["rules"]:
                 yield Rule(
-                    name=one.get("alert") or one["record"],
-                    expr=one["expr"],
-                    is_alert="alert" in one,
-                    severity=one.get("labels", {}).get("severity", ""),
-                    annotations=one.get("annotations", {}),
+                    name=rule.get("alert") or rule["record"],
+                    expr=rule["expr"],
+                    is_alert="alert" in rule,
+                    severity=rule.get("labels", {}).get("severity", ""),
+                    annotations=rule.get("annotations", {}),
                 )
 
 
 def _cases() -> Iterator[Case]:
     for path in TESTS:
         for test in yaml.safe_load(path.read_text())["tests"]:
-            metrics = frozenset(one["series"].partition("{")[0] for one in test["input_series"])
+            metrics = frozenset(series["series"].partition("{")[0] for series in test["input_series"])
             for check in test.get("alert_rule_test", ()):
-                labels = frozenset(name for one in check["exp_alerts"] for name in one["exp_labels"])
+                labels = frozenset(name for alert in check["exp_alerts"] for name in alert["exp_labels"])
                 yield Case(check["alertname"], bool(check["exp_alerts"]), metrics, labels)
 
 
@@ -65,6 +65,6 @@ def answers() -> set[str]:
 
 
 RULES = tuple(_rules())
-ALERTS = tuple(one for one in RULES if one.is_alert)
-RECORDINGS = tuple(one for one in RULES if not one.is_alert)
+ALERTS = tuple(rule for rule in RULES if rule.is_alert)
+RECORDINGS = tuple(rule for rule in RULES if not rule.is_alert)
 CASES = tuple(_cases())

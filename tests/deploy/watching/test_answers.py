@@ -126,13 +126,15 @@ def hurried(folder: Path) -> Iterator[Path]:
 
 
 def _is_silent(expression: str) -> bool:
-    return any(one.metric in SILENT for one in selectors(expression))
+    return any(selector.metric in SILENT for selector in selectors(expression))
 
 
 @pytest.mark.parametrize(
     ("board", "panel", "place"),
     [(board, panel, place) for board, panel in PANELS for place in range(len(panel.queries))],
-    ids=lambda one: one.uid if isinstance(one, Dashboard) else one.title if isinstance(one, Panel) else str(one),
+    ids=lambda value: (
+        value.uid if isinstance(value, Dashboard) else value.title if isinstance(value, Panel) else str(value)
+    ),
 )
 def test_a_query_of_a_dashboard_is_answered(scraper: Prometheus, board: Dashboard, panel: Panel, place: int) -> None:
     query = chosen(panel.queries[place].promql)
@@ -154,12 +156,12 @@ def test_the_first_xid_of_a_kind_is_counted(scraper: Prometheus) -> None:
     assert scraper.query("sum(increase(podgpu_gpu_xid_errors_total[1m]))")[0][1] == 0
 
 
-@pytest.mark.parametrize("rule", RECORDINGS, ids=lambda one: one.name)
+@pytest.mark.parametrize("rule", RECORDINGS, ids=lambda rule: rule.name)
 def test_a_recording_rule_records(scraper: Prometheus, rule: Rule) -> None:
     assert bool(scraper.query(rule.name)) != (rule.name in SILENT)
 
 
-@pytest.mark.parametrize("rule", ALERTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule.name)
 def test_an_alert_sees_what_is_there_and_nothing_else(scraper: Prometheus, rule: Rule) -> None:
     assert bool(scraper.query(MADE_UP.sub("", rule.expr))) == (rule.name in SEEN)
     assert scraper.query(rule.expr) == []
@@ -183,15 +185,17 @@ def test_a_command_of_a_runbook_works(node: Demo, place: Mapping[str, str], comm
     assert done.stdout
 
 
-@pytest.mark.parametrize("selector", sorted({one for rule in RULES for one in selectors(rule.expr)}, key=str), ids=str)
+@pytest.mark.parametrize(
+    "selector", sorted({selector for rule in RULES for selector in selectors(rule.expr)}, key=str), ids=str
+)
 def test_what_rules_select_is_there(scraper: Prometheus, selector: Selector) -> None:
     found = bool(scraper.query(str(selector)))
     assert found != (selector.metric in SILENT or str(selector) in RARE)
 
 
 def test_the_list_of_the_silent_is_true_and_needed(scraper: Prometheus) -> None:
-    asked = {one.metric for rule in RULES for one in selectors(rule.expr)}
-    asked |= {one.metric for _, _, query in QUERIES for one in selectors(chosen(query.promql))}
+    asked = {selector.metric for rule in RULES for selector in selectors(rule.expr)}
+    asked |= {selector.metric for _, _, query in QUERIES for selector in selectors(chosen(query.promql))}
     assert SILENT.keys() <= asked
     loud = [name for name in SILENT if name != "ALERTS" and scraper.query(name)]
     assert loud == []
@@ -199,4 +203,4 @@ def test_the_list_of_the_silent_is_true_and_needed(scraper: Prometheus) -> None:
 
 def test_no_rule_fails(scraper: Prometheus) -> None:
     assert [fault for fault in scraper.rule_faults().values() if fault] == []
-    assert scraper.rule_faults().keys() == {one.name for one in RULES}
+    assert scraper.rule_faults().keys() == {rule.name for rule in RULES}

@@ -19,7 +19,7 @@ from tools.dashboards.glance import counted
 from tools.dashboards.panel import RECOVERY, WORKS, Panel, State
 
 PANELS = [(board, panel) for board in DASHBOARDS for panel in board.panels]
-FILES = {one.uid: json.loads((ROOT / path_of(one)).read_text()) for one in DASHBOARDS}
+FILES = {dashboard.uid: json.loads((ROOT / path_of(dashboard)).read_text()) for dashboard in DASHBOARDS}
 
 # What stands for a choice in the dashboard: everything, and a range.
 CHOICES = {
@@ -43,12 +43,12 @@ ROOM = {width: width * 1310 // 24 - 24 for width in range(1, 25)}
 
 TABLES = [(board, panel) for board, panel in PANELS if panel.kind == "table"]
 
-each_dashboard = pytest.mark.parametrize("board", DASHBOARDS, ids=lambda one: one.uid)
+each_dashboard = pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
 each_panel = pytest.mark.parametrize(
-    ("board", "panel"), PANELS, ids=lambda one: one.uid if isinstance(one, Dashboard) else one.title
+    ("board", "panel"), PANELS, ids=lambda value: value.uid if isinstance(value, Dashboard) else value.title
 )
 each_table = pytest.mark.parametrize(
-    ("board", "panel"), TABLES, ids=lambda one: one.uid if isinstance(one, Dashboard) else one.title
+    ("board", "panel"), TABLES, ids=lambda value: value.uid if isinstance(value, Dashboard) else value.title
 )
 
 
@@ -80,7 +80,7 @@ def test_a_stale_or_stray_file_is_named(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_addresses_never_change() -> None:
     """Links, bookmarks and runbooks go by these."""
-    assert [one.uid for one in DASHBOARDS] == [
+    assert [dashboard.uid for dashboard in DASHBOARDS] == [
         "podgpu-cluster",
         "podgpu-namespace",
         "podgpu-workload",
@@ -102,19 +102,19 @@ def test_grafana_understands_every_field(board: Dashboard) -> None:
 
 @each_dashboard
 def test_each_dashboard_has_the_choices(board: Dashboard) -> None:
-    choices = {one["name"]: one for one in FILES[board.uid]["templating"]["list"]}
+    choices = {choice["name"]: choice for choice in FILES[board.uid]["templating"]["list"]}
     assert {"datasource", "cluster", "node", "namespace"} <= choices.keys()
     text = json.dumps(FILES[board.uid]["panels"])
-    for name, one in choices.items():
+    for name, choice in choices.items():
         assert f"${name}" in text or f"${{{name}" in text, f"{name} chooses nothing"
         # All of them is also all that lack the label.
-        assert one["type"] == "datasource" or (one["allValue"], one["current"]["value"]) == (".*", ["$__all"])
+        assert choice["type"] == "datasource" or (choice["allValue"], choice["current"]["value"]) == (".*", ["$__all"])
 
 
 @each_dashboard
 def test_the_choices_are_made_from_what_exists(board: Dashboard) -> None:
-    for one in board.variables:
-        found = re.fullmatch(r"label_values\((.+), (\w+)\)", one.query)
+    for variable in board.variables:
+        found = re.fullmatch(r"label_values\((.+), (\w+)\)", variable.query)
         assert found
         assert mistakes(chosen(f"sum by ({found[2]}) ({found[1]})")) == []
 
@@ -262,7 +262,7 @@ def test_each_panel_is_explained(board: Dashboard, panel: Panel) -> None:
     assert panel.unit
     assert panel.queries
     # Only a table may have columns of labels alone.
-    assert panel.kind in {"stat", "table"} or all(one.legend for one in panel.queries)
+    assert panel.kind in {"stat", "table"} or all(query.legend for query in panel.queries)
 
 
 @each_panel
@@ -281,7 +281,9 @@ def test_a_legend_names_only_labels_that_the_query_keeps(board: Dashboard, panel
 
 @each_panel
 def test_links_lead_to_dashboards_and_choices_that_exist(board: Dashboard, panel: Panel) -> None:
-    choices = {one.uid: {"datasource", *(choice.name for choice in one.variables)} for one in DASHBOARDS}
+    choices = {
+        dashboard.uid: {"datasource", *(choice.name for choice in dashboard.variables)} for dashboard in DASHBOARDS
+    }
     for address in filter(None, (column.link for column in panel.columns)):
         uid, _, rest = address.removeprefix("/d/").partition("?")
         set_to, kept = re.findall(r"var-(\w+)=", rest), re.findall(r"\$\{(\w+):queryparam\}", rest)
@@ -290,12 +292,12 @@ def test_links_lead_to_dashboards_and_choices_that_exist(board: Dashboard, panel
 
 
 def test_all_dashboards_link_to_each_other() -> None:
-    for one in FILES.values():
-        links: list[dict[str, Any]] = one["links"]
+    for file in FILES.values():
+        links: list[dict[str, Any]] = file["links"]
         assert [(link["type"], link["tags"], link["includeVars"]) for link in links] == [
             ("dashboards", ["podgpu"], True)
         ]
-        assert "podgpu" in one["tags"]
+        assert "podgpu" in file["tags"]
 
 
 def _lost(wanted: Any, found: Any, place: str = "") -> list[str]:
@@ -306,13 +308,13 @@ def _lost(wanted: Any, found: Any, place: str = "") -> list[str]:
         pairs = [(f"{place}[{at}]", *both) for at, both in enumerate(zip(wanted, found, strict=True))]
     else:
         return [] if wanted == found or wanted in ([], {}, "") else [place]
-    return [name for where, one, other in pairs for name in _lost(one, other, where)]
+    return [name for where, want, have in pairs for name in _lost(want, have, where)]
 
 
 def _starts(places: list[dict[str, int]]) -> list[int]:
     return [sum(place["w"] for place in places[:count]) for count in range(len(places))]
 
 
-def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
-    apart = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-    return not apart and one["y"] < other["y"] + other["h"] and other["y"] < one["y"] + one["h"]
+def _overlap(left: dict[str, int], right: dict[str, int]) -> bool:
+    apart = left["x"] + left["w"] <= right["x"] or right["x"] + right["w"] <= left["x"]
+    return not apart and left["y"] < right["y"] + right["h"] and right["y"] < left["y"] + left["h"]

@@ -21,7 +21,7 @@ QUERIES = [
 NAMELESS = 'topk(10, count by (__name__) ({__name__=~"podgpu_.+", node="NODE"}))'
 
 
-@pytest.mark.parametrize("query", [one for one in QUERIES if one != NAMELESS])
+@pytest.mark.parametrize("query", [query for query in QUERIES if query != NAMELESS])
 def test_a_query_names_only_metrics_and_labels_that_exist(query: str) -> None:
     assert mistakes(query) == []
 
@@ -31,4 +31,4 @@ def test_the_query_that_is_left_out_is_still_there() -> None:
 
 
 def test_every_dashboard_is_listed() -> None:
-    assert re.findall(r"`/d/([\w-]+)`", BOARDS) == [one.uid for one in DASHBOARDS]
+    assert re.findall(r"`/d/([\w-]+)`", BOARDS) == [dashboard.uid for dashboard in DASHBOARDS]

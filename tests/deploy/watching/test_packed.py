@@ -99,7 +99,7 @@ def test_grafanas_sidecar_finds_every_dashboard() -> None:
     assert {each["metadata"]["annotations"]["grafana_folder"] for each in found} == {"GPUs"}
     texts = {name: text for each in found for name, text in each["data"].items()}
     assert {name: json.loads(text) for name, text in texts.items()} == {
-        f"{one.uid}.json": json.loads(one.render()) for one in DASHBOARDS
+        f"{dashboard.uid}.json": json.loads(dashboard.render()) for dashboard in DASHBOARDS
     }
 
 

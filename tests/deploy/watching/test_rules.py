@@ -26,7 +26,7 @@ SECTIONS = dict(re.findall(r"(?ms)^## (\w+)\n(.*?)(?=^## |\Z)", RUNBOOK.read_tex
 # What tells one scraped agent from another.
 TARGET = {"cluster", "job", "instance", "node"}
 
-each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda one: one.name)
+each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 
 
 def promtool(*arguments: str) -> str:
@@ -50,12 +50,12 @@ def test_the_rules_do_what_their_tests_say(path: object) -> None:
 
 @each_alert
 def test_each_alert_fires_in_a_test_and_stays_quiet_in_its_twin(alert: Rule) -> None:
-    cases = [one for one in CASES if one.alert == alert.name]
-    assert {one.fires for one in cases} == {True, False}
-    asked = {one.metric for one in selectors(alert.expr)}
-    asked |= {metric for one in RECORDINGS if one.name in asked for metric in _metrics(one)}
+    cases = [case for case in CASES if case.alert == alert.name]
+    assert {case.fires for case in cases} == {True, False}
+    asked = {selector.metric for selector in selectors(alert.expr)}
+    asked |= {metric for recording in RECORDINGS if recording.name in asked for metric in _metrics(recording)}
     # A case without anything to look at would be quiet whatever the rule says.
-    assert all(one.metrics & asked for one in cases if not one.fires)
+    assert all(case.metrics & asked for case in cases if not case.fires)
 
 
 @needs_promtool
@@ -74,7 +74,7 @@ def test_no_alert_is_about_a_demo_or_a_replay(path: Path, tmp_path: Path) -> Non
 
 @each_alert
 def test_each_alert_asks_whether_a_target_is_made_up(alert: Rule) -> None:
-    asked = {alert.expr, *(one.expr for one in RECORDINGS if one.name in _metrics(alert))}
+    asked = {alert.expr, *(recording.expr for recording in RECORDINGS if recording.name in _metrics(alert))}
     assert any('podgpu_build_info{demo="true"}' in expression for expression in asked) != (alert.name in ABSENT)
 
 
@@ -96,10 +96,10 @@ def _made_up(test: dict[str, Any]) -> dict[str, Any]:
     return {**test, "input_series": [*test["input_series"], *said], "alert_rule_test": quiet}
 
 
-@pytest.mark.parametrize("rule", RECORDINGS, ids=lambda one: one.name)
+@pytest.mark.parametrize("rule", RECORDINGS, ids=lambda rule: rule.name)
 def test_each_recording_rule_is_asked_for_by_a_test(rule: Rule) -> None:
-    in_alerts = {metric for one in ALERTS for metric in _metrics(one)}
-    asked = {one.metric for expression in answers() for one in selectors(expression)}
+    in_alerts = {metric for alert in ALERTS for metric in _metrics(alert)}
+    asked = {selector.metric for expression in answers() for selector in selectors(expression)}
     assert rule.name in asked | in_alerts | _read_by_recordings(asked)
 
 
@@ -122,10 +122,10 @@ def test_each_alert_has_a_runbook(alert: Rule) -> None:
 
 
 def test_there_is_no_runbook_for_an_alert_that_does_not_exist() -> None:
-    assert set(SECTIONS) == {one.name for one in ALERTS}
+    assert set(SECTIONS) == {alert.name for alert in ALERTS}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda one: one.name)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_each_rule_names_only_metrics_and_labels_that_exist(rule: Rule) -> None:
     assert mistakes(rule.expr) == []
 
@@ -140,12 +140,12 @@ def test_annotations_name_only_labels_that_the_alert_has(alert: Rule) -> None:
 
 @pytest.mark.parametrize("xid", range(1, 200))
 def test_an_xid_is_in_one_class_at_most(xid: int) -> None:
-    classes = [one.name for one in ALERTS if "Xid" in one.name and _takes(one, str(xid))]
+    classes = [alert.name for alert in ALERTS if "Xid" in alert.name and _takes(alert, str(xid))]
     assert len(classes) == (xid not in {14, 63, 106, 107, 154})
 
 
 def test_no_name_is_used_twice() -> None:
-    assert [name for name, times in Counter(one.name for one in RULES).items() if times > 1] == []
+    assert [name for name, times in Counter(rule.name for rule in RULES).items() if times > 1] == []
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def _takes(alert: Rule, xid: str) -> bool:
 
 
 def _metrics(rule: Rule) -> set[str]:
-    return {one.metric for one in selectors(rule.expr)}
+    return {selector.metric for selector in selectors(rule.expr)}
 
 
 def _read_by_recordings(asked: set[str]) -> set[str]:
     """What a rule that is asked for reads of other rules is asked for with it."""
-    return {metric for one in RECORDINGS if one.name in asked for metric in _metrics(one)}
+    return {metric for recording in RECORDINGS if recording.name in asked for metric in _metrics(recording)}

@@ -49,7 +49,7 @@ _ROWS: Mapping[str, tuple[Metric, ...]] = catalog.families()
 
 LABELS: Mapping[str, set[str]] = {
     **{name: {*_SCOPES[rows[0].scope], *rows[0].label_names} for name, rows in _ROWS.items()},
-    **{one.name: grouped_labels(one.expr) for one in RECORDINGS},
+    **{recording.name: grouped_labels(recording.expr) for recording in RECORDINGS},
     **FOREIGN,
 }
 
@@ -57,25 +57,29 @@ LABELS: Mapping[str, set[str]] = {
 def mistakes(expression: str) -> list[str]:
     """Say what is wrong with the names in an expression."""
     found = selectors(expression)
-    known = {label for one in found for label in LABELS.get(one.metric, ())} | _TARGET | made_labels(expression)
+    known = (
+        {label for selector in found for label in LABELS.get(selector.metric, ())} | _TARGET | made_labels(expression)
+    )
     foreign = (grouped_labels(expression) | matched_labels(expression)) - known
     return [
         *(f"no series of it has the label {label}" for label in sorted(foreign)),
-        *(mistake for one in found for mistake in _of_selector(one)),
+        *(mistake for selector in found for mistake in _of_selector(selector)),
     ]
 
 
-def _of_selector(one: Selector) -> Iterator[str]:
-    if one.metric not in LABELS:
-        yield f"there is no metric {one.metric}"
+def _of_selector(selector: Selector) -> Iterator[str]:
+    if selector.metric not in LABELS:
+        yield f"there is no metric {selector.metric}"
         return
-    for matcher in one.matchers:
-        if matcher.label not in LABELS[one.metric] | _TARGET:
-            yield f"{one.metric} has no label {matcher.label}"
-        values = _fixed_values(one.metric, matcher.label)
+    for matcher in selector.matchers:
+        if matcher.label not in LABELS[selector.metric] | _TARGET:
+            yield f"{selector.metric} has no label {matcher.label}"
+        values = _fixed_values(selector.metric, matcher.label)
         wanted = matcher.value.split("|") if matcher.is_regex else [matcher.value]
         if values:
-            yield from (f"no {matcher.label} of {one.metric} is {word}" for word in wanted if not _any(word, values))
+            yield from (
+                f"no {matcher.label} of {selector.metric} is {word}" for word in wanted if not _any(word, values)
+            )
 
 
 def _fixed_values(metric: str, label: str) -> set[str]:
