@@ -51,13 +51,13 @@ async def test_advice_that_is_cut_is_shown_by_a_tap_and_by_a_key(chromium: Brows
         await with_fingers(page)
         await page.open(url)
         await page.until("document.querySelector('.alert.cut .unfold') !== null")
-        one = await page.run(height)
+        folded = await page.run(height)
         await tap(page, ".alert.cut .unfold")
-        await page.until(f"{height} > {one}")
+        await page.until(f"{height} > {folded}")
         await page.expect("document.querySelector('.alert.open .unfold').getAttribute('aria-expanded')", "true")
         await page.run("document.querySelector('.alert.open .unfold').focus()")
         await page.press("Enter", text="\r", code=ENTER)
-        await page.expect(height, one)
+        await page.expect(height, folded)
         assert await page.run("document.activeElement.className") == "unfold"
         assert page.complaints == []
 

@@ -42,7 +42,7 @@ class Run:
 
     def rows(self, query: str, labels: Row) -> Rows:
         found = self.scraper.query(query)
-        rows = {tuple(one.get(name, "") for name in labels): value for one, value in found}
+        rows = {tuple(series.get(name, "") for name in labels): value for series, value in found}
         assert len(rows) == len(found), "these labels do not tell the rows apart"
         return rows
 

@@ -57,16 +57,16 @@ class Facts:
         return [part for part in self.parts if part.instance or part.uuid not in divided]
 
     def sole_holder(self, part: Part) -> tuple[str, str, str]:
-        held = [one for one in self.given if one.part == part]
+        held = [given for given in self.given if given.part == part]
         return held[0].who if len(held) == 1 else ("", "", "")
 
     def memory_used(self, pod: str) -> float:
-        used = [one["booking"] for one in self._tenants if one["container"]["pod"] == pod]
-        return float(sum(one["memory_bytes"] for one in used))
+        used = [tenant["booking"] for tenant in self._tenants if tenant["container"]["pod"] == pod]
+        return float(sum(booking["memory_bytes"] for booking in used))
 
     def allocated(self) -> Rows:
         """Each container and how many ten-thousandths of a card it was given."""
-        found = ((one["container"], one["booking"]["allocated_ratio"]) for one in self._tenants)
+        found = ((tenant["container"], tenant["booking"]["allocated_ratio"]) for tenant in self._tenants)
         return {(who["namespace"], who["pod"], who["container"], round(ratio * 10_000)) for who, ratio in found}
 
     def processes(self) -> Rows:
@@ -94,13 +94,13 @@ class Facts:
 
 def _parts(card: Any) -> Iterator[Part]:
     gpu = card["gpu"]
-    for one in (card, *card["instances"]):
-        mig = one.get("mig", {})
+    for device in (card, *card["instances"]):
+        mig = device.get("mig", {})
         yield Part(
             uuid=mig.get("uuid", gpu["uuid"]),
             card=gpu["uuid"],
             index=gpu["index"],
             model=gpu["model"],
             instance=str(mig.get("gpu_instance_id", "")),
-            memory_total=next(each["value"] for each in one["readings"] if each["metric"] == "memory_total_bytes"),
+            memory_total=next(each["value"] for each in device["readings"] if each["metric"] == "memory_total_bytes"),
         )

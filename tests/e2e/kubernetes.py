@@ -16,7 +16,7 @@ GPU = "nvidia.com/gpu"
 @contextmanager
 def kubernetes(snapshots: Mapping[str, Any], exporters: Mapping[str, str]) -> Iterator[str]:
     """Yield its address. `snapshots` are those of the agents, `exporters` the addresses of pages, both by node."""
-    pods = [_pod(node, card, one) for node, snapshot in snapshots.items() for card, one in whole_cards(snapshot)]
+    pods = [_pod(node, card, tenant) for node, snapshot in snapshots.items() for card, tenant in whole_cards(snapshot)]
     pods += [_exporter(node) for node in exporters]
     fake = FakeApi(pods=pods, version=5, lists_of={NODES: [_node(name) for name in snapshots]}, selects=True)
     fake.pods_at = {_name(node): url for node, url in exporters.items()}  # reached through the API server

@@ -117,25 +117,27 @@ class Past:
             yield f'kube_node_created{{node="{node}",job="kube-state-metrics"}} {self.start + begins} {stamp}'
 
     def _note(self, node: str, at: int) -> None:
-        for key in [one for one in self._waiting if one[2] == node]:
+        for key in [key for key in self._waiting if key[2] == node]:
             self.grown[key].append((at, self._waiting.pop(key)))
 
     def _forget(self, node: str) -> None:
         """The driver's own counter goes on; the agent's books of the last minute were never seen."""
-        for key in [one for one in self._waiting if one[2] == node and one[0] != "meter"]:
+        for key in [key for key in self._waiting if key[2] == node and key[0] != "meter"]:
             del self._waiting[key]
 
     def _minute(self, node: str, books: Books, at: int) -> None:
         before = at - STEP
-        there = [one for one in TENANTS if one.node == node and one.is_there(before)]
-        busy = sum(one.busy for one in there)
-        moved = {one.pod: (one.busy, WATTS_IDLE * one.share + WATTS_BUSY * one.busy) for one in there} | {
-            "idle": (0.0, WATTS_IDLE * (1 - sum(one.share for one in there))),
+        there = [tenant for tenant in TENANTS if tenant.node == node and tenant.is_there(before)]
+        busy = sum(tenant.busy for tenant in there)
+        moved = {
+            tenant.pod: (tenant.busy, WATTS_IDLE * tenant.share + WATTS_BUSY * tenant.busy) for tenant in there
+        } | {
+            "idle": (0.0, WATTS_IDLE * (1 - sum(tenant.share for tenant in there))),
             "host": (0.05, WATTS_BUSY * 0.05),
         }
-        for one in there:
-            self._add(node, books, (one.pod, "held"), round(one.share * STEP * 1e6))
-            books.last_seen[one.pod] = at
+        for tenant in there:
+            self._add(node, books, (tenant.pod, "held"), round(tenant.share * STEP * 1e6))
+            books.last_seen[tenant.pod] = at
         for name, (ratio, watts) in moved.items():
             busy_us, energy_mj = round(ratio * STEP * 1e6), round(watts * STEP * 1e3)
             self._add(node, books, (name, "busy"), busy_us)
@@ -164,14 +166,14 @@ class Past:
             elif at - books.last_seen.get(name, at) <= GRACE:
                 labels = f'{base},namespace="ml",pod="{name}",container="main",mig=""'
                 yield f"podgpu_container_{_NAME[quantity]}_total{{{labels}}} {value / _UNIT[quantity]} {stamp}"
-        for name in [one for one, seen in books.last_seen.items() if at - seen > GRACE]:
+        for name in [name for name, seen in books.last_seen.items() if at - seen > GRACE]:
             for quantity in _NAME:
                 books.counters.pop((name, quantity), None)
             books.last_seen.pop(name)
-        for one in TENANTS:
-            if one.node == node and one.is_there(at):
-                labels = f'node="{node}",namespace="ml",pod="{one.pod}",pod_uid="{one.begins}",label_team="{one.team}"'
-                yield f'podgpu_pod_info{{{labels},job="podgpu"}} 1 {stamp}'
+        for tenant in TENANTS:
+            if tenant.node == node and tenant.is_there(at):
+                pod = f'namespace="ml",pod="{tenant.pod}",pod_uid="{tenant.begins}",label_team="{tenant.team}"'
+                yield f'podgpu_pod_info{{node="{node}",{pod},job="podgpu"}} 1 {stamp}'
 
 
 _NAME = {"busy": "busy_seconds", "energy": "energy_joules", "held": "allocated_seconds"}

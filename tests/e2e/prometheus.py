@@ -65,19 +65,19 @@ class Prometheus:
     def targets(self) -> dict[str, dict[str, Any]]:
         """Return the health of each target, by job."""
         found = self._ask("targets", state="active")["activeTargets"]
-        return {one["labels"]["job"]: one for one in found}
+        return {target["labels"]["job"]: target for target in found}
 
     def query(self, expression: str, at: float | None = None) -> list[tuple[Labels, float]]:
         """What it answers, now or for a time in the past."""
         at = at or self.at
         when = {} if at is None else {"time": str(at)}
         found = self._ask("query", query=expression, **when)["result"]
-        return [(one["metric"], float(one["value"][1])) for one in found]
+        return [(series["metric"], float(series["value"][1])) for series in found]
 
     def types(self, metric: str) -> dict[str, str]:
         """The type that each job's page gives the metric."""
         found = self._ask("targets/metadata", metric=metric)
-        return {one["target"]["job"]: one["type"] for one in found}
+        return {entry["target"]["job"]: entry["type"] for entry in found}
 
     def rule_faults(self) -> dict[str, str]:
         """Why each rule could not be evaluated, nothing if it could."""

@@ -110,7 +110,7 @@ def demo(dialects: Iterable[str], log: Path, *options: str) -> Iterator[Demo]:
         found = (address.partition("=") for address in addresses)
         here = Demo({dialect or "native": f"http://{place}" for place, _, dialect in found})
         # What a container draws takes two readings: then every series is there.
-        eventually(lambda: any("power_watts" in one["booking"] for one in here.tenants()))
+        eventually(lambda: any("power_watts" in tenant["booking"] for tenant in here.tenants()))
         yield here
 
 

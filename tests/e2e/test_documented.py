@@ -55,16 +55,16 @@ def grown(counter: str, by: str, unit: float) -> Answer:
 
 
 def used(run: Run) -> Rows:
-    busy, held = (run.increase(one, of.namespace, 1) for one in ("busy_us", "allocated_us"))
+    busy, held = (run.increase(counter, of.namespace, 1) for counter in ("busy_us", "allocated_us"))
     return {row: busy[row] / held[row] for row in held}
 
 
 def full(run: Run) -> Rows:
-    found = ((of.pod(one), one["booking"]) for one in of.tenants(run.last))
+    found = ((of.pod(tenant), tenant["booking"]) for tenant in of.tenants(run.last))
     ratios = {
-        row: one["memory_bytes"] / one["memory_limit_bytes"]
-        for row, one in found
-        if one.get("memory_bytes") and one.get("memory_limit_bytes")
+        row: booking["memory_bytes"] / booking["memory_limit_bytes"]
+        for row, booking in found
+        if booking.get("memory_bytes") and booking.get("memory_limit_bytes")
     }
     return {row: ratio for row, ratio in ratios.items() if ratio > 0.95}
 
@@ -75,10 +75,12 @@ def left(run: Run) -> Rows:
 
 
 def unheld(run: Run) -> Rows:
-    held = {one["mig"] for one in of.tenants(run.last)}
+    held = {tenant["mig"] for tenant in of.tenants(run.last)}
     parts = (part for card in run.last["cards"] for part in card["instances"])
     return {
-        (part["mig"]["uuid"],): next(one["value"] for one in part["readings"] if one["metric"] == "memory_total_bytes")
+        (part["mig"]["uuid"],): next(
+            reading["value"] for reading in part["readings"] if reading["metric"] == "memory_total_bytes"
+        )
         for part in parts
         if part["mig"]["uuid"] not in held
     }
@@ -87,9 +89,9 @@ def unheld(run: Run) -> Rows:
 def idle(run: Run) -> Rows:
     """Whoever has held for long, and never worked since the demo began."""
     return {
-        of.pod(one): one["booking"]["allocated_ratio"]
-        for one in of.tenants(run.last)
-        if "last_active_at" not in one["booking"] and run.at - one["held_since"] > 1800
+        of.pod(tenant): tenant["booking"]["allocated_ratio"]
+        for tenant in of.tenants(run.last)
+        if "last_active_at" not in tenant["booking"] and run.at - tenant["held_since"] > 1800
     }
 
 
@@ -99,7 +101,7 @@ def slowed(reason: str) -> Callable[[Run], Rows]:
     def rows(run: Run) -> Rows:
         before, after = _throttled(run.first, reason), _throttled(run.last, reason)
         shares = {uuid: (total - before[uuid]) / HOUR for uuid, total in after.items()}
-        found = {of.pod(one): shares[of.card(one)[0]] for one in of.tenants(run.last)}
+        found = {of.pod(tenant): shares[of.card(tenant)[0]] for tenant in of.tenants(run.last)}
         return {row: share for row, share in found.items() if share > 0}
 
     return rows
@@ -108,9 +110,9 @@ def slowed(reason: str) -> Callable[[Run], Rows]:
 def _throttled(snapshot: of.Snapshot, reason: str) -> dict[str, float]:
     return {
         card["gpu"]["uuid"]: next(
-            one["value"]
-            for one in card["readings"]
-            if one["metric"] == "throttle_seconds_total" and one["labels"]["reason"] == reason
+            reading["value"]
+            for reading in card["readings"]
+            if reading["metric"] == "throttle_seconds_total" and reading["labels"]["reason"] == reason
         )
         for card in snapshot["cards"]
     }
@@ -126,8 +128,8 @@ def bounds(run: Run) -> Rows:
 
 def booked(run: Run) -> Rows:
     totals = [
-        {(card["gpu"]["uuid"],): card["balance"]["energy_mj"] / 1e3 for card in one["cards"]}
-        for one in (run.first, run.last)
+        {(card["gpu"]["uuid"],): card["balance"]["energy_mj"] / 1e3 for card in snapshot["cards"]}
+        for snapshot in (run.first, run.last)
     ]
     return {row: total - totals[0][row] for row, total in totals[1].items()}
 

@@ -150,7 +150,7 @@ class TestContainerMetrics:
 def test_usage_lists_what_each_pod_has_and_asked_for(node: Demo) -> None:
     answer = get(f"{node.urls['gpu-manager']}/usage")
     assert (answer.status, answer.content_type) == (200, JSON)
-    pods = {one["container"]["pod"]: one["container"]["pod_uid"] for one in node.tenants()}
+    pods = {tenant["container"]["pod"]: tenant["container"]["pod_uid"] for tenant in node.tenants()}
     usage = answer.json()["usage"]
     assert usage.keys() == set(pods.values())
     idle = usage[pods["notebook-5"]]

@@ -15,7 +15,7 @@ from tests.e2e.rig import Demo, demo, eventually, get
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="prometheus is not installed")
 
-PATHS = [path for one in dialects() for path in one.pages]
+PATHS = [path for dialect in dialects() for path in dialect.pages]
 NAMES = [path.removeprefix("/metrics/") for path in PATHS if path.startswith("/metrics/")]
 NODE = "gpu-node.1"
 
@@ -41,7 +41,7 @@ def jobs(node: Demo) -> list[Job]:
 def scraper(jobs: list[Job], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     with prometheus(jobs, tmp_path_factory.mktemp("prometheus")) as here:
         names = {job.name for job in jobs}
-        eventually(lambda: {job for job, one in here.targets().items() if one["health"] == "up"} == names)
+        eventually(lambda: {job for job, target in here.targets().items() if target["health"] == "up"} == names)
         yield here
 
 
@@ -58,7 +58,7 @@ def facts(node: Demo) -> Facts:
 
 def test_every_target_is_up(scraper: Prometheus, jobs: list[Job]) -> None:
     def state() -> dict[str, tuple[str, str]]:
-        return {job: (one["health"], one["lastError"]) for job, one in scraper.targets().items()}
+        return {job: (target["health"], target["lastError"]) for job, target in scraper.targets().items()}
 
     wanted = {job.name: ("up", "") for job in jobs}
     assert eventually(state, lambda found: found == wanted) == wanted
@@ -116,7 +116,7 @@ class Question:
 
 
 def mapped(facts: Facts) -> Rows:
-    return {(one.part.uuid, one.part.model, one.namespace, facts.node, one.pod, 1.0) for one in facts.given}
+    return {(given.part.uuid, given.part.model, given.namespace, facts.node, given.pod, 1.0) for given in facts.given}
 
 
 QUESTIONS = [
@@ -124,7 +124,7 @@ QUESTIONS = [
         NATIVE,
         "podgpu_gpu_memory_total_bytes",
         "node gpu uuid",
-        lambda facts: {(facts.node, str(one.index), one.uuid, one.memory_total) for one in facts.cards},
+        lambda facts: {(facts.node, str(card.index), card.uuid, card.memory_total) for card in facts.cards},
     ),
     Question("pod-gpu-map", "pod_and_gpu_map_info", "gpu_id gpu_model namespace node pod_name", mapped),
     Question("nodes", "gpu_node_1_info", "gpu_id gpu_model namespace node pod_name", mapped),
@@ -133,20 +133,21 @@ QUESTIONS = [
         "group by (UUID, GPU_I_ID, modelName, Hostname, namespace, pod, container) (DCGM_FI_DEV_GPU_TEMP)",
         "UUID GPU_I_ID modelName Hostname namespace pod container",
         lambda facts: {
-            (one.card, one.instance, one.model, facts.node, *facts.sole_holder(one), 1.0) for one in facts.undivided
+            (part.card, part.instance, part.model, facts.node, *facts.sole_holder(part), 1.0)
+            for part in facts.undivided
         },
     ),
     Question(
         "dcgm-4.9",
         "DCGM_FI_DEV_FB_CAPACITY_BYTES",
         "UUID GPU_I_ID",
-        lambda facts: {(one.card, one.instance, one.memory_total) for one in facts.undivided},
+        lambda facts: {(part.card, part.instance, part.memory_total) for part in facts.undivided},
     ),
     Question(
         "dcgm-1.x",
         "group by (gpu, uuid, pod_namespace, pod_name, container_name) (dcgm_gpu_temp)",
         "gpu uuid pod_namespace pod_name container_name",
-        lambda facts: {(str(one.index), one.uuid, *facts.sole_holder(one), 1.0) for one in facts.cards},
+        lambda facts: {(str(card.index), card.uuid, *facts.sole_holder(card), 1.0) for card in facts.cards},
     ),
     Question(
         "gpu-manager",
@@ -165,26 +166,28 @@ QUESTIONS = [
         "pod_total_gpu_memory",
         "gpu_id pod",
         lambda facts: {
-            (str(one.part.index), one.pod, (one.limit or one.share * one.part.memory_total) // MIB)
-            for one in facts.given
+            (str(given.part.index), given.pod, (given.limit or given.share * given.part.memory_total) // MIB)
+            for given in facts.given
         },
     ),
     Question(
         "cadvisor",
         "container_accelerator_memory_total_bytes",
         "acc_id model namespace pod container",
-        lambda facts: {(one.part.uuid, one.part.model, *one.who, one.part.memory_total) for one in facts.given},
+        lambda facts: {
+            (given.part.uuid, given.part.model, *given.who, given.part.memory_total) for given in facts.given
+        },
     ),
     Question(
         "hami",
         "hami_vgpu_memory_limit_bytes",
         "device_uuid namespace pod container",
-        lambda facts: {(one.part.uuid, *one.who, one.limit) for one in facts.given if one.system == "hami"},
+        lambda facts: {(given.part.uuid, *given.who, given.limit) for given in facts.given if given.system == "hami"},
     ),
 ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.dialect)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.dialect)
 def test_a_query_finds_what_the_snapshot_says(scraped: Prometheus, facts: Facts, question: Question) -> None:
     """Every address, path and format gives the same: any difference would be another row."""
     names = question.labels.split()
@@ -194,7 +197,7 @@ def test_a_query_finds_what_the_snapshot_says(scraped: Prometheus, facts: Facts,
 
 
 def test_no_dialect_is_left_without_a_query() -> None:
-    assert {one.dialect for one in QUESTIONS} == {NATIVE, *NAMES}
+    assert {question.dialect for question in QUESTIONS} == {NATIVE, *NAMES}
 
 
 @pytest.mark.parametrize(
@@ -213,5 +216,5 @@ def test_all_agree_on_the_memory_of_an_idle_pod(scraped: Prometheus, facts: Fact
 
 def test_hami_s_dashboards_have_their_answers(scraped: Prometheus) -> None:
     """Those that one node cannot give are listed with the reason."""
-    empty = {one.expression for one in ASKED if not scraped.query(one.expression)}
-    assert empty == {one.expression for one in ASKED if one.missing}
+    empty = {asked.expression for asked in ASKED if not scraped.query(asked.expression)}
+    assert empty == {asked.expression for asked in ASKED if asked.missing}

@@ -70,12 +70,12 @@ def report(store: str, past: Past, made: dict[tuple[str, ...], Any], capsys: pyt
 def test_every_number_is_what_really_happened(report: Any, past: Past, period: tuple[int, int]) -> None:
     found = report(period, "--by=pod")
     had = {
-        one["pod"]: (one["gpu_seconds"], one["busy_seconds"], one["energy_joules"])
-        for one in found["rows"]
-        if one["row"] == "group"
+        row["pod"]: (row["gpu_seconds"], row["busy_seconds"], row["energy_joules"])
+        for row in found["rows"]
+        if row["row"] == "group"
     }
     assert had == {pod: sums for pod in _pods() if any(sums := _sums(past, pod, period))}
-    [rest] = [one for one in found["rows"] if one["row"] == "unattributed"]
+    [rest] = [row for row in found["rows"] if row["row"] == "unattributed"]
     assert rest["busy_seconds"] == _all(past, ("idle", "host"), "busy", period) / 1e6
     assert rest["energy_joules"] == _all(past, ("idle", "host"), "energy", period) / 1e3
 
@@ -84,7 +84,7 @@ def test_every_number_is_what_really_happened(report: Any, past: Past, period: t
 def test_the_rows_add_up_to_what_the_gpus_counted(report: Any, past: Past, period: tuple[int, int]) -> None:
     found = report(period, "--by=pod")
     for name, unit in (("busy_seconds", 1e6), ("energy_joules", 1e3), ("gpu_seconds", 1e6)):
-        rows = sum(round(one.get(name, 0) * unit) for one in found["rows"])
+        rows = sum(round(row.get(name, 0) * unit) for row in found["rows"])
         assert rows == round(found["total"][name] * unit)
     assert found["total"]["energy_joules"] == _all(past, ("meter",), "energy", period) / 1e3
     assert found["total"]["busy_seconds"] == _all(past, ("booked",), "busy", period) / 1e6
@@ -95,13 +95,13 @@ def test_many_restless_nodes_are_read_part_by_part(report: Any, past: Past, monk
     monkeypatch.setattr(counter_reader, "SCRAPES_TO_FETCH", 0)
     period = (9 * HOUR, 13 * HOUR)
     rows = report(period, "--by=pod", "--no-headers")["rows"]
-    had = {one["pod"]: one["energy_joules"] for one in rows if one["row"] == "group"}
+    had = {row["pod"]: row["energy_joules"] for row in rows if row["row"] == "group"}
     assert had == {pod: _sums(past, pod, period)[2] for pod in ("trainer-0", "late-0")}
 
 
 def test_what_no_agent_booked_is_a_row_of_its_own(report: Any) -> None:
     """The agent's books of one minute were lost when it restarted; the GPU's own counter has them."""
-    [lost] = [one for one in report((14 * HOUR, 16 * HOUR))["rows"] if one["row"] == "unbooked"]
+    [lost] = [row for row in report((14 * HOUR, 16 * HOUR))["rows"] if row["row"] == "unbooked"]
     assert lost["energy_joules"] == (0.5 * 80 + 0.4 * 400 + 0.5 * 80 + 0.05 * 400) * MINUTE
     assert lost["busy_seconds"] == 0
 
@@ -116,11 +116,13 @@ def test_two_periods_side_by_side_add_up_to_both(report: Any) -> None:
 def test_a_name_that_changed_teams_is_booked_to_each_in_its_time(report: Any, past: Past) -> None:
     """`job-0` was blue's in the morning of the first day and green's on the second."""
     found = report((0, LENGTH), "--by=team")
-    held = {one["label_team"]: one["gpu_seconds"] for one in found["rows"] if one["row"] == "group"}
+    held = {row["label_team"]: row["gpu_seconds"] for row in found["rows"] if row["row"] == "group"}
     expected: dict[str, float] = {}
-    for one in TENANTS:
-        first, last = one.begins, min(one.ends, LENGTH)
-        expected[one.team] = expected.get(one.team, 0.0) + past.total((one.pod, "held", one.node), first, last) / 1e6
+    for tenant in TENANTS:
+        first, last = tenant.begins, min(tenant.ends, LENGTH)
+        expected[tenant.team] = (
+            expected.get(tenant.team, 0.0) + past.total((tenant.pod, "held", tenant.node), first, last) / 1e6
+        )
     assert held == pytest.approx(expected)
 
 
@@ -128,7 +130,7 @@ def test_costs_are_of_the_model_that_was_held(report: Any, past: Past, tmp_path:
     prices = tmp_path / "prices.json"
     prices.write_text(json.dumps(PRICES))
     found = report((0, LENGTH), "--by=node", f"--price={prices}")
-    costs = {one["node"]: one["cost"] for one in found["rows"] if one["row"] == "group"}
+    costs = {row["node"]: row["cost"] for row in found["rows"] if row["row"] == "group"}
     hours = {node: _on_node(past, node) / 3.6e9 for node in NODES}
     assert costs == pytest.approx({"alpha": hours["alpha"] * 3.50, "beta": hours["beta"]}, abs=0.01)
     assert found["total"]["cost"] == 48 * 3.50 + 20
@@ -136,7 +138,7 @@ def test_costs_are_of_the_model_that_was_held(report: Any, past: Past, tmp_path:
 
 
 def _pods() -> set[str]:
-    return {one.pod for one in TENANTS}
+    return {tenant.pod for tenant in TENANTS}
 
 
 def _sums(past: Past, pod: str, period: tuple[int, int]) -> tuple[float, float, float]:

@@ -77,8 +77,8 @@ class Rig:
         query = urlencode({"query": f"{selector}[30s]", "time": str(at)})
         answer = get(f"{self.urls[store]}/api/v1/query?{query}").json()
         found = [
-            (one["metric"], [(when, float(value)) for when, value in one["values"] if value.lower() != "nan"])
-            for one in answer["data"]["result"]
+            (series["metric"], [(when, float(value)) for when, value in series["values"] if value.lower() != "nan"])
+            for series in answer["data"]["result"]
         ]
         return sorted(found, key=lambda series: sorted(series[0].items()))
 
@@ -102,7 +102,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         options["dcgm"] = f"--kube.api={stack.enter_context(kubernetes(snapshots, pages))}"
         options["api"] = f"--kube.api={stack.enter_context(kubernetes(snapshots, {}))}"
         options["agents"] = f"--cluster.agents={','.join(addresses.values())}"
-        given = {name: [one] for name, one in options.items()}
+        given = {name: [option] for name, option in options.items()}
         given["both"] = [f"--cluster.agents={addresses['alpha']}", options["prometheus"]]
         clusters = side_by_side({name: cluster(folder / f"of-{name}", *some) for name, some in given.items()})
         here = Rig(agents, stack.enter_context(Recorder(agents)), urls, clusters)
@@ -129,7 +129,7 @@ def _address(opened: AbstractContextManager[prometheus.Prometheus]) -> Iterator[
 
 
 def _nodes(rig: Rig, name: str) -> dict[str, Any]:
-    return {one["name"]: one for one in get(f"{rig.clusters[name]}/api/v1/cluster").json()["nodes"]}
+    return {node["name"]: node for node in get(f"{rig.clusters[name]}/api/v1/cluster").json()["nodes"]}
 
 
 def _at_one_time(rig: Rig, origin: str, name: str) -> tuple[Any, Any]:
@@ -148,17 +148,17 @@ def _at_one_time(rig: Rig, origin: str, name: str) -> tuple[Any, Any]:
 def _tenants(snapshot: Any) -> dict[Tenant, Any]:
     found = {}
     for card in snapshot["cards"]:
-        for one in card["tenants"]:
-            ref = one["container"]
-            key = (card["gpu"]["uuid"], one.get("mig", ""), ref["namespace"], ref["pod"], ref["container"])
-            found[key] = one
+        for tenant in card["tenants"]:
+            ref = tenant["container"]
+            key = (card["gpu"]["uuid"], tenant.get("mig", ""), ref["namespace"], ref["pod"], ref["container"])
+            found[key] = tenant
     return found
 
 
 @pytest.mark.parametrize("origin", STORES)
 def test_a_store_shows_what_the_agents_showed_at_that_time(rig: Rig, origin: str) -> None:
     states = eventually(
-        lambda: {name: one["state"] for name, one in _nodes(rig, origin).items()},
+        lambda: {name: node["state"] for name, node in _nodes(rig, origin).items()},
         lambda found: found == dict.fromkeys(NODES, "fresh"),
     )
     assert states == dict.fromkeys(NODES, "fresh")
@@ -177,15 +177,15 @@ def _found_different(shown: Any, agents: Any) -> Iterator[tuple[Any, ...]]:
     if theirs.keys() != tenants.keys():
         yield "tenants", theirs.keys() ^ tenants.keys()
         return
-    for key, one in theirs.items():
-        other = tenants[key]
+    for key, stored in theirs.items():
+        live = tenants[key]
         pairs = {
-            **dict.fromkeys((*COUNTERS, *GAUGES), (one["booking"], other["booking"])),
-            **dict.fromkeys(("idle", "held_since", "workload"), (one, other)),
-            "pod_uid": (one["container"], other["container"]),
+            **dict.fromkeys((*COUNTERS, *GAUGES), (stored["booking"], live["booking"])),
+            **dict.fromkeys(("idle", "held_since", "workload"), (stored, live)),
+            "pod_uid": (stored["container"], live["container"]),
         }
         for field in ("state", "evidence", "since"):
-            pairs[field] = (one["holding"], other["holding"])
+            pairs[field] = (stored["holding"], live["holding"])
         for field, (have, want) in pairs.items():
             if have.get(field) != _nearly(want.get(field)):
                 yield key, field, have.get(field), want.get(field)
@@ -200,14 +200,14 @@ def _found_different(shown: Any, agents: Any) -> Iterator[tuple[Any, ...]]:
 def test_agents_give_the_present_and_a_store_the_nodes_without_one_and_the_past(rig: Rig) -> None:
     origins = {"alpha": "agent", "beta": "store", "gamma": "store"}
     found = eventually(
-        lambda: {name: one["origin"] for name, one in _nodes(rig, "both").items()}, lambda now: now == origins
+        lambda: {name: node["origin"] for name, node in _nodes(rig, "both").items()}, lambda now: now == origins
     )
     assert found == origins
     url = rig.clusters["both"]
     assert [part["name"] for part in get(f"{url}/api/v1/cluster").json()["parts"]] == ["store"]
     for name in NODES:
         whole = get(f"{url}/api/v1/snapshot?node={name}").json()
-        has_evidence = any(one["processes"] for card in whole["cards"] for one in card["tenants"])
+        has_evidence = any(tenant["processes"] for card in whole["cards"] for tenant in card["tenants"])
         assert (whole["stored"], has_evidence) == (name != "alpha", name == "alpha")
     assert get(f"{url}/api/v1/history?pod=research/pretrain-0&hours=1").json().keys() == METRICS.keys()
 
@@ -234,14 +234,16 @@ def test_why_says_what_a_store_does_not_keep_and_denies_no_process(
 
 @pytest.mark.parametrize(("origin", "state"), [("dcgm", "fresh"), ("api", "allocation")])
 def test_without_agents_and_stores_it_is_known_who_has_a_whole_card(rig: Rig, origin: str, state: str) -> None:
-    found = eventually(lambda: _nodes(rig, origin), lambda nodes: {one["state"] for one in nodes.values()} == {state})
-    assert {name: (one["state"], one["origin"]) for name, one in found.items()} == dict.fromkeys(NODES, (state, origin))
+    found = eventually(lambda: _nodes(rig, origin), lambda nodes: {node["state"] for node in nodes.values()} == {state})
+    assert {name: (node["state"], node["origin"]) for name, node in found.items()} == dict.fromkeys(
+        NODES, (state, origin)
+    )
     for name, agent in rig.agents.items():
-        expected = {_holder(card, one) for card, one in whole_cards(agent.snapshot())}
+        expected = {_holder(card, tenant) for card, tenant in whole_cards(agent.snapshot())}
         held = {
-            _holder(card, one)
+            _holder(card, tenant)
             for card in found[name]["snapshot"]["cards"]
-            for one in card["tenants"]
+            for tenant in card["tenants"]
             if len(card["tenants"]) == 1
         }
         assert expected <= held
@@ -258,7 +260,7 @@ def test_a_card_shows_the_same_by_its_page_as_by_its_agent(rig: Rig, origin: str
         for uuid, card in shown.items():
             assert card["gpu"]["model"] == cards[uuid]["gpu"]["model"]
             if not cards[uuid]["gpu"]["mig_enabled"]:  # of a divided card a page has the instances alone
-                total = [_reading(one, "memory_total_bytes") for one in (card, cards[uuid])]
+                total = [_reading(source, "memory_total_bytes") for source in (card, cards[uuid])]
                 assert total[0] == pytest.approx(total[1], rel=0.01)
 
 
@@ -268,7 +270,7 @@ def _holder(card: Any, tenant: Any) -> tuple[str, ...]:
 
 
 def _reading(card: Any, metric: str) -> float:
-    return float(next(one["value"] for one in card["readings"] if one["metric"] == metric))
+    return float(next(reading["value"] for reading in card["readings"] if reading["metric"] == metric))
 
 
 def _nearly(value: Any) -> Any:
@@ -316,7 +318,7 @@ def test_a_report_is_the_difference_of_the_samples(rig: Rig, origin: str, capsys
         lambda: (kept(), _printed(capsys, *line), kept()), lambda found: found[0] == found[2]
     )
     assert before == raw
-    had = {one["pod"]: one for one in report["rows"] if one["row"] == "group"}
+    had = {row["pod"]: row for row in report["rows"] if row["row"] == "group"}
     for name, column in (
         ("energy_mj", "energy_joules"),
         ("busy_us", "busy_seconds"),
@@ -324,7 +326,7 @@ def test_a_report_is_the_difference_of_the_samples(rig: Rig, origin: str, capsys
     ):
         metric, unit = COUNTERS[name]
         by_hand = _by_pod(raw[metric], start, unit)
-        assert {pod: round(one[column] * unit) for pod, one in had.items()} == by_hand
+        assert {pod: round(row[column] * unit) for pod, row in had.items()} == by_hand
     whole = sum(_difference(samples, start, 1e3) for _, samples in raw[BOOKED])
     assert round(report["total"]["energy_joules"] * 1e3) == whole
     assert report["gpus"] == 24
@@ -359,7 +361,7 @@ def test_the_past_of_a_pod_is_that_of_its_samples(rig: Rig, origin: str, hours: 
 @pytest.mark.parametrize("origin", STORES)
 def test_a_pod_that_a_store_does_not_know_has_no_past(rig: Rig, origin: str) -> None:
     url = rig.clusters[origin]
-    assert get(f"{url}/api/v1/history?pod=research/nobody&hours=744").json() == {one: [] for one in METRICS}
+    assert get(f"{url}/api/v1/history?pod=research/nobody&hours=744").json() == {metric: [] for metric in METRICS}
 
 
 def _by_pod(series: list[Series], start: float, unit: float) -> dict[str, int]:

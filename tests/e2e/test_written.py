@@ -48,7 +48,7 @@ def reading(url: str, selector: str, now: float) -> StoreReading:
 
 def tenants(snapshot: Snapshot) -> set[tuple[str, str]]:
     """Leave out names that no text format can carry."""
-    refs = (one.container for card in snapshot.cards for one in card.tenants)
+    refs = (tenant.container for card in snapshot.cards for tenant in card.tenants)
     return {(ref.namespace, ref.pod) for ref in refs if ref.pod.isprintable()}
 
 
@@ -56,7 +56,7 @@ def without(snapshot: Snapshot, pod: str) -> Snapshot:
     return replace(
         snapshot,
         cards=tuple(
-            replace(card, tenants=tuple(one for one in card.tenants if one.container.pod != pod), ended=())
+            replace(card, tenants=tuple(tenant for tenant in card.tenants if tenant.container.pod != pod), ended=())
             for card in snapshot.cards
         ),
     )

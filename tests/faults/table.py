@@ -32,7 +32,7 @@ def result(test: str, properties: Iterable[tuple[str, object]], *, is_green: boo
 
 
 def table(results: Iterable[Result]) -> Iterator[str]:
-    cells = {(one.fault, one.phase): one for one in results}
+    cells = {(cell.fault, cell.phase): cell for cell in results}
     yield f"{'fault':13}{''.join(f'{phase:9}' for phase in Phase)}"
     for play in PLAYS:
         words = [_word(cells.get((play.id, phase)), is_left_out=phase in play.left_out) for phase in Phase]
@@ -48,13 +48,13 @@ def counts(results: Iterable[Result]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for kind, name in KINDS.items():
         played = len({play.fault_id for play in PLAYS if play.kind == kind})
-        yield _row(f"{kind}: {name}", COUNTS[kind], played, [one for one in found if one.fault[0] == kind])
+        yield _row(f"{kind}: {name}", COUNTS[kind], played, [cell for cell in found if cell.fault[0] == kind])
     yield _row("all", sum(COUNTS.values()), len({play.fault_id for play in PLAYS}), found)
 
 
 def _row(name: str, faults: int, played: int, results: list[Result]) -> str:
-    green = sum(one.is_green for one in results)
-    slowest = max((one.recovered or 0.0 for one in results), default=0.0)
+    green = sum(cell.is_green for cell in results)
+    slowest = max((cell.recovered or 0.0 for cell in results), default=0.0)
     return f"| {name} | {faults} | {played} | {len(results)} | {green} | {len(results) - green} | {slowest:.1f} s |"
 
 

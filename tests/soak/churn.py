@@ -90,7 +90,7 @@ class Churn:
 
     async def step(self) -> None:
         names = list(self._steps)
-        (name,) = self._random.choices(names, [self._steps[one][0] for one in names])
+        (name,) = self._random.choices(names, [self._steps[step][0] for step in names])
         if await self._steps[name][1]() is not False:
             self.done[name] += 1
 
@@ -242,7 +242,7 @@ class Churn:
         self._follow()
 
     async def _replace_driver(self) -> None:
-        self._node.driver = next(one for one in DRIVERS if one != self._node.driver)
+        self._node.driver = next(driver for driver in DRIVERS if driver != self._node.driver)
         self._follow()
 
     async def _kill_sampler(self) -> bool:
@@ -293,8 +293,8 @@ class Churn:
             held = sum(int(process.memory) for process in gpu.processes)
             gpu.values["memory_used"] = held + self._random.randrange(_GIB)
             for mig in gpu.migs:
-                own = [one for one in gpu.processes if one.gpu_instance == mig.gpu_instance]
-                mig.memory_used = sum(int(one.memory) for one in own) + (1 << 25)
+                own = [process for process in gpu.processes if process.gpu_instance == mig.gpu_instance]
+                mig.memory_used = sum(int(process.memory) for process in own) + (1 << 25)
         self._agent.rewrite()
 
 

@@ -140,7 +140,7 @@ class Cluster:
 
     def _changed(self, word: str, kind: int, pod: SoakPod) -> None:
         self.api.version += 1
-        self.api.pods = [one.object(self.api.version) for one in self.pods.values()]
+        self.api.pods = [listed.object(self.api.version) for listed in self.pods.values()]
         self.api.event(word, pod.object(self.api.version))
         # An hour has many events, and no watch asks for old ones.
         del self.api.requests[:-100], self.kubelet.calls[:-100]

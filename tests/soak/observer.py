@@ -73,10 +73,10 @@ class Findings:
         self.methods.update(tenant["booking"]["method"] for card in cards for tenant in card["tenants"])
 
     def note(self, breaches: Iterator[str]) -> None:
-        for one in breaches:
+        for breach in breaches:
             self.breaches += 1
             if len(self.first) < MOST_KEPT:
-                self.first.append(f"{time.strftime('%H:%M:%S')} {one}")
+                self.first.append(f"{time.strftime('%H:%M:%S')} {breach}")
                 print(self.first[-1], file=sys.stderr, flush=True)  # an hour is long
 
 
@@ -92,7 +92,9 @@ class Observer:
 
     def run(self, stop: Connection) -> None:
         """Send how much was seen whenever that is asked for. Read until `stop` comes, then send the findings."""
-        threads = [Thread(target=one, daemon=True) for one in (self._follow, self._probe, self._scrape, self._weigh)]
+        threads = [
+            Thread(target=target, daemon=True) for target in (self._follow, self._probe, self._scrape, self._weigh)
+        ]
         for thread in threads:
             thread.start()
         while stop.recv() != STOP:
@@ -159,13 +161,13 @@ class Observer:
 
 
 def weighed(pid: int) -> Sample:
-    children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    own, *others = (_memory(one) for one in (pid, *children))
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    own, *others = (_memory(process) for process in (pid, *children))
     return Sample(
         time.monotonic(),
         own["Pss_Anon"],
-        own["Pss_Anon"] + sum(one["Pss_Anon"] for one in others),
-        own["Pss"] + sum(one["Pss"] for one in others),
+        own["Pss_Anon"] + sum(other["Pss_Anon"] for other in others),
+        own["Pss"] + sum(other["Pss"] for other in others),
         _entries(pid, "fd"),
         sum(_entries(child, "fd") for child in children),
         _entries(pid, "task"),
@@ -225,7 +227,7 @@ def patched(document: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return patch
     if isinstance(document, list):
-        return [patched(one, patch[str(n)]) if str(n) in patch else one for n, one in enumerate(document)]
+        return [patched(item, patch[str(n)]) if str(n) in patch else item for n, item in enumerate(document)]
     base = document if isinstance(document, dict) else {}
     merged = {key: value for key, value in base.items() if key not in patch}
     return merged | {k: patched(base.get(k), v) for k, v in patch.items() if v is not None}

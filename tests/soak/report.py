@@ -17,30 +17,31 @@ Pick = Callable[[Sample], float]
 def warm(outcome: Outcome) -> list[Sample]:
     samples = outcome.findings.samples
     begin = samples[0].at + WARM_UP * outcome.seconds
-    return [one for one in samples if one.at >= begin]
+    return [sample for sample in samples if sample.at >= begin]
 
 
 def _slope(samples: Sequence[Sample], pick: Pick) -> Trend | None:
-    return trend([(one.at, pick(one)) for one in samples])
+    return trend([(sample.at, pick(sample)) for sample in samples])
 
 
 def _whole(samples: Sequence[Sample]) -> list[Sample]:
     """Leave out the moments between one sampler and the next."""
-    return [one for one in samples if one.children == 1]
+    return [sample for sample in samples if sample.children == 1]
 
 
 def _tenths(samples: Sequence[Sample]) -> str:
     size = max(1, len(samples) // 10)
     parts = [samples[start : start + size] for start in range(0, 10 * size, size)]
-    return ", ".join(f"{fmean(one.agent_mib for one in part):.1f}" for part in parts if part)
+    return ", ".join(f"{fmean(sample.agent_mib for sample in part):.1f}" for part in parts if part)
 
 
-def _at_rest(one: Sample) -> str:
-    return f"{one.agent_mib:.1f} MiB, {one.descriptors} descriptors, {one.threads} threads, {one.children} child"
+def _at_rest(sample: Sample) -> str:
+    memory, children = f"{sample.agent_mib:.1f} MiB", f"{sample.children} child"
+    return f"{memory}, {sample.descriptors} descriptors, {sample.threads} threads, {children}"
 
 
 def _row(name: str, samples: Sequence[Sample], pick: Pick, unit: str = "") -> str:
-    values = [pick(one) for one in samples]
+    values = [pick(sample) for sample in samples]
     slope = _slope(samples, pick)
     shown = f"{slope} {unit}an hour" if slope else "too short"
     form = ".1f" if unit else ".0f"
@@ -59,13 +60,13 @@ def table(outcome: Outcome) -> str:
         "",
         "| in the second half | from, to | trend, 95 % confidence |",
         "|---|---|---|",
-        _row("memory of the agent alone", samples, lambda one: one.agent_mib, "MiB "),
-        _row("memory with the sampler", _whole(samples), lambda one: one.all_mib, "MiB "),
-        _row("with what is shared (PSS)", _whole(samples), lambda one: one.pss_mib, "MiB "),
-        _row("descriptors of the agent", samples, lambda one: one.descriptors),
-        _row("descriptors of the sampler", _whole(samples), lambda one: one.child_descriptors),
-        _row("threads of the agent", samples, lambda one: one.threads),
-        _row("children", samples, lambda one: one.children),
+        _row("memory of the agent alone", samples, lambda sample: sample.agent_mib, "MiB "),
+        _row("memory with the sampler", _whole(samples), lambda sample: sample.all_mib, "MiB "),
+        _row("with what is shared (PSS)", _whole(samples), lambda sample: sample.pss_mib, "MiB "),
+        _row("descriptors of the agent", samples, lambda sample: sample.descriptors),
+        _row("descriptors of the sampler", _whole(samples), lambda sample: sample.child_descriptors),
+        _row("threads of the agent", samples, lambda sample: sample.threads),
+        _row("children", samples, lambda sample: sample.children),
         "",
         ", ".join(f"{count} {name}" for name, count in outcome.churn.items()),
         "",
@@ -87,9 +88,9 @@ def verdict(outcome: Outcome) -> list[str]:
     if found.failed:
         wrong.append(f"{found.failed} probes failed")
     limits: tuple[tuple[str, Sequence[Sample], Pick, float], ...] = (
-        ("memory of the agent", samples, lambda one: one.agent_mib, MOST_MIB_AN_HOUR),
-        ("memory with the sampler", _whole(samples), lambda one: one.all_mib, MOST_MIB_AN_HOUR),
-        ("descriptors", samples, lambda one: one.descriptors, MOST_DESCRIPTORS_AN_HOUR),
+        ("memory of the agent", samples, lambda sample: sample.agent_mib, MOST_MIB_AN_HOUR),
+        ("memory with the sampler", _whole(samples), lambda sample: sample.all_mib, MOST_MIB_AN_HOUR),
+        ("descriptors", samples, lambda sample: sample.descriptors, MOST_DESCRIPTORS_AN_HOUR),
     )
     for name, which, pick, most in limits:
         slope = _slope(which, pick)

@@ -117,7 +117,7 @@ def scores(snapshot: Snapshot, folder: Path) -> dict[str, Score]:
 def _same(found: list[tuple[Mapping[str, str], float]], truth: list[float]) -> bool:
     values = sorted(value for _, value in found)
     return len(values) == len(truth) and all(
-        abs(one - other) < 0.02 * max(1.0, abs(other)) for one, other in zip(values, truth, strict=True)
+        abs(value - expected) < 0.02 * max(1.0, abs(expected)) for value, expected in zip(values, truth, strict=True)
     )
 
 

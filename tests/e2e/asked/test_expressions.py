@@ -45,9 +45,9 @@ def asked(expression: str, job: str) -> str:
     return expression
 
 
-@pytest.mark.parametrize("one", EXPRESSIONS, ids=lambda one: f"{one.origin}: {one.text}")
-def test_an_expression_has_an_answer(scraper: Prometheus, one: Expression) -> None:
-    assert eventually(lambda: scraper.query(asked(one.text, one.job)))
+@pytest.mark.parametrize("expression", EXPRESSIONS, ids=lambda expression: f"{expression.origin}: {expression.text}")
+def test_an_expression_has_an_answer(scraper: Prometheus, expression: Expression) -> None:
+    assert eventually(lambda: scraper.query(asked(expression.text, expression.job)))
 
 
 def test_what_is_asked_of_a_shared_card_is_answered_for_its_pod(scraper: Prometheus) -> None:

@@ -113,7 +113,7 @@ def late(node: Node) -> Iterator[None]:
 def delegated(node: Node) -> Iterator[None]:
     """Whoever owns a cgroup names others below it after the honest tenant's."""
     forged = f"kubepods/burstable/pod{HONEST}/{IDS[HONEST]}"
-    with listed(node, *(node.processes.start(f"{one}/{forged}")[0] for one in DELEGATED), sm=0):
+    with listed(node, *(node.processes.start(f"{cgroup}/{forged}")[0] for cgroup in DELEGATED), sm=0):
         yield
 
 
@@ -271,7 +271,7 @@ PLAYS = (
         shows=survived(
             lambda now: (
                 is_fair(now)
-                and sum(strangers(now, one) or 0 for one in ("host", "container", "unknown")) == len(DELEGATED)
+                and sum(strangers(now, kind) or 0 for kind in ("host", "container", "unknown")) == len(DELEGATED)
             )
         ),
         well=is_fair,

@@ -243,7 +243,7 @@ class Double:
         """Both have the same series, but for what each has met with on its own."""
         other = parsed(self._agent.request("/metrics")[1].decode())
         mine, others = (
-            {series for series, _ in one.samples if series[0] != "podgpu_errors_total"} for one in (page, other)
+            {series for series, _ in scraped.samples if series[0] != "podgpu_errors_total"} for scraped in (page, other)
         )
         return mine == others
 

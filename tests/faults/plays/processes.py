@@ -158,7 +158,7 @@ def only_counters(now: Page, before: Page) -> bool:
     counter = "podgpu_container_energy_joules_total"
     had = before.values(counter, pod="honest")
     gauges = ("memory_used_bytes", "power_watts", "allocated_ratio", "processes")
-    gone = all(now.values(f"podgpu_container_{one}", pod="honest") == [] for one in gauges)
+    gone = all(now.values(f"podgpu_container_{gauge}", pod="honest") == [] for gauge in gauges)
     return gone and bool(now.values(counter, pod="honest")) == bool(had) and memory(now, "cheat") == USED
 
 
@@ -200,7 +200,7 @@ def dialects(node: Node) -> Iterator[None]:
         f"{burstable}/docker-{own}.scope/deeper",
         f"{burstable}/{own}",
     ]
-    with listed(node, *(node.processes.start(one)[0] for one in places), sm=0):
+    with listed(node, *(node.processes.start(cgroup)[0] for cgroup in places), sm=0):
         yield
 
 

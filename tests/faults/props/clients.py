@@ -180,7 +180,7 @@ async def main(kind: str, port: int, file: Path) -> None:
     visits = [
         asyncio.create_task(_visit(port, sources[number % len(sources)], deeds, tally)) for number in range(count)
     ]
-    while not any(one.done() for one in visits):
+    while not any(visit.done() for visit in visits):
         part = file.with_suffix(".part")
         part.write_text(json.dumps(tally))
         part.replace(file)

@@ -40,7 +40,7 @@ def holds(**ids: str) -> Reply:
 
 def offered(*ids: str) -> bytes:
     """What a plugin that has registered offers."""
-    entry = DeviceEntry(resource=b"nvidia.com/gpu", ids=[one.encode() for one in ids])
+    entry = DeviceEntry(resource=b"nvidia.com/gpu", ids=[device_id.encode() for device_id in ids])
     return AllocatableResponse(devices=[entry]).SerializeToString()
 
 
@@ -100,8 +100,8 @@ def announce(node: Node, kind: int, *pods: PodMessage) -> None:
 
 
 async def _pushed(watch: Reply, kind: int, pods: Sequence[PodMessage]) -> None:
-    for one in pods:
-        watch.push(WatchEvent(type=kind, pod=one.SerializeToString()).SerializeToString())
+    for message in pods:
+        watch.push(WatchEvent(type=kind, pod=message.SerializeToString()).SerializeToString())
 
 
 def memory(page: Page, name: str) -> float | None:
