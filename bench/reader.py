@@ -115,7 +115,7 @@ async def _refresh(loop: ClusterLoop, server: ClusterServer, change: "Change", n
     await loop.round()
     await server.prepare()
     seconds, work = time.monotonic() - began, time.process_time() - worked
-    assert sum(one() is not two for one, two in zip(before, loop.cluster.nodes, strict=True)) == number
+    assert sum(old() is not node for old, node in zip(before, loop.cluster.nodes, strict=True)) == number
     return seconds, work
 
 

@@ -32,16 +32,16 @@ def card(
         tenants=tuple(tenants),
         ended=tuple(ended),
         rest=tuple(rest),
-        balance=balance or balanced([one.booking for one in (*tenants, *ended)], rest),
+        balance=balance or balanced([tenant.booking for tenant in (*tenants, *ended)], rest),
     )
 
 
 def balanced(bookings: Sequence[Booking], rest: Sequence[Rest]) -> Balance:
     lines: list[Booking | Rest] = [*bookings, *rest]
     return Balance(
-        memory_bytes=sum(one.memory_bytes or 0 for one in lines),
-        busy_us=sum(one.busy_us for one in lines),
-        energy_mj=sum(one.energy_mj for one in lines),
+        memory_bytes=sum(line.memory_bytes or 0 for line in lines),
+        busy_us=sum(line.busy_us for line in lines),
+        energy_mj=sum(line.energy_mj for line in lines),
     )
 
 

@@ -62,7 +62,7 @@ async def slow_clients(port: int) -> None:
     """Each sends its request by the byte, and comes back when it is cut."""
     loop = asyncio.get_running_loop()
 
-    async def one() -> None:
+    async def client() -> None:
         while True:
             with suppress(OSError), socket.socket() as wire:
                 wire.settimeout(0)
@@ -72,7 +72,7 @@ async def slow_clients(port: int) -> None:
                     await asyncio.sleep(1)
             await asyncio.sleep(0.01)
 
-    await asyncio.gather(*(one() for _ in range(SLOW)))
+    await asyncio.gather(*(client() for _ in range(SLOW)))
 
 
 async def silent_clients(port: int) -> None:
@@ -94,7 +94,7 @@ async def unread_answers(port: int) -> None:
     """Each sends requests ahead, and reads nothing."""
     loop = asyncio.get_running_loop()
 
-    async def one() -> None:
+    async def client() -> None:
         while True:
             with suppress(OSError), socket.socket() as wire:
                 wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -105,13 +105,13 @@ async def unread_answers(port: int) -> None:
                     await asyncio.sleep(0.5)
                     await loop.sock_sendall(wire, b"\r\n")
 
-    await asyncio.gather(*(one() for _ in range(UNREAD)))
+    await asyncio.gather(*(client() for _ in range(UNREAD)))
 
 
 async def documents(port: int) -> None:
     """Each asks for one document after the other, half of them for a part of it."""
 
-    async def one(number: int) -> None:
+    async def client(number: int) -> None:
         path = "/usage" if number % 2 else f"/container/metrics?missing=null&pod=pod-{number}"
         while True:
             with suppress(OSError, asyncio.IncompleteReadError):
@@ -123,7 +123,7 @@ async def documents(port: int) -> None:
                     await asyncio.sleep(0.1)
                 writer.close()
 
-    await asyncio.gather(*map(one, range(DOCUMENTS)))
+    await asyncio.gather(*map(client, range(DOCUMENTS)))
 
 
 async def everything(port: int) -> None:
@@ -133,7 +133,7 @@ async def everything(port: int) -> None:
 async def polite_clients(port: int) -> None:
     """Each keeps its connection and asks twice a second: none ever seems idle. They come from two addresses."""
 
-    async def one(number: int) -> None:
+    async def client(number: int) -> None:
         while True:
             with suppress(OSError, asyncio.IncompleteReadError):
                 async with _connected(port, f"127.0.0.{2 + number % 2}") as wire:
@@ -142,13 +142,13 @@ async def polite_clients(port: int) -> None:
                         await asyncio.sleep(0.5)
             await asyncio.sleep(0.05)
 
-    await asyncio.gather(*map(one, range(POLITE)))
+    await asyncio.gather(*map(client, range(POLITE)))
 
 
 async def patient_readers(port: int) -> None:
     """Each asks for what others must answer first, and they do not."""
 
-    async def one(number: int) -> None:
+    async def client(number: int) -> None:
         path = f"history?pod=ml/pod-{number}" if number % 2 else f"snapshot?node=gpu-{number % 4}"
         while True:
             with suppress(OSError, asyncio.IncompleteReadError):
@@ -156,21 +156,21 @@ async def patient_readers(port: int) -> None:
                     await _answered(wire, f"/api/v1/{path}")
             await asyncio.sleep(0.1)
 
-    await asyncio.gather(*map(one, range(PATIENT)))
+    await asyncio.gather(*map(client, range(PATIENT)))
 
 
 def guesses(login: Callable[[str], str]) -> Attack:
     """Let strangers at a dozen addresses try one login after the other."""
 
     async def attack(port: int) -> None:
-        async def one(number: int) -> None:
+        async def stranger(number: int) -> None:
             for turn in count():
                 with suppress(OSError, asyncio.IncompleteReadError):
                     async with _connected(port, f"127.0.1.{1 + number % ADDRESSES}") as wire:
                         await _answered(wire, "/metrics", login(f"{number}-{turn}"))
                 await asyncio.sleep(0.05)
 
-        await asyncio.gather(*map(one, range(4 * ADDRESSES)))
+        await asyncio.gather(*map(stranger, range(4 * ADDRESSES)))
 
     return attack
 

@@ -90,8 +90,8 @@ class Ready(Script):
 async def documents() -> list[Document]:
     full = msgspec.json.encode(await demo_document())
     snapshot: Snapshot = json.decode(full)
-    one = msgspec.json.decode(json.encode(slim(snapshot)), type=dict[str, Any])
-    first = cluster_of(one | {"demo": False}, NODES)
+    slimmed = msgspec.json.decode(json.encode(slim(snapshot)), type=dict[str, Any])
+    first = cluster_of(slimmed | {"demo": False}, NODES)
     return [first, *(_varied(first, number) for number in range(1, VARIANTS))]
 
 

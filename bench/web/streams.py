@@ -95,7 +95,7 @@ def spreads(arrivals: list[dict[int, float]]) -> Iterator[float]:
     """For each event, how long after the first reader the last one had it, or a newer one in its place."""
     first, last = max(min(seen) for seen in arrivals), min(max(seen) for seen in arrivals)
     for number in range(first + 1, last + 1):
-        times = [min(at for seen, at in one.items() if seen >= number) for one in arrivals]
+        times = [min(at for seen, at in arrival.items() if seen >= number) for arrival in arrivals]
         yield max(times) - min(times)
 
 

@@ -96,8 +96,8 @@ async def test_series_have_the_cluster_and_the_bare_name_of_the_node() -> None:
     assert 'podgpu_cluster_nodes{cluster="west",state="failed"} 0.0' in page
     assert 'podgpu_cluster_pending_pods{cluster="east",namespace="ml"' in page
     assert 'podgpu_cluster_source_up{source="west"} 1.0' in page
-    one = "".join(map(lines, metrics.of_cluster(EAST)))
-    assert 'podgpu_cluster_nodes{state="failed"} 1.0' in one, "no label where one cluster is read"
+    alone = "".join(map(lines, metrics.of_cluster(EAST)))
+    assert 'podgpu_cluster_nodes{state="failed"} 1.0' in alone, "no label where one cluster is read"
 
 
 async def test_what_changes_there_changes_here_and_the_rest_is_not_made_again() -> None:

@@ -16,9 +16,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def counted(snapshot: Snapshot) -> dict[tuple[str, str], float]:
-    [family] = [one for one in families(snapshot, {}) if one.name == "podgpu_errors_total"]
+    [family] = [family for family in families(snapshot, {}) if family.name == "podgpu_errors_total"]
     pairs = [(labels[1].pairs(), value) for labels, value in family.samples.items()]
-    return {(one["source"], one["reason"]): value for one, value in pairs}
+    return {(labels["source"], labels["reason"]): value for labels, value in pairs}
 
 
 def test_a_reason_is_there_before_its_first_error() -> None:

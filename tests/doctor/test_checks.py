@@ -240,7 +240,7 @@ def test_a_source_of_pods_that_is_down_costs_little_while_the_other_works(part: 
     assert found(check, with_down(part, "forbidden")).status is Status.WARN
     other = {"pods-api": "apiserver", "apiserver": "pods-api"}[part]
     alone = with_down(part, "forbidden")
-    alone = replace(alone, parts=tuple(one for one in alone.parts if one.name != other))
+    alone = replace(alone, parts=tuple(status for status in alone.parts if status.name != other))
     assert found(check, alone).status is Status.FAIL
 
 

@@ -117,7 +117,7 @@ def _renumber(places: list[tuple[Any, Any]], random: Random) -> None:
     """Give one number another value of its own type, or all numbers of its name."""
     holder, key = random.choice(places)
     is_whole = isinstance(holder[key], int)
-    value = random.choice([one for one in NUMBERS if isinstance(one, int) is is_whole])
+    value = random.choice([number for number in NUMBERS if isinstance(number, int) is is_whole])
     for other, name in places if random.random() < 0.3 else [(holder, key)]:
         if name == key and isinstance(other[name], int) is is_whole:
             other[name] = value

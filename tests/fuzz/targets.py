@@ -139,7 +139,7 @@ class _FakeStore(Store):
         return found
 
     def _wanted(self, query: str) -> list[tuple[dict[str, str], float]]:
-        named = [one for one in _series() if one[0]["__name__"] in query]
+        named = [series for series in _series() if series[0]["__name__"] in query]
         some = named or self._random.sample(_series(), min(len(_series()), 120))
         return some[:120]
 
@@ -153,7 +153,7 @@ async def store_answers(random: Random) -> None:
     """What a store answers, through the reading of nodes, reports, what fits and the time of last use."""
     with suppress(StoreFault):
         reading = await read_nodes(_FakeStore(random, 0.3), NOW)
-        nodes = [node_of(one.snapshot) for one in reading.nodes.values()]
+        nodes = [node_of(node.snapshot) for node in reading.nodes.values()]
         await show_cluster(cluster_of(GOOD, *nodes))
     with suppress(StoreFault):
         await statement(_FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"), StatementTerms(), NOW + 3600.0)
@@ -199,7 +199,7 @@ def _file(data: bytes) -> Iterator[Path]:
 
 
 def _only(document: bytes) -> Snapshot:
-    nodes = [one.snapshot for one in cluster_json.decode(document).nodes if one.snapshot]
+    nodes = [node.snapshot for node in cluster_json.decode(document).nodes if node.snapshot]
     if not nodes:
         raise UserError("no node")
     return nodes[0]

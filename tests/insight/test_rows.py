@@ -33,10 +33,10 @@ def pod(name: str, cluster: Cluster = ONE) -> SummaryRow:
 def test_a_pod_has_what_its_tenants_have_together() -> None:
     tenants = [tenant for card in SNAPSHOT.cards for tenant in card.tenants if tenant.container == LLAMA]
     found = pod("llama-0")
-    assert found.memory_used_bytes == sum(one.booking.memory_bytes or 0 for one in tenants)
-    bands = [one.booking.band for one in tenants if one.booking.band]
-    assert found.busy_gpus == pytest.approx(sum(one.ratio(one.booked_us) for one in bands))
-    assert found.most_busy_gpus == pytest.approx(sum(one.ratio(one.most_us) for one in bands))
+    assert found.memory_used_bytes == sum(held.booking.memory_bytes or 0 for held in tenants)
+    bands = [held.booking.band for held in tenants if held.booking.band]
+    assert found.busy_gpus == pytest.approx(sum(band.ratio(band.booked_us) for band in bands))
+    assert found.most_busy_gpus == pytest.approx(sum(band.ratio(band.most_us) for band in bands))
     assert (found.namespace, found.node) == ("ml", "a")
 
 
@@ -64,7 +64,7 @@ def test_a_pod_that_two_nodes_claim_is_two_rows() -> None:
 def test_a_label_has_a_row_for_each_value_and_one_for_those_without_it() -> None:
     found = rows("labels", TWO)
     labels = {row.kind for row in found}
-    assert labels == {name for one in SNAPSHOT.pods for name in one.labels} != set()
+    assert labels == {name for listed in SNAPSHOT.pods for name in listed.labels} != set()
     held = sum(row.held_gpus or 0 for row in rows("nodes", TWO))
     for label in labels:
         own = [row for row in found if row.kind == label]

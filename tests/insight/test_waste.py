@@ -46,8 +46,8 @@ def test_several_pods_of_a_team_are_added_up_and_the_first_to_idle_is_named() ->
 
 
 def test_the_message_lists_each_pod_with_its_node_its_gpus_and_since_when_it_uses_nothing() -> None:
-    one, two = tenant("a-0", held=2 * HOUR), tenant("b-0", held=3 * HOUR)
-    (row,) = idle_pods(cluster(("0", [one]), ("1", [two]), ("2", [two]))).waste
+    single, double = tenant("a-0", held=2 * HOUR), tenant("b-0", held=3 * HOUR)
+    (row,) = idle_pods(cluster(("0", [single]), ("1", [double]), ("2", [double]))).waste
     assert row.message.splitlines()[2:4] == [
         f"- ml/a-0 on alpha, GPU 0: not used since {numbers.moment(NOW - 2 * HOUR)}, it has no process on the card",
         f"- ml/b-0 on alpha, 2 GPUs: not used since {numbers.moment(NOW - 3 * HOUR)}, it has no process on the card",

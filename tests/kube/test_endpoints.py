@@ -50,7 +50,7 @@ async def asked(finding: Endpoints) -> tuple[tuple[str, ...], Fault | None]:
 
 
 @pytest.mark.parametrize(
-    ("one", "url"),
+    ("candidate", "url"),
     [
         (pod(), "http://10.0.0.5:9400/metrics"),
         (pod(ip="fd00::5"), "http://[fd00::5]:9400/metrics"),
@@ -62,8 +62,8 @@ async def asked(finding: Endpoints) -> tuple[tuple[str, ...], Fault | None]:
         (pod(ports=[{"name": "metrics", "containerPort": 99999}]), "http://10.0.0.5:9400/metrics"),
     ],
 )
-async def test_a_pod_has_an_address(one: Json, url: str) -> None:
-    assert await found(one) == ((url,), None)
+async def test_a_pod_has_an_address(candidate: Json, url: str) -> None:
+    assert await found(candidate) == ((url,), None)
 
 
 async def test_a_port_and_path_that_were_given_win_over_the_pod_s_own() -> None:
@@ -79,7 +79,7 @@ async def test_a_pod_with_tls_is_reached_by_it_through_the_proxy_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "one",
+    "candidate",
     [
         pod(node="other-node"),
         pod(phase="Pending"),
@@ -93,8 +93,8 @@ async def test_a_pod_with_tls_is_reached_by_it_through_the_proxy_too() -> None:
         ),
     ],
 )
-async def test_a_pod_that_is_not_meant_or_not_there_is_not_asked(one: Json) -> None:
-    urls, fault = await found(one)
+async def test_a_pod_that_is_not_meant_or_not_there_is_not_asked(candidate: Json) -> None:
+    urls, fault = await found(candidate)
     assert urls == ()
     assert fault == Fault(reason="no_exporter", detail="no running pod with app=dcgm on node gpu-node")
 

@@ -332,6 +332,6 @@ async def test_an_owner_with_a_strange_name_leads_nowhere(name: str, version: st
 async def test_the_first_label_present_gives_the_name() -> None:
     workloads = Workloads(None, name_labels=("team.example/job", "app"))
     both = owned("p", "Job", "j", "u", "batch/v1", **{"app": "x", "team.example/job": "train"})
-    one = owned("q", "Job", "j", "u", "batch/v1", app="x")
+    fallback = owned("q", "Job", "j", "u", "batch/v1", app="x")
     none = owned("r", "Job", "j", "u", "batch/v1", app="")
-    assert await shown(workloads, both, one, none) == ["Job/train", "Job/x", "Job/j"]
+    assert await shown(workloads, both, fallback, none) == ["Job/train", "Job/x", "Job/j"]

@@ -26,8 +26,8 @@ NODE = shutil.which("node")
 Given = tuple[str, Any]
 
 
-def in_python(one: Given) -> str:
-    quantity, value = one
+def in_python(example: Given) -> str:
+    quantity, value = example
     if quantity == "use":
         return numbers.use(*value)
     if quantity == "bounds":
@@ -73,7 +73,7 @@ def test_each_example_is_written_so_in_python(quantity: str, value: Any, expecte
 
 def test_each_example_is_written_so_on_the_page(page: Page) -> None:
     found = page.written([(quantity, value) for quantity, value, _ in EXAMPLES])
-    assert dict(zip(map(repr, EXAMPLES), found, strict=True)) == {repr(one): one[2] for one in EXAMPLES}
+    assert dict(zip(map(repr, EXAMPLES), found, strict=True)) == {repr(example): example[2] for example in EXAMPLES}
 
 
 def test_a_unit_that_two_numbers_share_is_written_once(page: Page) -> None:

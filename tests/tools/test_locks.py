@@ -23,7 +23,7 @@ def test_what_runs_is_part_of_what_develops_in_the_same_versions() -> None:
 
 def test_no_tool_is_installed_to_run() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["dev"]
-    names = {re.split(r"[^a-z0-9-]", one.lower())[0] for one in tools}
+    names = {re.split(r"[^a-z0-9-]", tool.lower())[0] for tool in tools}
     assert "ruff" in names and names & locked("requirements.lock").keys() == set()
 
 

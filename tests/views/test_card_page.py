@@ -47,15 +47,15 @@ async def test_a_card_shows_its_tenants_its_xids_and_what_it_reports() -> None:
     snapshot = replace(snapshot, cards=(*snapshot.cards[:SHARED], card, *snapshot.cards[SHARED + 1 :]))
     found = tables(snapshot, card.gpu.uuid)
     who = found.pop("Who is on it")
-    assert [row[0].partition(",")[0] for row in who] == [pod_name(one.container) for one in card.tenants]
+    assert [row[0].partition(",")[0] for row in who] == [pod_name(tenant.container) for tenant in card.tenants]
     assert [row[2] for row in who] == [
-        use(one.use.ratio, one.use.least, one.use.most) for one in card.tenants if one.use
+        use(tenant.use.ratio, tenant.use.least, tenant.use.most) for tenant in card.tenants if tenant.use
     ]
     assert found.pop("XIDs since the agent started") == [
         [moment(at), f"XID 31 (GPU memory page fault) while {who[0][0].partition(',')[0]} was on it."],
         [moment(at), "XID 999 while no pod was on it."],
     ]
-    assert [row[-1] for row in who] == [METHODS[one.booking.method] for one in card.tenants], "nothing is cut"
+    assert [row[-1] for row in who] == [METHODS[tenant.booking.method] for tenant in card.tenants], "nothing is cut"
     found.pop("Booked to no pod", None)
     assert found == written(card)
 
@@ -66,7 +66,7 @@ async def test_a_mig_instance_shows_its_own_tenants_and_readings() -> None:
     instance = card.instances[0]
     found = tables(snapshot, instance.mig.uuid)
     assert [row[0].partition(",")[0] for row in found["Who is on it"]] == [
-        pod_name(one.container) for one in card.tenants if one.mig == instance.mig.uuid
+        pod_name(tenant.container) for tenant in card.tenants if tenant.mig == instance.mig.uuid
     ]
     assert f"GPU {card.gpu.index} · {instance.mig.profile}" in html(snapshot, 0.0, instance.mig.uuid).decode()
 

@@ -62,9 +62,9 @@ def seen(colour: str, sight: str) -> Triple:
     return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
 
 
-def apart(one: Triple, other: Triple) -> float:
+def apart(left: Triple, right: Triple) -> float:
     """How different two colours look: CIEDE2000."""
-    (light1, a1, b1), (light2, a2, b2) = one, other
+    (light1, a1, b1), (light2, a2, b2) = left, right
     mean = (hypot(a1, b1) + hypot(a2, b2)) / 2
     stretch = 1.5 - 0.5 * sqrt(mean**7 / (mean**7 + 25**7))
     chroma1, chroma2 = hypot(a1 * stretch, b1), hypot(a2 * stretch, b2)
@@ -99,7 +99,7 @@ def test_there_is_a_light_palette_and_a_dark_one() -> None:
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("colours", palettes("c")[:2], ids=["light", "dark"])
 def test_no_two_namespaces_look_alike(colours: Sequence[str], sight: str) -> None:
-    pairs = {(one, other): apart(seen(one, sight), seen(other, sight)) for one, other in combinations(colours, 2)}
+    pairs = {(left, right): apart(seen(left, sight), seen(right, sight)) for left, right in combinations(colours, 2)}
     closest = min(pairs, key=lambda pair: pairs[pair])
     assert pairs[closest] >= LEAST_APART, closest
 

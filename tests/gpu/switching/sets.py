@@ -88,13 +88,13 @@ def _banded(name: str, recorded: dict[str, Any], heard: Heard) -> Iterator[Check
     fine, coarse = (findings(recorded, heard.slices, windows) for windows in (tenths, looks))
     by_look = list(verdicts(name, recorded, 1.0))
     busy = mean(look[2] for _, answer in recorded["process"] for look in answer) / 100
-    for number, (one, other, look) in enumerate(zip(fine, coarse, by_look, strict=True)):
+    for number, (tenth, whole, look) in enumerate(zip(fine, coarse, by_look, strict=True)):
         least, booked, most = (100 * part / busy for part in (look.least, look.booked, look.most))
         figures = (
-            f"true {100 * one.true:5.1f} | tenths {_shown(one)} | 200 ms {_shown(other)} | "
+            f"true {100 * tenth.true:5.1f} | tenths {_shown(tenth)} | 200 ms {_shown(whole)} | "
             f"looks {booked:5.1f} ({least:.0f}-{most:.0f})"
         )
-        is_inside = all(found.least <= found.booked <= found.most for found in (one, other))
+        is_inside = all(found.least <= found.booked <= found.most for found in (tenth, whole))
         yield f"{name}: tenant {number} {recorded['tenants'][number][0]}", figures, is_inside
     total = sum(finding.booked for finding in fine)
     halves = sum(window.end_ns - window.begin_ns == TENTH for window in tenths)

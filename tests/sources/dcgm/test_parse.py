@@ -21,7 +21,7 @@ def samples(page: ParsedPage) -> Counter[Sample]:
     return Counter((name, frozenset(row.labels.items()), value) for row in page.rows for name, value in row.samples)
 
 
-def one(line: str) -> tuple[dict[str, str], float]:
+def only_sample(line: str) -> tuple[dict[str, str], float]:
     [row] = parse(line.encode(), WANTED).rows
     [(_, value)] = row.samples
     return row.labels, value
@@ -48,7 +48,7 @@ def one(line: str) -> tuple[dict[str, str], float]:
     ],
 )
 def test_a_sample_is_read(line: str, labels: dict[str, str], value: float) -> None:
-    assert one(line) == (labels, value)
+    assert only_sample(line) == (labels, value)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_value_that_says_nothing_is_dropped(blank: str) -> None:
 
 @pytest.mark.parametrize("value", [2147483631, 2147483648, 15152422938, 140737488355327, 2**50, 2**62])
 def test_a_counter_may_lie_between_those(value: int) -> None:
-    assert one(f"a {value}") == ({}, value)
+    assert only_sample(f"a {value}") == ({}, value)
 
 
 def test_a_page_has_only_so_many_sets_of_labels() -> None:

@@ -99,16 +99,16 @@ async def restarted(kubelet: FakeKubelet, *listed: bytes) -> None:
 
 
 async def test_a_kubelet_that_has_just_started_takes_nothing_away(kubelet: FakeKubelet, part: PodResources) -> None:
-    one, other = given(b"GPU-a", pod=b"one"), given(b"GPU-b", pod=b"other")
-    kubelet.replies[LIST] = Reply(one + other)
+    late, early = given(b"GPU-a", pod=b"one"), given(b"GPU-b", pod=b"other")
+    kubelet.replies[LIST] = Reply(late + early)
     before = await part.read()
     await restarted(kubelet)
     assert await part.read() is before
-    kubelet.replies[LIST] = Reply(other)
+    kubelet.replies[LIST] = Reply(early)
     assert await part.read() is before
-    kubelet.replies[LIST] = Reply(one + other)
+    kubelet.replies[LIST] = Reply(late + early)
     assert await part.read() is before
-    kubelet.replies[LIST] = Reply(other)
+    kubelet.replies[LIST] = Reply(early)
     assert ids(await part.read()) == ["GPU-b"]
 
 
