@@ -52,18 +52,18 @@ def made(config: Config, asked: BillRequest, arguments: Namespace, now: float) -
             gc.enable()
 
 
-def write_bill(found: Statement, asked: BillRequest, folder: str) -> None:
+def write_bill(statement: Statement, asked: BillRequest, folder: str) -> None:
     """Write the bill in every format for other programs. A file gets its name once it is complete."""
-    stem = f"report-{period_name(found.start, found.end)}"
+    stem = f"report-{period_name(statement.start, statement.end)}"
     pages = {
-        f"{stem}.csv": report_csv(found, asked.document).encode(),
-        f"{stem}.json": report_json(found, asked.document).encode(),
+        f"{stem}.csv": report_csv(statement, asked.document).encode(),
+        f"{stem}.json": report_json(statement, asked.document).encode(),
     }
     try:
         check_focus(FOCUS, asked.prices)
-        pages[f"{stem}.focus.csv"] = focus_csv(found).encode()
+        pages[f"{stem}.focus.csv"] = focus_csv(statement).encode()
         if has_parquet():
-            pages[f"{stem}.focus.parquet"] = focus_parquet(found)
+            pages[f"{stem}.focus.parquet"] = focus_parquet(statement)
     except UserError as error:
         print_problems([f"{stem}.focus.csv is not written: {error}"])
     try:

@@ -22,13 +22,13 @@ SECONDS = 20.0
 
 def print_plan(evidence: "FitEvidence", layout: "PlanLayout", arguments: Namespace) -> int:
 
-    found = plan_statement(evidence.uses, evidence.facts, layout, evidence.pools, improver())
+    statement = plan_statement(evidence.uses, evidence.facts, layout, evidence.pools, improver())
     if is_for_people(arguments):
-        print(*plan_heading(found), "", sep="\n\n" if arguments.output == "markdown" else "\n")
-    print_table(plan_table(found), arguments)
-    print_sentences(plan_sentences(found), arguments)
-    print_problems(found.notices)
-    return WARNED if found.notices else 0
+        print(*plan_heading(statement), "", sep="\n\n" if arguments.output == "markdown" else "\n")
+    print_table(plan_table(statement), arguments)
+    print_sentences(plan_sentences(statement), arguments)
+    print_problems(statement.notices)
+    return WARNED if statement.notices else 0
 
 
 def improver() -> Improver | None:

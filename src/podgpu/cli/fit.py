@@ -85,20 +85,20 @@ def run(config: Config, arguments: Namespace) -> int:
             raise UserError(f"-o {METRICS} is of the advice; leave out --plan, or give another format")
         layout = layout_of(arguments.plan)
         return _plan.print_plan(_read(config, asked, has_pools=True), layout, arguments)
-    found = judged(_read(config, asked))
+    statement = judged(_read(config, asked))
     if arguments.output == METRICS:
-        print(fit_page(found).decode(), end="")
+        print(fit_page(statement).decode(), end="")
         return 0
     if is_for_people(arguments):
         is_text = arguments.output != "markdown"
-        print(*fit_heading(found), "", sep="\n" if is_text else "\n\n")
-    print_table(fit_table(found), arguments)
+        print(*fit_heading(statement), "", sep="\n" if is_text else "\n\n")
+    print_table(fit_table(statement), arguments)
     if arguments.explain and is_for_people(arguments):
-        print("", *explained(found), sep="\n")
+        print("", *explained(statement), sep="\n")
     elif arguments.output == "table" and sys.stdout.isatty():
-        print_sentences((fit_terms(found), "--explain says why, and what to change."), arguments)
-    print_problems(fit_problems(found))
-    return WARNED if found.notices or found.unpriced else 0
+        print_sentences((fit_terms(statement), "--explain says why, and what to change."), arguments)
+    print_problems(fit_problems(statement))
+    return WARNED if statement.notices or statement.unpriced else 0
 
 
 def _release_seconds(text: str) -> float:

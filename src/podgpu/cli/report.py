@@ -116,29 +116,32 @@ def run(config: Config, arguments: Namespace) -> int:
     asked = bill_request(words, config.of(PriceOptions).price, now)
     if arguments.output in (_focus.FOCUS, _focus.PARQUET):
         _focus.check_focus(arguments.output, asked.prices)
-    found = with_period_notice(_bill.made(config, asked, arguments, now), words, now)
+    statement = with_period_notice(_bill.made(config, asked, arguments, now), words, now)
     if arguments.write_to:
-        _bill.write_bill(found, asked, arguments.write_to)
+        _bill.write_bill(statement, asked, arguments.write_to)
     if arguments.output == _focus.FOCUS:
-        print(_focus.focus_csv(found), end="")
+        print(_focus.focus_csv(statement), end="")
     elif arguments.output == _focus.PARQUET:
-        sys.stdout.buffer.write(_focus.focus_parquet(found))
+        sys.stdout.buffer.write(_focus.focus_parquet(statement))
     else:
         if is_for_people(arguments):
             if arguments.output == "markdown":
-                print(*heading(found), sep="\n\n", end="\n\n")
+                print(*heading(statement), sep="\n\n", end="\n\n")
             else:
-                print_lines(heading(found))
+                print_lines(heading(statement))
         table = report_table(
-            found, asked.document, has_total=arguments.output in FOR_PEOPLE, describes_rows=arguments.output == "csv"
+            statement,
+            asked.document,
+            has_total=arguments.output in FOR_PEOPLE,
+            describes_rows=arguments.output == "csv",
         )
         print_table(table, arguments)
     if arguments.output == "table" and sys.stdout.isatty():
-        print_sentences(report_notes(found), arguments)
-    print_problems(problems(found))
-    if (found.coverage.ratio or 0.0) < arguments.min_coverage:
+        print_sentences(report_notes(statement), arguments)
+    print_problems(problems(statement))
+    if (statement.coverage.ratio or 0.0) < arguments.min_coverage:
         return GAPS
-    return WARNED if found.notices or found.unpriced else 0
+    return WARNED if statement.notices or statement.unpriced else 0
 
 
 def _verify(config: Config, arguments: Namespace, now: float) -> int:
@@ -147,8 +150,8 @@ def _verify(config: Config, arguments: Namespace, now: float) -> int:
 
     arguments.output = "json"
     before = _bill.read_report(arguments.verify)
-    found = _bill.made(config, before.request, arguments, now)
-    now_written = _bill.decoded_report(report_json(found, before.request.document))
+    statement = _bill.made(config, before.request, arguments, now)
+    now_written = _bill.decoded_report(report_json(statement, before.request.document))
     different = _bill.differences(before, now_written)
     print_problems(different)
     print(f"{arguments.verify}: {'not ' if different else ''}the same as the store says now")

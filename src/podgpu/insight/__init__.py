@@ -1,4 +1,4 @@
-"""What follows from a snapshot or a cluster: who uses what it holds, sums, and what is wrong.
+"""What follows from a snapshot or a cluster: which tenants use what they hold, sums, and what is wrong.
 
 Concluded once, here, by pure functions. The documents carry it, and every surface only shows it.
 """

@@ -1,4 +1,4 @@
-"""What is wrong about who has a card: use that was not given, devices that no sharing system knows, idle holders."""
+"""What is wrong with tenants: use without an allocation, devices that no sharing system knows, idle holders."""
 
 from collections.abc import Iterator
 

@@ -152,7 +152,7 @@ class IdlePods(Struct, frozen=True):
 
 
 def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
-    """List the pods that hold something idle, as it was concluded: what costs most comes first."""
+    """List the pods that were concluded to be idle. What costs most comes first."""
     held = list(_held(cluster, chosen))
     unknown = {place.pod_key for place in held if place.state == UNKNOWN}
     idle = [place for place in held if place.state == IDLE]

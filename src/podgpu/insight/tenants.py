@@ -68,7 +68,7 @@ class InsightSettings(Struct, frozen=True, kw_only=True):
 
 
 class NodeCard(Struct, frozen=True, gc=False):
-    """A card on its node. Of one that is not fresh, only what there is and who holds it counts."""
+    """A card on its node. If it is not fresh, only its existence and its holders count."""
 
     snapshot: Snapshot
     card: Card

@@ -16,11 +16,11 @@ N = TypeVar("N", int, float)
 GIB = 1 << 30
 CORE_STEP = 0.05  # parts of the cores are asked for in such steps
 LEAST_CORES = 0.1
-GROWTHS_AHEAD = 2  # memory that still grows is given room for so many halves of the period
-USED_RATIO = 1e-4  # a minute in which it was busy for less is one without use
-FULL_RATIO = 0.95  # busy for so much of its part is all of it
+GROWTHS_AHEAD = 2  # halves of the period for which growing memory is given room
+USED_RATIO = 1e-4  # a minute that was busy for less counts as unused
+FULL_RATIO = 0.95  # of its part: busy for more counts as all of it
 STEPS_BEFORE_RESTART = 3
-STEADY_GROWTH = 0.02  # a peak that grew by less is the same
+STEADY_GROWTH = 0.02  # of the peak: less is no growth
 
 
 class UseFigures(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ def figures_of(use: WorkloadUse, terms: FitTerms) -> UseFigures:
 
 
 def percentile(values: Sequence[N], part: float) -> N:
-    """Return the value that so many of the values do not exceed."""
+    """Return the value that this part of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(ceil(part * len(ordered)) - 1, 0)]
 

@@ -49,7 +49,7 @@ def plan_statement(
     pools: Mapping[PoolKey, PoolFacts],
     improve: Improver | None = None,
 ) -> PlanStatement:
-    """`improve` makes better plans of shares, where a solver is at hand."""
+    """`improve` makes better plans of shares, if a solver is installed."""
     question = _Question(facts, layout, improve)
     of_pool: dict[PoolKey, list[WorkloadUse]] = defaultdict(list)
     left_out: set[str] = set()
