@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.agent.inventory import FILE, FORGET_SECONDS, MAX_BYTES, RememberedClaims
 from podgpu.model import Claim, ContainerRef, Pod
@@ -38,6 +39,15 @@ async def test_the_next_agent_begins_with_it(tmp_path: Path) -> None:
 async def test_what_is_known_now_counts_for_more(tmp_path: Path) -> None:
     await kept(tmp_path, claim())
     assert RememberedClaims(tmp_path).before((claim(share=0.7),)) == (claim(share=0.7),)
+
+
+async def test_the_annotation_of_another_system_does_not_replace_it(tmp_path: Path) -> None:
+    """Someone may write it while the agent restarts, and the kubelet's list may come late."""
+    await kept(tmp_path, claim())
+    other = replace(claim(), system="koordinator")
+    again = RememberedClaims(tmp_path)
+    again.keep([other], [pod()])
+    assert again.before((other,)) == (other, claim())
 
 
 async def test_a_pod_that_is_listed_late_still_has_it_and_one_that_is_gone_has_not(tmp_path: Path) -> None:

@@ -269,9 +269,9 @@ class RememberedClaims:
         self.is_changed = False
 
     def before(self, last: tuple[Claim, ...]) -> tuple[Claim, ...]:
-        """Return the last claims, and the remembered ones of pods that have none among them."""
-        known = {claim.container.pod_uid for claim in last}
-        return (*last, *(claim for claim in self._claims if claim.container.pod_uid not in known))
+        """Return the last claims, and the remembered ones of pods that have none of that system among them."""
+        known = {(claim.container.pod_uid, claim.system) for claim in last}
+        return (*last, *(claim for claim in self._claims if (claim.container.pod_uid, claim.system) not in known))
 
     def keep(self, claims: Iterable[Claim], pods: Iterable[Pod]) -> None:
         """Remember these claims, and for a while those of pods that are not listed."""
@@ -281,11 +281,13 @@ class RememberedClaims:
         present = {
             _key(claim): claim for claim in claims if claim.source == sharing.ANNOTATION and claim.container.pod_uid
         }
-        gone = ended | {claim.container.pod_uid for claim in present.values()}
+        replaced = {(claim.container.pod_uid, claim.system) for claim in present.values()}
         absent = {
             _key(claim): claim
             for claim in self._claims
-            if (uid := claim.container.pod_uid) not in gone and now - self._seen_at.get(uid, 0.0) < FORGET_SECONDS
+            if (uid := claim.container.pod_uid) not in ended
+            and (uid, claim.system) not in replaced
+            and now - self._seen_at.get(uid, 0.0) < FORGET_SECONDS
         }
         found = tuple((present | absent).values())[:MAX_CLAIMS]
         kept = {claim.container.pod_uid for claim in found}
