@@ -2,7 +2,7 @@
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic
 
 import msgspec
@@ -151,13 +151,13 @@ class InMemoryHistory(Generic[State, Part]):
     async def series(self, uuid: str) -> Series | None:
         """Return the main numbers of a card or a MIG instance, each with its times; None if nothing has this UUID."""
         word = msgspec.json.encode(uuid)
-        logs = [log.copy() for name, log in self._logs.items() if name != _HEAD and log.mentions(word)]
-        return await asyncio.to_thread(self._series, logs, uuid) if logs else None
+        found: Series | None = None
+        for name, log in list(self._logs.items()):
+            # Pods mention the UUIDs of their devices too: only the log that has the card has numbers.
+            if not found and name != _HEAD and log.mentions(word):
+                found = await asyncio.to_thread(self._series, log.copy(), uuid)
+        return found
 
-    def _series(self, logs: Iterable[DeltaLog], uuid: str) -> Series:
-        """Pods mention the UUIDs of their devices too: the log that has the card is the one with numbers."""
-        return next(filter(None, (self._chart(log, uuid) for log in logs)), {})
-
-    def _chart(self, log: DeltaLog, uuid: str) -> Series:
+    def _series(self, log: DeltaLog, uuid: str) -> Series:
         parts = ((at, self._partitioning.decode_part(text)) for at, text in log.texts() if text is not None)
         return chart(((at, self._partitioning.cards(part)) for at, part in parts), uuid)
