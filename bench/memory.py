@@ -72,8 +72,8 @@ def _figures(process: str, steps: Mapping[str, str]) -> list[Figure]:
 def _private_mib(code: str, flags: Sequence[str]) -> float:
     command = [sys.executable, *flags, "-c", code + _REPORT]
     environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}
-    found = (subprocess.run(command, check=True, capture_output=True, env=environment) for _ in range(ROUNDS))
-    return min(int(done.stdout) for done in found) / MIB
+    runs = (subprocess.run(command, check=True, capture_output=True, env=environment) for _ in range(ROUNDS))
+    return min(int(done.stdout) for done in runs) / MIB
 
 
 if __name__ == "__main__":

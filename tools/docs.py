@@ -44,10 +44,10 @@ def main(arguments: Sequence[str], root: Path = ROOT, pages: Sequence[Page] = PA
     if not parser.parse_args(arguments).check:
         write(root, pages)
         return 0
-    found = stale(root, pages)
-    for path in found:
+    paths = stale(root, pages)
+    for path in paths:
         sys.stderr.write(f"{path} is stale: run make docs\n")
-    return 1 if found else 0
+    return 1 if paths else 0
 
 
 if __name__ == "__main__":

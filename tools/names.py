@@ -83,11 +83,11 @@ def _broken(promise: Promise, name: str, now: Mapping[str, Promise]) -> Iterator
 def main(arguments: Sequence[str], path: Path = RELEASED) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.names", description=__doc__)
     parser.add_argument("--release", action="store_true", help="write the list anew, for a release")
-    found = list(broken(released(path), served())) if path.exists() else []
-    if parser.parse_args(arguments).release and not found:
+    lines = list(broken(released(path), served())) if path.exists() else []
+    if parser.parse_args(arguments).release and not lines:
         path.write_text("".join(f"{promise}\n" for promise in served().values()), encoding="utf-8")
-    sys.stdout.writelines(f"{line}\n" for line in found)
-    return 1 if found else 0
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

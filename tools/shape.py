@@ -110,11 +110,11 @@ def _lines_of_code(text: str) -> int:
 
 
 def main(root: Path = ROOT) -> int:
-    found = list(violations(root))
-    sys.stdout.writelines(f"{line}\n" for line in found)
+    lines = list(violations(root))
+    sys.stdout.writelines(f"{line}\n" for line in lines)
     if "--figures" in sys.argv[1:]:
         sys.stdout.write(f"{figures(root)}\n")
-    return 1 if found else 0
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

@@ -96,16 +96,16 @@ async def documents() -> list[Document]:
 
 
 def _varied(first: Document, number: int) -> Document:
-    found = copy.deepcopy(first)
-    found["taken_at"] += number
-    for row in found["nodes"]:
+    document = copy.deepcopy(first)
+    document["taken_at"] += number
+    for row in document["nodes"]:
         row["snapshot"]["taken_at"] += number
         for card in row["snapshot"]["cards"]:
             for tenant in card["tenants"]:
                 ratio = tenant["booking"].get("sm_ratio")
                 if ratio:
                     tenant["booking"]["sm_ratio"] = min(1.0, ratio * random.uniform(0.5, 1.2))
-    return found
+    return document
 
 
 def busy_per_frame(trace: Sequence[Any]) -> list[float]:

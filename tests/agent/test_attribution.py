@@ -257,8 +257,8 @@ async def test_a_list_of_bare_names_does_not_drive_out_what_a_better_one_told(tm
 async def test_the_log_folders_still_tell_of_a_new_pod(tmp_path: Path) -> None:
     best = Pods("pods-api", pod(), up=False)
     stage = Stage(tmp_path, Kubelet(new=GPU), best, Pods("log-dirs", Pod(namespace="ns", name="new", uid=OTHER)))
-    found = await stage.cycle()
-    assert [claim.container.pod_uid for claim in claims(found)] == [OTHER]
+    snapshot = await stage.cycle()
+    assert [claim.container.pod_uid for claim in claims(snapshot)] == [OTHER]
 
 
 async def test_a_second_source_that_works_beats_the_first_that_does_not(tmp_path: Path) -> None:

@@ -123,8 +123,8 @@ def test_readings_out_of_order_book_no_time_twice(times: list[int], data: st.Dat
     late = {at: at + data.draw(st.integers(0, 50)) for at in ordered}
     comes = sorted(ordered, key=lambda at: late[at])
     meter = IntervalMeter(300.0)
-    found = [meter.interval(joules(float(at), 100.0 * at, power_watts=100.0)) for at in comes]
-    booked = [interval for interval in found if interval is not None]
+    intervals = [meter.interval(joules(float(at), 100.0 * at, power_watts=100.0)) for at in comes]
+    booked = [interval for interval in intervals if interval is not None]
     seconds = max(comes) - comes[0]
     assert sum(interval.elapsed_us for interval in booked) == seconds * 1_000_000
     assert sum(interval.energy_mj or 0 for interval in booked) == seconds * 100_000
@@ -133,9 +133,9 @@ def test_readings_out_of_order_book_no_time_twice(times: list[int], data: st.Dat
 def test_a_reading_of_just_before_is_booked_already() -> None:
     meter = IntervalMeter(10.0)
     readings = ((0.0, 0.0), (10.0, 1000.0), (9.4, 940.0), (20.0, 2000.0), (30.0, 3000.0))
-    found = [meter.interval(joules(at, energy)) for at, energy in readings]
-    assert sum(interval.energy_mj or 0 for interval in found if interval) == 3_000_000
-    assert sum(interval.elapsed_us for interval in found if interval) == 30_000_000
+    intervals = [meter.interval(joules(at, energy)) for at, energy in readings]
+    assert sum(interval.energy_mj or 0 for interval in intervals if interval) == 3_000_000
+    assert sum(interval.elapsed_us for interval in intervals if interval) == 30_000_000
 
 
 @pytest.mark.parametrize(("seconds", "is_late"), [(59.9, True), (60.0, False)])

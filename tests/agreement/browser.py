@@ -74,8 +74,8 @@ async def _overview(page: Page, url: str, script: Script) -> Facts:
 
 def _cards(cluster: Cluster) -> list[Card]:
     """Those that answer. A pod is on one card of them, unless they have instances."""
-    found = [card for node in cluster.nodes if node.snapshot for card in node.snapshot.cards]
-    return [card for card in found if card.fault is None and not card.instances]
+    cards = [card for node in cluster.nodes if node.snapshot for card in node.snapshot.cards]
+    return [card for card in cards if card.fault is None and not card.instances]
 
 
 async def _gpu(page: Page, url: str, card: Card) -> Facts:

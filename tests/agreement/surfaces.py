@@ -252,17 +252,17 @@ def top_meters(cluster: Cluster) -> Facts:
 def top_problems(cluster: Cluster) -> Facts:
     shown = render(TopRows(cluster, EVERYTHING), press(TopState(), "w", 10), WIDTH, 400).lines[1:]
     lines = ["".join(part for part, _ in line) for line in shown]
-    found: list[str] = []
+    sentences: list[str] = []
     waste: list[str] = []
-    last = found
+    last = sentences
     for line in lines:
         if line.startswith(("  ! ", "  - ")):
-            last = found if line.startswith("  ! ") else waste
+            last = sentences if line.startswith("  ! ") else waste
             last.append(line[4:])
         elif line.startswith("    ") and last:
             last[-1] += f" {line.strip()}"
     node = "|".join(re.escape(node.name) for node in cluster.nodes) if len(cluster.nodes) > 1 else "(?!)"
-    problems = listed(re.sub(f"^(?:{node}): ", "", sentence) for sentence in found)
+    problems = listed(re.sub(f"^(?:{node}): ", "", sentence) for sentence in sentences)
     return {PROBLEMS: problems, WASTE: _joined("\n".join(waste))}
 
 

@@ -32,7 +32,7 @@ class CountingSource:
 async def test_a_page_that_asks_for_a_node_waits_until_the_loop_has_read_it() -> None:
     source = CountingSource()
     reader = ExporterReader(Agent(source, node="n", interval=10.0, settings=SETTINGS))
-    found = await asyncio.gather(reader.read(), reader.full(), reader.full())
+    snapshots = await asyncio.gather(reader.read(), reader.full(), reader.full())
     await reader.close()
     assert source.most == 1
-    assert [[card.gpu.uuid for card in snapshot.cards] for snapshot in found] == [["GPU-1"]] * 3
+    assert [[card.gpu.uuid for card in snapshot.cards] for snapshot in snapshots] == [["GPU-1"]] * 3

@@ -138,8 +138,8 @@ def test_the_chart_installs_the_image_by_its_digest() -> None:
     package = str(DIST / "chart" / f"podgpu-{__version__}.tgz")
     subprocess.run(["helm", "lint", package], check=True, capture_output=True)
     text = subprocess.check_output(["helm", "template", "podgpu", package, "--kube-version=1.36.0"], text=True)
-    found = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "DaemonSet"]
-    image = found[0]["spec"]["template"]["spec"]["containers"][0]["image"]
+    manifests = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "DaemonSet"]
+    image = manifests[0]["spec"]["template"]["spec"]["containers"][0]["image"]
     assert image.endswith(f"@{image_digest()}")
     about = yaml.safe_load(subprocess.check_output(["helm", "show", "chart", package], text=True))
     assert (about["version"], about["appVersion"]) == (__version__, __version__)

@@ -45,12 +45,12 @@ class Archive:
     def each(self) -> dict[str, "Archive"]:
         """The images of an archive for several architectures, each as if it were alone."""
         (only,) = json.loads(self.files["index.json"])["manifests"]
-        found = json.loads(self.blob(only))["manifests"]
+        descriptors = json.loads(self.blob(only))["manifests"]
         return {
             descriptor["platform"]["architecture"]: Archive(
                 {**self.files, "index.json": json.dumps({"manifests": [descriptor]}).encode()}
             )
-            for descriptor in found
+            for descriptor in descriptors
         }
 
     @property

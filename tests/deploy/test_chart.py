@@ -24,9 +24,9 @@ def every_object() -> list[chart.Object]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_kubernetes_knows_every_field(version: str) -> None:
-    found = every_object()
-    assert {"DaemonSet", "ConfigMap", "ServiceAccount"} <= {each["kind"] for each in found} - FOREIGN
-    chart.validate(found, version)
+    manifests = every_object()
+    assert {"DaemonSet", "ConfigMap", "ServiceAccount"} <= {each["kind"] for each in manifests} - FOREIGN
+    chart.validate(manifests, version)
 
 
 def test_a_misspelt_field_would_be_noticed() -> None:
@@ -47,10 +47,10 @@ def test_helm_finds_nothing_to_say(kind: str) -> None:
 @pytest.mark.parametrize("kind", MATRIX)
 def test_the_api_server_keeps_it_as_it_is_written(kind: str) -> None:
     """It leaves these out, and tools that compare would always see a difference. make test-kubernetes finds others."""
-    found = chart.objects(kind)
-    assert chart.pod(found).get("hostPID", True) is True
-    assert not [each for each in found if "stringData" in each]
-    assert not [each for each in found if each["kind"] == "NetworkPolicy" and each["spec"].get("egress") == []]
+    manifests = chart.objects(kind)
+    assert chart.pod(manifests).get("hostPID", True) is True
+    assert not [each for each in manifests if "stringData" in each]
+    assert not [each for each in manifests if each["kind"] == "NetworkPolicy" and each["spec"].get("egress") == []]
 
 
 @pytest.mark.parametrize("version", ["1.29.0", "1.36.0"])
@@ -112,19 +112,19 @@ def test_the_configuration_page_can_be_pasted_into_config() -> None:
 
 def test_a_changed_configuration_restarts_the_agents() -> None:
     def checksum(interval: str) -> object:
-        found = chart.parse(chart.text({"config": {"interval": interval}}))
-        return chart.only(found, "DaemonSet")["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+        manifests = chart.parse(chart.text({"config": {"interval": interval}}))
+        return chart.only(manifests, "DaemonSet")["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
 
     assert checksum("5s") != checksum("6s")
 
 
 def test_old_ports_answer_in_their_dialect() -> None:
-    found = chart.objects("old-ports")
-    assert chart.config(found)["web.listen-address"] == [":19400", ":9400=dcgm", ":9401=pod-gpu-map"]
-    ports = {each["name"]: each for each in chart.agent(found)["ports"]}
+    manifests = chart.objects("old-ports")
+    assert chart.config(manifests)["web.listen-address"] == [":19400", ":9400=dcgm", ":9401=pod-gpu-map"]
+    ports = {each["name"]: each for each in chart.agent(manifests)["ports"]}
     assert ports["dcgm"] == {"name": "dcgm", "containerPort": 9400, "protocol": "TCP", "hostPort": 9400}
-    assert [each["port"] for each in chart.only(found, "Service")["spec"]["ports"]] == [19400, 9400, 9401]
-    assert [each["port"] for each in chart.only(found, "PodMonitor")["spec"]["podMetricsEndpoints"]] == [
+    assert [each["port"] for each in chart.only(manifests, "Service")["spec"]["ports"]] == [19400, 9400, 9401]
+    assert [each["port"] for each in chart.only(manifests, "PodMonitor")["spec"]["podMetricsEndpoints"]] == [
         "http",
         "dcgm",
     ]
@@ -148,9 +148,9 @@ def test_nothing_becomes_exported_pod(kind: str, object_kind: str, endpoints: st
 
 
 def test_a_monitor_finds_the_agents_pods() -> None:
-    found = chart.objects("pod-monitor")
-    wanted = chart.only(found, "PodMonitor")["spec"]["selector"]["matchLabels"]
-    labels = chart.only(found, "DaemonSet")["spec"]["template"]["metadata"]["labels"]
+    manifests = chart.objects("pod-monitor")
+    wanted = chart.only(manifests, "PodMonitor")["spec"]["selector"]["matchLabels"]
+    labels = chart.only(manifests, "DaemonSet")["spec"]["template"]["metadata"]["labels"]
     assert wanted.items() <= labels.items()
 
 
@@ -158,9 +158,10 @@ def test_the_runbooks_find_the_agents_and_not_the_clusters_pod() -> None:
     page = (Path(__file__).parents[2] / "docs/alerts.md").read_text(encoding="utf-8")
     (terms,) = re.findall(r"AGENT=.* -l (\S+) ", page)
     wanted = dict(term.split("=") for term in terms.split(","))
-    found = chart.parse(chart.text({"cluster": {"enabled": True}}))
+    manifests = chart.parse(chart.text({"cluster": {"enabled": True}}))
     labels = {
-        kind: chart.only(found, kind)["spec"]["template"]["metadata"]["labels"] for kind in ("DaemonSet", "Deployment")
+        kind: chart.only(manifests, kind)["spec"]["template"]["metadata"]["labels"]
+        for kind in ("DaemonSet", "Deployment")
     }
     assert wanted.items() <= labels["DaemonSet"].items()
     assert not wanted.items() <= labels["Deployment"].items()
@@ -175,12 +176,12 @@ def test_probes_ask_what_depends_on_nothing_outside() -> None:
 def test_probes_ask_where_no_reader_of_pages_can_be_unless_told_otherwise() -> None:
     for port, asked in ((19401, "probe"), (0, "http")):
         values = {"probePort": port, "cluster": {"enabled": True, "probePort": port}}
-        found = chart.parse(chart.text(values))
-        pods = [chart.pod(found), chart.only(found, "Deployment")["spec"]["template"]["spec"]]
+        manifests = chart.parse(chart.text(values))
+        pods = [chart.pod(manifests), chart.only(manifests, "Deployment")["spec"]["template"]["spec"]]
         for container in (pod["containers"][0] for pod in pods):
             probes = [container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")]
             assert probes == [asked, asked]
-        files = [manifest["data"]["podgpu.yml"] for manifest in found if manifest["kind"] == "ConfigMap"]
+        files = [manifest["data"]["podgpu.yml"] for manifest in manifests if manifest["kind"] == "ConfigMap"]
         assert [":19401" in text for text in files] == [port > 0, port > 0]
 
 
@@ -188,8 +189,8 @@ def test_probes_ask_where_no_reader_of_pages_can_be_unless_told_otherwise() -> N
 def test_probes_ask_at_the_address_that_is_for_them_alone(address: str) -> None:
     config = {"web": {"probe-address": address}}
     both = {"config": config, "networkPolicy": {"enabled": True}}
-    found = chart.parse(chart.text(both | {"cluster": {"enabled": True, **both}}))
-    pods = [chart.pod(found), chart.only(found, "Deployment")["spec"]["template"]["spec"]]
+    manifests = chart.parse(chart.text(both | {"cluster": {"enabled": True, **both}}))
+    pods = [chart.pod(manifests), chart.only(manifests, "Deployment")["spec"]["template"]["spec"]]
     for container in (pod["containers"][0] for pod in pods):
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         assert ports == {"http": 19400, "probe": 19401}
@@ -197,7 +198,7 @@ def test_probes_ask_at_the_address_that_is_for_them_alone(address: str) -> None:
             "probe",
             "probe",
         ]
-    for policy in (manifest for manifest in found if manifest["kind"] == "NetworkPolicy"):
+    for policy in (manifest for manifest in manifests if manifest["kind"] == "NetworkPolicy"):
         assert [port["port"] for port in policy["spec"]["ingress"][0]["ports"]] == ["http", "probe"]
 
 

@@ -49,8 +49,8 @@ USERS: Object = {"basic_auth_users": {"ada": f"$2y$05${'x' * 53}"}}
 
 
 def of_cluster(values: Object) -> list[Object]:
-    found = chart.parse(chart.text(values))
-    return [each for each in found if _component(each) == "cluster"]
+    manifests = chart.parse(chart.text(values))
+    return [each for each in manifests if _component(each) == "cluster"]
 
 
 def _component(each: Object) -> str:

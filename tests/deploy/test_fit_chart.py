@@ -35,8 +35,8 @@ FULL: Object = {
 
 
 def of_fit(values: Object) -> list[Object]:
-    found = chart.parse(chart.text(values))
-    return [each for each in found if each["metadata"]["labels"].get("app.kubernetes.io/component") == "fit"]
+    manifests = chart.parse(chart.text(values))
+    return [each for each in manifests if each["metadata"]["labels"].get("app.kubernetes.io/component") == "fit"]
 
 
 def pod(found: list[Object]) -> Object:
@@ -48,17 +48,17 @@ def test_there_is_none_unless_it_is_wanted() -> None:
 
 
 def test_kubernetes_knows_every_field_and_the_whole_output_is_reviewed(golden: Golden) -> None:
-    found = of_fit(FULL)
-    for each in found:
+    manifests = of_fit(FULL)
+    for each in manifests:
         assert kubernetes_validate.validate(each, "1.36", strict=True) == "1.36"
-    golden("chart/fit.yaml", yaml.safe_dump_all(found, sort_keys=False))
+    golden("chart/fit.yaml", yaml.safe_dump_all(manifests, sort_keys=False))
 
 
 def test_it_writes_nothing_and_may_do_nothing() -> None:
-    found = of_fit(PLAIN)
-    (container,) = pod(found)["containers"]
-    assert {each["kind"] for each in found} == {"ConfigMap", "CronJob"}
-    assert pod(found)["automountServiceAccountToken"] is False
+    manifests = of_fit(PLAIN)
+    (container,) = pod(manifests)["containers"]
+    assert {each["kind"] for each in manifests} == {"ConfigMap", "CronJob"}
+    assert pod(manifests)["automountServiceAccountToken"] is False
     assert [each["mountPath"] for each in container["volumeMounts"]] == ["/etc/podgpu"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
@@ -68,13 +68,13 @@ def test_the_command_takes_its_arguments_and_files(
     values: Object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It gets as far as the store, which is not there."""
-    found = of_fit(values)
-    for name, content in chart.only(found, "ConfigMap")["data"].items():
+    manifests = of_fit(values)
+    for name, content in chart.only(manifests, "ConfigMap")["data"].items():
         local: dict[str, Any] = yaml.safe_load(content)
         if name == "podgpu.yml":
             local["prometheus.url"] = "http://127.0.0.1:9"
         (tmp_path / name).write_text(yaml.safe_dump(local).replace("/etc/podgpu-prices", str(tmp_path)))
-    (container,) = pod(found)["containers"]
+    (container,) = pod(manifests)["containers"]
     line = shlex.join(container["args"]).replace("/etc/podgpu/", f"{tmp_path}/")
     assert main(shlex.split(line)) == 2
     assert "store_unreachable" in capsys.readouterr().err

@@ -99,10 +99,10 @@ def test_it_runs_as_the_chart_says(bundle: Path, archive: Archive, tmp_path: Pat
         "customMetrics": "DCGM_FI_DEV_GPU_UTIL, gauge, Use.\n",
         "config": {"source": "simulator", "series.limit": 10000000, "kube.api": False},
     }
-    found = chart.parse(chart.text(values))
-    for name, content in chart.only(found, "ConfigMap")["data"].items():
+    manifests = chart.parse(chart.text(values))
+    for name, content in chart.only(manifests, "ConfigMap")["data"].items():
         (tmp_path / name).write_text(content, encoding="utf-8")
-    container = chart.agent(found)
+    container = chart.agent(manifests)
     user = container["securityContext"]["runAsUser"]
     agent = Run(container["args"], values["port"], user, {"/etc/podgpu": tmp_path})
     with running(bundle, archive.config["config"], agent) as page:

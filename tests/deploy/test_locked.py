@@ -24,26 +24,26 @@ LOGIN = {"username": {"name": "login", "key": "user"}, "password": {"name": "log
 
 @pytest.mark.parametrize("kind", ["web-config", "locked"])
 def test_probes_and_monitors_follow_tls(kind: str) -> None:
-    found = chart.objects(kind)
-    container = chart.agent(found)
+    manifests = chart.objects(kind)
+    container = chart.agent(manifests)
     for probe in ("livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["scheme"] == "HTTPS"
-    (monitor,) = [each for each in found if each["kind"] in ("PodMonitor", "ServiceMonitor")]
+    (monitor,) = [each for each in manifests if each["kind"] in ("PodMonitor", "ServiceMonitor")]
     (endpoint,) = monitor["spec"].get("podMetricsEndpoints") or monitor["spec"]["endpoints"]
     assert endpoint["scheme"] == "https" and endpoint["tlsConfig"]
 
 
 def test_the_agent_reads_the_certificate_of_the_secret(tmp_path: Path) -> None:
     """The Secret's folder is moved below a folder of the test."""
-    found = chart.objects("locked")
+    manifests = chart.objects("locked")
     for name in ("tls.crt", "tls.key", "ca.crt"):
         (tmp_path / name).write_text("")
     file = tmp_path / "web-config.yml"
-    file.write_text(chart.web_config(found).replace("/etc/podgpu-tls", str(tmp_path)))
+    file.write_text(chart.web_config(manifests).replace("/etc/podgpu-tls", str(tmp_path)))
     tls = web_config.read(file).tls
     assert tls and tls.needs_certificate and tls.cert_file == tmp_path / "tls.crt"
-    volumes = {each["name"]: each for each in chart.pod(found)["volumes"]}
-    mounts = {each["name"]: each["mountPath"] for each in chart.agent(found)["volumeMounts"]}
+    volumes = {each["name"]: each for each in chart.pod(manifests)["volumes"]}
+    mounts = {each["name"]: each["mountPath"] for each in chart.agent(manifests)["volumeMounts"]}
     assert volumes["web-tls"]["secret"] == {"secretName": "podgpu-tls"}
     assert mounts["web-tls"] == "/etc/podgpu-tls"
 
@@ -134,9 +134,9 @@ def test_what_would_lock_everybody_out_is_refused_with_the_reason(values: chart.
 
 
 def test_no_password_is_in_what_everybody_may_read() -> None:
-    found = chart.parse(chart.text(PASSWORD))
-    assert HASH in chart.web_config(found)
-    assert not [each["kind"] for each in found if HASH in yaml.safe_dump(each, width=1000)]
+    manifests = chart.parse(chart.text(PASSWORD))
+    assert HASH in chart.web_config(manifests)
+    assert not [each["kind"] for each in manifests if HASH in yaml.safe_dump(each, width=1000)]
 
 
 def test_the_notes_warn_of_a_monitor_that_does_not_know_whom_to_trust() -> None:

@@ -40,9 +40,9 @@ def test_the_pod_shares_nothing_of_the_host_but_process_ids(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MATRIX)
 def test_the_hosts_folders_are_read_only(kind: str) -> None:
-    found = chart.objects(kind)
-    of_host = {each["name"] for each in chart.pod(found)["volumes"] if "hostPath" in each}
-    mounts = [each for each in chart.agent(found)["volumeMounts"] if each["name"] in of_host]
+    manifests = chart.objects(kind)
+    of_host = {each["name"] for each in chart.pod(manifests)["volumes"] if "hostPath" in each}
+    mounts = [each for each in chart.agent(manifests)["volumeMounts"] if each["name"] in of_host]
     assert {each["name"] for each in mounts} == of_host
     assert all(each["readOnly"] is True for each in mounts)
 
@@ -50,8 +50,8 @@ def test_the_hosts_folders_are_read_only(kind: str) -> None:
 @pytest.mark.parametrize("switch", [*FOLDERS, None])
 def test_a_folder_is_mounted_only_where_it_is_switched_on(switch: str | None) -> None:
     wanted = set() if switch is None else {switch, *(["podResources"] if switch == "podsApi" else [])}
-    found = chart.parse(chart.text({"hostPaths": NONE_ON | dict.fromkeys(wanted, True)}))
-    paths = {each["hostPath"]["path"] for each in chart.pod(found)["volumes"] if "hostPath" in each}
+    manifests = chart.parse(chart.text({"hostPaths": NONE_ON | dict.fromkeys(wanted, True)}))
+    paths = {each["hostPath"]["path"] for each in chart.pod(manifests)["volumes"] if "hostPath" in each}
     assert paths == {path for each in wanted for path in FOLDERS[each]}
 
 
@@ -62,23 +62,23 @@ def test_root_is_used_for_the_kubelets_sockets_alone() -> None:
 
 
 def test_the_log_of_context_switches_adds_one_capability_and_only_where_it_is_asked_for() -> None:
-    found = chart.parse(chart.text({"switches": {"enabled": True}}))
-    context = chart.agent(found)["securityContext"]
+    manifests = chart.parse(chart.text({"switches": {"enabled": True}}))
+    context = chart.agent(manifests)["securityContext"]
     assert context["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
     assert context["runAsUser"] == 0
     assert context["privileged"] is False
-    assert chart.config(found)["switches"] == "check"
+    assert chart.config(manifests)["switches"] == "check"
 
 
 def test_without_the_capability_the_log_can_be_read_too() -> None:
-    found = chart.parse(chart.text({"config": {"switches": "auto"}}))
-    assert chart.agent(found)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-    assert chart.config(found)["switches"] == "auto"
+    manifests = chart.parse(chart.text({"config": {"switches": "auto"}}))
+    assert chart.agent(manifests)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert chart.config(manifests)["switches"] == "auto"
 
 
 def rules(values: chart.Values) -> list[tuple[str, str, str]]:
-    found = chart.parse(chart.text(values))
-    roles = [each for each in found if each["kind"] == "ClusterRole"]
+    manifests = chart.parse(chart.text(values))
+    roles = [each for each in manifests if each["kind"] == "ClusterRole"]
     return [
         (group, resource, verb)
         for role in roles
@@ -113,9 +113,9 @@ def test_without_the_api_server_there_is_no_token_and_no_role(api: str) -> None:
 
 
 def test_the_token_is_mounted_by_the_pod_alone() -> None:
-    found = chart.objects("defaults")
-    assert chart.only(found, "ServiceAccount")["automountServiceAccountToken"] is False
-    assert chart.pod(found)["automountServiceAccountToken"] is True
+    manifests = chart.objects("defaults")
+    assert chart.only(manifests, "ServiceAccount")["automountServiceAccountToken"] is False
+    assert chart.pod(manifests)["automountServiceAccountToken"] is True
 
 
 def test_a_network_policy_lets_in_scrapes_and_out_to_the_api_server() -> None:
@@ -133,16 +133,16 @@ def test_without_the_api_server_nothing_goes_out() -> None:
 
 
 def test_a_web_config_is_kept_as_a_secret() -> None:
-    found = chart.objects("web-config")
-    assert "tls_server_config" in chart.web_config(found)
-    assert "tls_server_config" not in str(chart.only(found, "ConfigMap"))
+    manifests = chart.objects("web-config")
+    assert "tls_server_config" in chart.web_config(manifests)
+    assert "tls_server_config" not in str(chart.only(manifests, "ConfigMap"))
 
 
 def notes(values: chart.Values) -> str:
     """helm prints them only when it installs, so they are rendered into an object here."""
     template = 'apiVersion: v1\nkind: Notes\nmetadata: {}\ntext: {{ include "podgpu.notes" . | toJson }}\n'
-    found = chart.parse(chart.text({**values, "extraManifests": [template]}))
-    return str(chart.only(found, "Notes")["text"])
+    manifests = chart.parse(chart.text({**values, "extraManifests": [template]}))
+    return str(chart.only(manifests, "Notes")["text"])
 
 
 def listed() -> dict[str, dict[str, str]]:
@@ -176,6 +176,6 @@ def test_the_notes_say_when_nothing_scrapes() -> None:
 
 def test_the_list_of_privileges_has_the_charts_switches_and_defaults() -> None:
     template = 'apiVersion: v1\nkind: Switches\nmetadata: {}\nvalue: {{ include "podgpu.switches" . | toJson }}\n'
-    found = chart.parse(chart.text({"extraManifests": [template]}))
-    switches = json.loads(chart.only(found, "Switches")["value"])
+    manifests = chart.parse(chart.text({"extraManifests": [template]}))
+    switches = json.loads(chart.only(manifests, "Switches")["value"])
     assert {value: each["default"] for value, each in listed().items()} == switches

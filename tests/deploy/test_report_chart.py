@@ -36,8 +36,8 @@ FULL: Object = {
 
 
 def of_report(values: Object) -> list[Object]:
-    found = chart.parse(chart.text(values))
-    return [each for each in found if each["metadata"]["labels"].get("app.kubernetes.io/component") == "report"]
+    manifests = chart.parse(chart.text(values))
+    return [each for each in manifests if each["metadata"]["labels"].get("app.kubernetes.io/component") == "report"]
 
 
 def job(found: list[Object]) -> Object:

@@ -64,8 +64,8 @@ class Prometheus:
 
     def targets(self) -> dict[str, dict[str, Any]]:
         """Return the health of each target, by job."""
-        found = self._ask("targets", state="active")["activeTargets"]
-        return {target["labels"]["job"]: target for target in found}
+        targets = self._ask("targets", state="active")["activeTargets"]
+        return {target["labels"]["job"]: target for target in targets}
 
     def query(self, expression: str, at: float | None = None) -> list[tuple[Labels, float]]:
         """What it answers, now or for a time in the past."""
@@ -76,8 +76,8 @@ class Prometheus:
 
     def types(self, metric: str) -> dict[str, str]:
         """The type that each job's page gives the metric."""
-        found = self._ask("targets/metadata", metric=metric)
-        return {entry["target"]["job"]: entry["type"] for entry in found}
+        entries = self._ask("targets/metadata", metric=metric)
+        return {entry["target"]["job"]: entry["type"] for entry in entries}
 
     def rule_faults(self) -> dict[str, str]:
         """Why each rule could not be evaluated, nothing if it could."""

@@ -68,27 +68,27 @@ def report(store: str, past: Past, made: dict[tuple[str, ...], Any], capsys: pyt
 
 @pytest.mark.parametrize("period", PERIODS)
 def test_every_number_is_what_really_happened(report: Any, past: Past, period: tuple[int, int]) -> None:
-    found = report(period, "--by=pod")
+    statement = report(period, "--by=pod")
     had = {
         row["pod"]: (row["gpu_seconds"], row["busy_seconds"], row["energy_joules"])
-        for row in found["rows"]
+        for row in statement["rows"]
         if row["row"] == "group"
     }
     assert had == {pod: sums for pod in _pods() if any(sums := _sums(past, pod, period))}
-    [rest] = [row for row in found["rows"] if row["row"] == "unattributed"]
+    [rest] = [row for row in statement["rows"] if row["row"] == "unattributed"]
     assert rest["busy_seconds"] == _all(past, ("idle", "host"), "busy", period) / 1e6
     assert rest["energy_joules"] == _all(past, ("idle", "host"), "energy", period) / 1e3
 
 
 @pytest.mark.parametrize("period", PERIODS)
 def test_the_rows_add_up_to_what_the_gpus_counted(report: Any, past: Past, period: tuple[int, int]) -> None:
-    found = report(period, "--by=pod")
+    statement = report(period, "--by=pod")
     for name, unit in (("busy_seconds", 1e6), ("energy_joules", 1e3), ("gpu_seconds", 1e6)):
-        rows = sum(round(row.get(name, 0) * unit) for row in found["rows"])
-        assert rows == round(found["total"][name] * unit)
-    assert found["total"]["energy_joules"] == _all(past, ("meter",), "energy", period) / 1e3
-    assert found["total"]["busy_seconds"] == _all(past, ("booked",), "busy", period) / 1e6
-    assert found["total"]["gpu_seconds"] == pytest.approx(_present(period), abs=2 * MINUTE)
+        rows = sum(round(row.get(name, 0) * unit) for row in statement["rows"])
+        assert rows == round(statement["total"][name] * unit)
+    assert statement["total"]["energy_joules"] == _all(past, ("meter",), "energy", period) / 1e3
+    assert statement["total"]["busy_seconds"] == _all(past, ("booked",), "busy", period) / 1e6
+    assert statement["total"]["gpu_seconds"] == pytest.approx(_present(period), abs=2 * MINUTE)
 
 
 def test_many_restless_nodes_are_read_part_by_part(report: Any, past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +115,8 @@ def test_two_periods_side_by_side_add_up_to_both(report: Any) -> None:
 
 def test_a_name_that_changed_teams_is_booked_to_each_in_its_time(report: Any, past: Past) -> None:
     """`job-0` was blue's in the morning of the first day and green's on the second."""
-    found = report((0, LENGTH), "--by=team")
-    held = {row["label_team"]: row["gpu_seconds"] for row in found["rows"] if row["row"] == "group"}
+    statement = report((0, LENGTH), "--by=team")
+    held = {row["label_team"]: row["gpu_seconds"] for row in statement["rows"] if row["row"] == "group"}
     expected: dict[str, float] = {}
     for tenant in TENANTS:
         first, last = tenant.begins, min(tenant.ends, LENGTH)
@@ -129,12 +129,12 @@ def test_a_name_that_changed_teams_is_booked_to_each_in_its_time(report: Any, pa
 def test_costs_are_of_the_model_that_was_held(report: Any, past: Past, tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text(json.dumps(PRICES))
-    found = report((0, LENGTH), "--by=node", f"--price={prices}")
-    costs = {row["node"]: row["cost"] for row in found["rows"] if row["row"] == "group"}
+    statement = report((0, LENGTH), "--by=node", f"--price={prices}")
+    costs = {row["node"]: row["cost"] for row in statement["rows"] if row["row"] == "group"}
     hours = {node: _on_node(past, node) / 3.6e9 for node in NODES}
     assert costs == pytest.approx({"alpha": hours["alpha"] * 3.50, "beta": hours["beta"]}, abs=0.01)
-    assert found["total"]["cost"] == 48 * 3.50 + 20
-    assert sum(round(100 * row.get("cost", 0)) for row in found["rows"]) == round(100 * found["total"]["cost"])
+    assert statement["total"]["cost"] == 48 * 3.50 + 20
+    assert sum(round(100 * row.get("cost", 0)) for row in statement["rows"]) == round(100 * statement["total"]["cost"])
 
 
 def _pods() -> set[str]:

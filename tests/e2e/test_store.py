@@ -214,8 +214,8 @@ def test_agents_give_the_present_and_a_store_the_nodes_without_one_and_the_past(
 
 def _problems(snapshot: Any) -> list[tuple[str, str]]:
     """Of context switches a store has the sum, and not those of the last reading; of XIDs not who was on the card."""
-    found = [problem for problem in snapshot["insight"]["problems"] if problem["kind"] != "switching"]
-    return [(problem["kind"], re.sub(r" while \S+ was on it", "", problem["text"])) for problem in found]
+    problems = [problem for problem in snapshot["insight"]["problems"] if problem["kind"] != "switching"]
+    return [(problem["kind"], re.sub(r" while \S+ was on it", "", problem["text"])) for problem in problems]
 
 
 @pytest.mark.parametrize("origin", STORES)

@@ -32,10 +32,10 @@ class Samples:
             return
         self._asked = time.time()
         try:
-            found = pynvml.nvmlDeviceGetProcessUtilization(self._card, int((self._asked - 1) * 1e6))
+            samples = pynvml.nvmlDeviceGetProcessUtilization(self._card, int((self._asked - 1) * 1e6))
         except pynvml.NVMLError:  # nobody was named of late
             return
-        self._stamp = max([self._stamp, *(sample.timeStamp / 1e6 for sample in found)])
+        self._stamp = max([self._stamp, *(sample.timeStamp / 1e6 for sample in samples)])
 
     def next(self, now: float) -> float:
         """Return when the next one comes, or one that was due at this moment."""

@@ -30,15 +30,15 @@ async def test_a_moment_is_the_frame_of_its_time() -> None:
 async def test_the_timeline_is_as_long_as_the_recording() -> None:
     kept = history(90)
     assert (kept.span, kept.step, kept.shown_seconds) == ((START, START + 890), 10.0, 890.0)
-    found = await kept.timeline(START, START + 890, 10.0)
-    seen = [step["at"] for step in found["steps"] if "gpus" in step]
-    assert len(found["steps"]) == 90
+    timeline = await kept.timeline(START, START + 890, 10.0)
+    seen = [step["at"] for step in timeline["steps"] if "gpus" in step]
+    assert len(timeline["steps"]) == 90
     assert len(seen) == 89 and START + 30 not in seen
 
 
 async def test_of_a_long_recording_some_frames_are_read() -> None:
-    found = await history(10 * MOST_READ).timeline(START, START + 10, 10.0)
-    assert len([step for step in found["steps"] if "gpus" in step]) == 1
+    timeline = await history(10 * MOST_READ).timeline(START, START + 10, 10.0)
+    assert len([step for step in timeline["steps"] if "gpus" in step]) == 1
 
 
 async def test_a_gpu_that_is_not_in_it_has_no_numbers() -> None:

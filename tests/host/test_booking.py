@@ -61,18 +61,18 @@ def host_time(card: Card) -> int:
 async def test_on_a_bare_machine_a_container_has_an_account(tmp_path: Path) -> None:
     machine = Machine(tmp_path, books=True)
     await machine.cycle()
-    found = await machine.cycle()
-    assert busy(found) == {("", "", "docker/web"): 5_000_000}
-    assert host_time(found) == 0
+    snapshot = await machine.cycle()
+    assert busy(snapshot) == {("", "", "docker/web"): 5_000_000}
+    assert host_time(snapshot) == 0
 
 
 async def test_on_a_node_of_a_cluster_it_has_a_title_and_no_account(tmp_path: Path) -> None:
     machine = Machine(tmp_path, books=False)
     await machine.cycle()
-    found = await machine.cycle()
-    assert busy(found) == {}
-    assert host_time(found) == 5_000_000
-    (process,) = found.processes
+    snapshot = await machine.cycle()
+    assert busy(snapshot) == {}
+    assert host_time(snapshot) == 5_000_000
+    (process,) = snapshot.processes
     assert process.holder and (process.holder.title, process.holder.container) == ("docker/web", None)
 
 

@@ -27,13 +27,13 @@ FILES = sorted(CASES.glob("*.jsonl.xz"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.partition(".jsonl")[0])
 async def test_no_case_is_read_wrongly(path: Path) -> None:
-    found = await played(path)
-    wrong = [str(difference) for case in found for difference in case.differences if difference.verdict == WRONG]
+    cases = await played(path)
+    wrong = [str(difference) for case in cases for difference in case.differences if difference.verdict == WRONG]
     assert wrong == []
-    unknown = {case.case.kind for case in found if case.verdict == NOT_UNDERSTOOD}
+    unknown = {case.case.kind for case in cases if case.verdict == NOT_UNDERSTOOD}
     assert unknown == UNKNOWN.get(path.name.partition(".jsonl")[0], set())
-    assert Counter(case.verdict for case in found)[RIGHT] >= len(found) / 2
-    assert left_open(found) == []
+    assert Counter(case.verdict for case in cases)[RIGHT] >= len(cases) / 2
+    assert left_open(cases) == []
 
 
 def left_open(found: Iterable[Played]) -> list[str]:
@@ -48,9 +48,9 @@ def left_open(found: Iterable[Played]) -> list[str]:
 
 async def test_processes_settle_what_the_notes_leave_open() -> None:
     """Some cases claim nothing by the notes alone."""
-    found = await played(CASES / "gpushare.jsonl.xz")
-    assert [difference for case in found for difference in case.differences if difference.text == "claims nothing"]
-    assert left_open(found) == []
+    cases = await played(CASES / "gpushare.jsonl.xz")
+    assert [difference for case in cases for difference in case.differences if difference.text == "claims nothing"]
+    assert left_open(cases) == []
 
 
 def test_the_cases_stay_small() -> None:

@@ -29,9 +29,9 @@ def test_bands_of_a_tenth_of_a_second_are_narrow(name: str) -> None:
 @pytest.mark.parametrize("cycle_ns", [1_000_000_000, 5_000_000_000])
 @pytest.mark.parametrize("name", RECORDED)
 def test_most_windows_are_cut_in_halves_in_order(name: str, cycle_ns: int) -> None:
-    found = by_tenths(RECORDED[name], cycle_ns)
-    assert sum(window.end_ns - window.begin_ns == TENTH for window in found) > 0.7 * len(found)
-    assert [window.end_ns for window in found] == sorted(window.end_ns for window in found)
+    windows = by_tenths(RECORDED[name], cycle_ns)
+    assert sum(window.end_ns - window.begin_ns == TENTH for window in windows) > 0.7 * len(windows)
+    assert [window.end_ns for window in windows] == sorted(window.end_ns for window in windows)
 
 
 @pytest.mark.parametrize("name", RECORDED)

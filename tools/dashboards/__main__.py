@@ -47,10 +47,10 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     if not parser.parse_args(arguments).check:
         write(root)
         return 0
-    found = stale(root)
-    for path in found:
+    paths = stale(root)
+    for path in paths:
         sys.stderr.write(f"{path} is stale: run make dashboards\n")
-    return 1 if found else 0
+    return 1 if paths else 0
 
 
 if __name__ == "__main__":

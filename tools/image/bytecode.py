@@ -22,8 +22,8 @@ def compiled(root: Tree, compiler: Tree | None = None) -> Tree:
             tree.unpack(compiler, tools)
         places = [folder / path for path in (f"usr/lib/python{PYTHON}", "usr/lib/python3", "usr/local/lib")]
         _compile(folder, folder if compiler is None else tools, [str(each) for each in places if each.is_dir()])
-        found = sorted(folder.glob("usr/**/__pycache__/*.pyc"))
-        return {str(path.relative_to(folder)): file(path.read_bytes()) for path in found}
+        paths = sorted(folder.glob("usr/**/__pycache__/*.pyc"))
+        return {str(path.relative_to(folder)): file(path.read_bytes()) for path in paths}
 
 
 def _compile(root: Path, tools: Path, places: list[str]) -> None:

@@ -15,9 +15,9 @@ MINUTE = 60.0
 async def played(card: SharedCard, seconds: float) -> None:
     end = card.seconds + seconds
     while card.seconds < end:
-        found = await card.cycle()
-    assert found.cards[0].balance
-    check_card(found.cards[0], found.cards[0].balance)
+        snapshot = await card.cycle()
+    assert snapshot.cards[0].balance
+    check_card(snapshot.cards[0], snapshot.cards[0].balance)
 
 
 @pytest.mark.parametrize(("interval", "chance"), [(1.0, 0.5), (2.0, 0.5), (5.0, 0.0), (5.0, 0.5), (5.0, 0.999)])
@@ -26,8 +26,8 @@ async def test_after_two_minutes_the_books_are_right(tmp_path: Path, interval: f
     await played(card, 2 * MINUTE)
     first, begin = bookings(await card.cycle()), card.now_ns
     await played(card, MINUTE)
-    found = await card.cycle()
-    seen, hidden = bookings(found)
+    snapshot = await card.cycle()
+    seen, hidden = bookings(snapshot)
     moved = [after.busy_us - before.busy_us for before, after in zip(first, (seen, hidden), strict=True)]
     true = card.resident(begin, card.now_ns)
     assert true > 0.4
@@ -46,11 +46,11 @@ async def test_an_honest_tenant_is_not_accused_and_the_log_is_seldom_open(tmp_pa
     card = SharedCard(tmp_path, checks=True, chance=Random(1).random)
     card.hides = False
     for _ in range(30 * 12):
-        found = await card.cycle()
-        assert not any(booking.sampling and booking.sampling.evades for booking in bookings(found))
-        assert {booking.method for booking in bookings(found)} == {"measured"}
-        assert {booking.resident_us for booking in bookings(found)} == {None}
-    assert all(booking.sampling for booking in bookings(found))
+        snapshot = await card.cycle()
+        assert not any(booking.sampling and booking.sampling.evades for booking in bookings(snapshot))
+        assert {booking.method for booking in bookings(snapshot)} == {"measured"}
+        assert {booking.resident_us for booking in bookings(snapshot)} == {None}
+    assert all(booking.sampling for booking in bookings(snapshot))
     opened = card.reader.opened
     assert len(opened) in (15, 16), "in the first minute, and once in two"
     assert sum(end - begin for begin, end in opened) <= card.seconds / 22
@@ -73,10 +73,10 @@ async def test_once_nobody_hides_any_more_looks_decide_again(tmp_path: Path) -> 
 async def test_the_first_minute_that_is_shown_begins_with_the_log_and_is_true(tmp_path: Path) -> None:
     """What evaded samples said before is not in it."""
     card = SharedCard(tmp_path, checks=True, chance=lambda: 0.5)
-    found = await card.cycle()
-    while not any(booking.band for booking in bookings(found)):
-        found = await card.cycle()
-    seen, hidden = bookings(found)
+    snapshot = await card.cycle()
+    while not any(booking.band for booking in bookings(snapshot)):
+        snapshot = await card.cycle()
+    seen, hidden = bookings(snapshot)
     assert hidden.band
     assert seen.band
     assert not hidden.band.undersampled

@@ -166,16 +166,16 @@ class Scene:
 
 async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Path) -> None:
     scene = Scene(tmp_path, node)
-    found = await scene.cycle()
+    snapshot = await scene.cycle()
     assert not node.is_bound()  # nobody knew yet that the card is shared
     share = pytest.approx(0.975 * 0.9 / 3.8, abs=0.02)
     turns = count()
     ratios: list[float | None] = []
     while next(turns) < 6 or share not in ratios:  # what the log does not show in time is booked by samples
         await asyncio.sleep(0.25)
-        found = await scene.cycle()
-        ratios = [tenant.booking.sm_ratio for tenant in found.cards[0].tenants]
-    (card,) = found.cards
+        snapshot = await scene.cycle()
+        ratios = [tenant.booking.sm_ratio for tenant in snapshot.cards[0].tenants]
+    (card,) = snapshot.cards
     assert card.balance
     check_card(card, card.balance)
     chat, batch = sorted(card.tenants, key=lambda tenant: tenant.container.pod != "chat")
@@ -185,7 +185,7 @@ async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Pa
     assert (card.balance.switches or 0) > 100
     assert card.balance.switching_ratio == pytest.approx(0.05, abs=0.03)
     assert not scene.attribution.errors
-    (status,) = [part for part in found.parts if part.name == "switches"]
+    (status,) = [part for part in snapshot.parts if part.name == "switches"]
     assert status.up
     assert await scene.attribution.release(60)
     assert not node.is_bound()
@@ -202,16 +202,16 @@ async def test_a_check_opens_the_log_for_a_while_and_keeps_the_process(
     await scene.cycle()  # the first one after it is known that the card is shared
     assert node.is_bound()
     await asyncio.sleep(0.5)
-    found = await scene.cycle()
+    snapshot = await scene.cycle()
     assert node.wait_until_free()
     reader = scene.watcher.pid
     assert reader
     for _ in range(2):
-        found = await scene.cycle()
+        snapshot = await scene.cycle()
     assert scene.watcher.pid == reader
     assert not node.is_bound()
-    assert {tenant.booking.method for tenant in found.cards[0].tenants} == {"measured"}
-    assert {tenant.booking.resident_us for tenant in found.cards[0].tenants} == {None}
+    assert {tenant.booking.method for tenant in snapshot.cards[0].tenants} == {"measured"}
+    assert {tenant.booking.resident_us for tenant in snapshot.cards[0].tenants} == {None}
     await scene.attribution.close()
 
 
@@ -222,11 +222,11 @@ async def test_the_log_decides_once_it_shows_that_samples_are_evaded(
     monkeypatch.setattr(residency, "PROOF", 0.5)
     monkeypatch.setattr(sampling_checks, "DOUBT", 0.25)
     scene = Scene(tmp_path, node, checks_only=True)
-    found = await scene.cycle()
-    while not any(tenant.booking.sampling for tenant in found.cards[0].tenants):
+    snapshot = await scene.cycle()
+    while not any(tenant.booking.sampling for tenant in snapshot.cards[0].tenants):
         await asyncio.sleep(0.25)
-        found = await scene.cycle()
-    (card,) = found.cards
+        snapshot = await scene.cycle()
+    (card,) = snapshot.cards
     assert card.balance
     check_card(card, card.balance)
     chat, batch = sorted(card.tenants, key=lambda tenant: tenant.container.pod != "chat")
@@ -241,16 +241,16 @@ async def test_the_log_decides_once_it_shows_that_samples_are_evaded(
 async def test_without_a_log_looks_go_on(node: SwitchNode, tmp_path: Path) -> None:
     scene = Scene(tmp_path, node)
     node.script(version_branch=600)
-    found = await scene.cycle()
-    while not (_log_fault(found) and all(tenant.booking.method for tenant in found.cards[0].tenants)):
+    snapshot = await scene.cycle()
+    while not (_log_fault(snapshot) and all(tenant.booking.method for tenant in snapshot.cards[0].tenants)):
         await asyncio.sleep(0.02)
-        found = await scene.cycle()
-    (card,) = found.cards
+        snapshot = await scene.cycle()
+    (card,) = snapshot.cards
     assert card.balance
     check_card(card, card.balance)
     assert {tenant.booking.method for tenant in card.tenants} == {"measured"}
     assert card.balance.switches is None
-    assert _log_fault(found) == "unknown_branch"
+    assert _log_fault(snapshot) == "unknown_branch"
     await scene.attribution.close()
 
 

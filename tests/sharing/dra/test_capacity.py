@@ -51,8 +51,8 @@ def test_two_parts_of_a_card_in_one_claim_are_for_two_requests() -> None:
     two = pod(container("a", "own/x"), container("b", "own/y"))
     claim = shared(share("1", {"memory": "100Mi"}, "x"), share("2", {"memory": "200Mi"}, "y"))
     rows = row("gpu-5", "a"), row("gpu-5", "b")
-    found = held(*rows, pods=[two], claims=[claim], pools=[capacity(memory="1000Mi")])
-    assert parts(found) == {"p/a": (0.1, 100 * MIB, None), "p/b": (0.2, 200 * MIB, None)}
+    claims = held(*rows, pods=[two], claims=[claim], pools=[capacity(memory="1000Mi")])
+    assert parts(claims) == {"p/a": (0.1, 100 * MIB, None), "p/b": (0.2, 200 * MIB, None)}
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_only_parts_that_the_kubelet_lists_are_held(listed: tuple[str, ...], sha
     claim = shared(share("1", {"memory": "100Mi"}), share("2", {"memory": "200Mi"}))
     rows = [replace(row("gpu-5"), share_id=share_id) for share_id in listed]
     node = pod(container("main", "own"))
-    found = held(*rows, pods=[node], claims=[claim], pools=[capacity(memory="1000Mi")])
-    assert [round(claim.share, 6) for claim in found] == shares
+    claims = held(*rows, pods=[node], claims=[claim], pools=[capacity(memory="1000Mi")])
+    assert [round(claim.share, 6) for claim in claims] == shares
 
 
 def test_a_part_whose_claim_cannot_be_read_is_of_unknown_size() -> None:
@@ -77,21 +77,21 @@ def test_a_part_whose_claim_cannot_be_read_is_of_unknown_size() -> None:
 
 def test_a_claim_that_names_no_parts_is_read_all_the_same() -> None:
     claim = shared(share("", {"memory": "100Mi"}))
-    found = held(
+    claims = held(
         replace(row("gpu-5"), share_id="1"),
         pods=[pod(container("main", "own"))],
         claims=[claim],
         pools=[capacity(memory="1000Mi")],
     )
-    assert parts(found) == {"p/main": (0.1, 100 * MIB, None)}
+    assert parts(claims) == {"p/main": (0.1, 100 * MIB, None)}
 
 
 def test_containers_of_one_part_share_it_and_each_has_its_limit() -> None:
     two = pod(container("a", "own"), container("b", "own"))
     rows = row("gpu-5", "a"), row("gpu-5", "b")
     claim = shared(share("1", {"memory": "100Mi"}))
-    found = held(*rows, pods=[two], claims=[claim], pools=[capacity(memory="1000Mi")])
-    assert parts(found) == {"p/a": (0.05, 100 * MIB, None), "p/b": (0.05, 100 * MIB, None)}
+    claims = held(*rows, pods=[two], claims=[claim], pools=[capacity(memory="1000Mi")])
+    assert parts(claims) == {"p/a": (0.05, 100 * MIB, None), "p/b": (0.05, 100 * MIB, None)}
 
 
 @pytest.mark.parametrize(
@@ -110,24 +110,24 @@ def test_hamis_driver(
 ) -> None:
     """Without slices its devices have the number in /dev in their names, but no capacity."""
     pools = [capacity(HAMI, "hami-gpu-5", cores="100", memory="1000Mi")] if has_slices else []
-    found = held(
+    claims = held(
         row("hami-gpu-5", driver=HAMI),
         pods=[pod(container("main", "own"))],
         claims=[shared(share("1", consumed, driver=HAMI))],
         pools=pools,
     )
-    (claim,) = found
+    (claim,) = claims
     assert (claim.gpu, claim.memory_limit_bytes) == ("GPU-5", part[1])
     if has_slices:
-        assert parts(found) == {"p/main": part}
+        assert parts(claims) == {"p/main": part}
 
 
 def test_a_status_that_names_what_the_claim_does_not_have_is_passed_over() -> None:
     told = [("claim:own/r", f"{DRIVER}/{POOL}/gpu-5/00000000-0000-4000-8000-000000000001")]
     claim = shared(share("1", {"memory": "100Mi"}))
     rows, pools = [row("gpu-5")], [capacity(memory="1000Mi")]
-    found = held(*rows, pods=[pod(container("main", "own", told=told))], claims=[claim], pools=pools)
-    assert parts(found) == {"p/main": (0.1, 100 * MIB, None)}
+    claims = held(*rows, pods=[pod(container("main", "own", told=told))], claims=[claim], pools=pools)
+    assert parts(claims) == {"p/main": (0.1, 100 * MIB, None)}
 
 
 def test_a_claim_of_a_group_of_pods_is_theirs_who_name_it() -> None:
@@ -137,5 +137,5 @@ def test_a_claim_of_a_group_of_pods_is_theirs_who_name_it() -> None:
         devices=(ClaimedDevice(request="r", driver=DRIVER, pool=POOL, device="gpu-5"),),
     )
     pods = pod(container("main", "own")), pod(container("main", "own"), uid="v", name="q")
-    found = held(row("gpu-5"), row("gpu-5", pod="q"), pods=pods, claims=[claim])
-    assert shown(found) == {("p", "main", "GPU-5", 0.5), ("q", "main", "GPU-5", 0.5)}
+    claims = held(row("gpu-5"), row("gpu-5", pod="q"), pods=pods, claims=[claim])
+    assert shown(claims) == {("p", "main", "GPU-5", 0.5), ("q", "main", "GPU-5", 0.5)}

@@ -279,9 +279,9 @@ def test_a_container_keeps_the_devices_of_two_claims_whose_names_are_not_known()
 
 
 def test_where_the_kubelet_lists_nothing_the_reserved_claim_tells() -> None:
-    found = held(pods=[pod(*TWO)], claims=[TWO_CLAIM])
-    assert shown(found) == EACH_ITS_OWN
-    assert {claim.source for claim in found} == {"resourceclaim"}
+    claims = held(pods=[pod(*TWO)], claims=[TWO_CLAIM])
+    assert shown(claims) == EACH_ITS_OWN
+    assert {claim.source for claim in claims} == {"resourceclaim"}
 
 
 def test_a_claim_that_nobody_reserved_gives_nothing_by_itself() -> None:
@@ -360,10 +360,10 @@ def test_whatever_a_status_or_a_name_says_shares_stay_whole_and_devices_are_ours
     told: list[tuple[str, str]], names: list[str]
 ) -> None:
     holder = pod(container("main", "own", told=[(f"claim:{name}", device) for name, device in told]))
-    found = held(*(row(name, "b") for name in names), row("gpu-5"), pods=[holder])
-    for device in {claim.mig or claim.gpu for claim in found}:
+    claims = held(*(row(name, "b") for name in names), row("gpu-5"), pods=[holder])
+    for device in {claim.mig or claim.gpu for claim in claims}:
         assert device in ("GPU-5", "GPU-0", "GPU-7", "MIG-left", "MIG-right")
-        assert sum(claim.share for claim in found if (claim.mig or claim.gpu) == device) == pytest.approx(1.0)
+        assert sum(claim.share for claim in claims if (claim.mig or claim.gpu) == device) == pytest.approx(1.0)
 
 
 def test_a_claim_made_from_a_template_names_itself_where_the_pod_does_not() -> None:

@@ -19,8 +19,8 @@ def test_a_uuid_that_is_no_text_costs_its_own_card_alone(stage: Stage) -> None:
     odd.uuid = GARBLED
     stage.play(h200(0), odd)
     tracker = CallTracker()
-    found = Session(None, tracker, EventListener()).refresh()
-    assert [(gpu.uuid != "", gpu.reason) for gpu in found] == [(True, ""), (False, "not_text")]
+    gpus = Session(None, tracker, EventListener()).refresh()
+    assert [(gpu.uuid != "", gpu.reason) for gpu in gpus] == [(True, ""), (False, "not_text")]
     assert tracker.errors["not_text"] == 1
 
 

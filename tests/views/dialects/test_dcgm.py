@@ -251,13 +251,13 @@ def test_a_file_of_counters_chooses_families_types_help_and_labels(tmp_path: Pat
         "DCGM_FI_NVML_VERSION, label, NVML\n"
         "DCGM_FI_DEV_VBIOS_VERSION, label, VBIOS\n",
     )
-    found = dcgm.families(replace(NODE, cards=(EXCLUSIVE,)), config)
-    assert [(family.name, family.kind.value, family.help) for family in found] == [
+    families = dcgm.families(replace(NODE, cards=(EXCLUSIVE,)), config)
+    assert [(family.name, family.kind.value, family.help) for family in families] == [
         ("DCGM_FI_DEV_POWER_VIOLATION", "counter", "Held down by power (in ns)."),
         ("DCGM_FI_DEV_GPU_TEMP", "counter", "Heat"),
         ("DCGM_EXP_XID_ERRORS_TOTAL", "counter", "XIDs"),
     ]
-    heat, xids = (values(found, family.name) for family in found[1:])
+    heat, xids = (values(families, family.name) for family in families[1:])
     assert 'Hostname="gpu-node-1",DCGM_FI_DEV_VBIOS_VERSION="96.00",DCGM_FI_NVML_VERSION="13.' in next(iter(heat))
     assert [text.partition("container=")[2] for text in xids] == [
         '"main",namespace="team-a",pod="train-0",xid="31"}',

@@ -62,10 +62,10 @@ class Line(NamedTuple):
 
 
 def lines(text: str) -> list[Line]:
-    found = (LINE.fullmatch(line) for line in text.splitlines())
+    matches = (LINE.fullmatch(line) for line in text.splitlines())
     return [
         Line(match[1], match[2], dict(LABEL.findall(match[2])), float(match[3]), match[3])
-        for match in found
+        for match in matches
         if match and match[3] != "STRING"
     ]
 

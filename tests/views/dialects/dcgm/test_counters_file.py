@@ -50,8 +50,8 @@ def test_quotes_hold_commas_together(tmp_path: Path) -> None:
 
 
 def test_labels_and_the_order_are_kept(tmp_path: Path) -> None:
-    found = read(tmp_path / "counters.csv", "B, counter, b\nDCGM_FI_DRIVER_VERSION, label, Driver\nA, gauge,\n")
-    assert [(counter.field, counter.type) for counter in found] == [
+    counters = read(tmp_path / "counters.csv", "B, counter, b\nDCGM_FI_DRIVER_VERSION, label, Driver\nA, gauge,\n")
+    assert [(counter.field, counter.type) for counter in counters] == [
         ("B", "counter"),
         ("DCGM_FI_DRIVER_VERSION", "label"),
         ("A", "gauge"),
@@ -109,8 +109,8 @@ def test_a_file_that_is_not_there_is_a_user_error(tmp_path: Path) -> None:
 def test_whatever_the_file_holds_it_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.csv"
     try:
-        found = read(path, data)
+        counters = read(path, data)
     except UserError:
         return
-    assert found
-    assert all(counter.type in TYPES and counter.field.isidentifier() for counter in found)
+    assert counters
+    assert all(counter.type in TYPES and counter.field.isidentifier() for counter in counters)
