@@ -79,3 +79,15 @@ async def test_keys_leave_the_page_alone_while_their_list_is_open(chromium: Brow
         await page.press("Escape", code=27)
         await page.until("!document.querySelector('dialog.help').open")
         assert await page.run("location.search") == "?pod=research%2Fpretrain-0"
+
+
+async def test_a_card_without_a_number_has_none_anywhere(chromium: Browser) -> None:
+    document = await demo_document()
+    document["cards"][6]["gpu"]["index"] = -1
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        await page.expect_texts(".list .gpu .number", ["?", *"0123457"])
+        assert (await page.run("document.querySelector('.list .number').dataset.tip")).startswith("GPU ? of ")
+        await page.open(f"{url}?gpu={document['cards'][6]['gpu']['uuid']}")
+        await page.expect_texts(".gpupage .bars .number", ["?"])
+        assert "GPU -1" not in await page.run("document.body.textContent")

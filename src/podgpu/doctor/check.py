@@ -183,4 +183,4 @@ def claims(snapshot: Snapshot) -> Iterator[Claim]:
 def named(cards: list[Card], most: int = 4) -> str:
     """Write `GPU 0, 2, 5`."""
     more = f" and {integer(len(cards) - most)} more" if len(cards) > most else ""
-    return "GPU " + ", ".join(str(card.gpu.index) for card in cards[:most]) + more
+    return "GPU " + ", ".join(card.gpu.number for card in cards[:most]) + more

@@ -131,7 +131,7 @@ def profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
 )
 def values(snapshot: Snapshot, _: Machine) -> CheckResult:
     refused = [
-        f"GPU {card.gpu.index}: {line(refused_call.call)} {refused_call.reason}"
+        f"GPU {card.gpu.number}: {line(refused_call.call)} {refused_call.reason}"
         for card in snapshot.cards
         for refused_call in card.refused
     ]

@@ -12,6 +12,7 @@ from podgpu.insight.tenants import (
     NodeCard,
     Placement,
     cards_of_snapshot,
+    gpu_numbers,
     held_share,
     is_holder,
     is_outsider,
@@ -35,7 +36,7 @@ def _not_given(on: NodeCard) -> Iterator[Problem]:
         if _serves(tenant) or _is_init(tenant.container, on.snapshot):
             continue
         name = pod_name(tenant.container)
-        text = f"{name} uses GPU {on.card.gpu.index}, which is not allocated to it."
+        text = f"{name} uses GPU {on.card.gpu.number}, which is not allocated to it."
         yield on_card(on, "not_given", WARNING, "Not given", text, next_step=NOT_GIVEN, pod=name)
 
 
@@ -96,8 +97,8 @@ def _idle_pod(places: list[Placement], snapshot: Snapshot, settings: InsightSett
     name = pod_name(places[0].tenant.container)
     shares = [held_share(place.tenant, place.on.card) for place in places]
     known = total(float(share) if share is not None else None for share in shares)
-    numbers = sorted({place.on.card.gpu.index for place in places})
-    where = f"GPU {numbers[0]}" if len(numbers) == 1 else f"GPUs {', '.join(map(str, numbers))}"
+    numbers = gpu_numbers(places)
+    where = f"GPU {numbers[0]}" if len(numbers) == 1 else f"GPUs {', '.join(numbers)}"
     what = f"{gpus(known)} on {where}" if known is not None else f"a share of {where}"
     pronoun = "them" if known is not None and known > 1 else "it"
     since = max(place.tenant.holding.since or 0.0 for place in places if place.tenant.holding)
@@ -132,7 +133,7 @@ def _evades(on: NodeCard) -> Iterator[Problem]:
         if sampling is None or not sampling.evades:
             continue
         name = pod_name(tenant.container)
-        busy = f"{percent(sampling.resident_ratio)} of the busy time of GPU {on.card.gpu.index}"
+        busy = f"{percent(sampling.resident_ratio)} of the busy time of GPU {on.card.gpu.number}"
         text = f"{name} has {busy}, and the driver's samples name it {percent(sampling.named_ratio)}."
         yield on_card(on, "evades_sampling", WARNING, "Evades", text, next_step=EVADES, pod=name)
 

@@ -17,6 +17,7 @@ from podgpu.insight.tenants import (
     InsightSettings,
     Placement,
     cards_of,
+    gpu_numbers,
     held_share,
     is_outsider,
     placements,
@@ -93,7 +94,7 @@ def _pods(pods: Sequence[Sequence[Placement]]) -> list[str]:
 
 
 def _where(places: Sequence[Placement]) -> str:
-    numbers = sorted({place.on.card.gpu.index for place in places})
+    numbers = gpu_numbers(places)
     cards = f"GPU {numbers[0]}" if len(numbers) == 1 else f"{count(len(numbers), 'GPU')}"
     return f"{pod_name(places[0].tenant.container)} on {places[0].on.node_name}, {cards}"
 

@@ -22,7 +22,6 @@ from podgpu.insight.tenants import (
     placements,
     reading,
 )
-from podgpu.model import UNKNOWN as NO_INDEX
 from podgpu.model import Cluster, ClusterNode, PendingPod, Sums, Use
 from podgpu.model.kube import grouped, only
 from podgpu.numbers import count
@@ -210,7 +209,7 @@ def _group_row(places: Sequence[Placement], **names: str) -> SummaryRow:
 def _gpu(on: NodeCard) -> SummaryItem:
     gpu, fault = on.card.gpu, on.card.fault
     places = list(placements([on]))
-    number = _number(gpu.index)
+    number = gpu.number
     row = replace(_card_row([on], places, name=f"{on.node_name} {number}"), gpus=(number,))
     if fault:
         row = replace(row, state=fault.reason, detail=fault.detail)
@@ -273,7 +272,7 @@ def _pod_state(places: Sequence[Placement]) -> tuple[str, str]:
     """What keeps its numbers from being known comes first. Idle if anything that it holds is."""
     for place in places:
         if fault := place.on.card.fault:
-            return fault.reason, f"GPU {place.on.card.gpu.index}"
+            return fault.reason, f"GPU {place.on.card.gpu.number}"
     for place in places:
         if place.on.node and place.on.node.state in ("stale", "failed"):
             return place.on.node.state, place.on.node.detail
@@ -292,13 +291,8 @@ def _shortest_idle(places: Iterable[Placement]) -> float | None:
 
 def card_numbers(places: Sequence[Placement]) -> tuple[str, ...]:
     """The cards' numbers in order, `3/1g.18gb` for a MIG instance."""
-    found = {(place.on.card.gpu.index, _profile(place)) for place in places}
-    numbers = ((_number(index), profile) for index, profile in sorted(found))
-    return tuple(f"{number}/{profile}" if profile else number for number, profile in numbers)
-
-
-def _number(index: int) -> str:
-    return "?" if index == NO_INDEX else str(index)
+    found = {(place.on.card.gpu.index, place.on.card.gpu.number, _profile(place)) for place in places}
+    return tuple(f"{number}/{profile}" if profile else number for _, number, profile in sorted(found))
 
 
 def _profile(place: Placement) -> str:

@@ -120,6 +120,11 @@ class Placement(Struct, frozen=True, gc=False):
         return None if rate is None or seconds is None else rate * seconds / SECONDS_PER_HOUR
 
 
+def gpu_numbers(places: Iterable[Placement]) -> list[str]:
+    """List the numbers of the cards, each once, in order."""
+    return [number for _, number in sorted({(place.on.card.gpu.index, place.on.card.gpu.number) for place in places})]
+
+
 def is_outsider(container: ContainerRef | Allocation) -> bool:
     """Whether it is outside Kubernetes: an account without a pod. Its container is then its title: `docker/web`."""
     return not container.namespace and not container.pod

@@ -34,6 +34,11 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     mig_enabled: bool = False  # whether it is in MIG mode
     multiprocessors: int | None = None  # how many it has; absent if not known
 
+    @property
+    def number(self) -> str:
+        """The index as people read it."""
+        return "?" if self.index == UNKNOWN else str(self.index)
+
 
 class GuestCard(Struct, frozen=True, kw_only=True, gc=False):
     """A card that is given to virtual machines. The driver here does not list it, so nothing of it is measured."""

@@ -9,7 +9,7 @@ from podgpu.insight.tenants import pod_name
 from podgpu.model import Card, Instance, Snapshot, Tenant
 from podgpu.numbers import memory, moment, percent, watts
 from podgpu.views.card_facts import facts_of
-from podgpu.views.format import MEANINGS, REASONS, gpu_text, use_text, visible_rest
+from podgpu.views.format import MEANINGS, REASONS, use_text, visible_rest
 from podgpu.views.text import line, printable
 from podgpu.views.why_sentences import METHODS
 
@@ -24,7 +24,7 @@ _FACTS = ("What", "Value", "What it means")
 def links(snapshot: Snapshot) -> str:
     """Link to the pages of all cards."""
     cards = [card.gpu for card in snapshot.cards if card.gpu.uuid]
-    anchors = [f'<a href="?gpu={escape(line(gpu.uuid))}">{gpu_text(gpu)}</a>' for gpu in cards]
+    anchors = [f'<a href="?gpu={escape(line(gpu.uuid))}">GPU {gpu.number}</a>' for gpu in cards]
     return f"<p>{' '.join(anchors)}</p>" if anchors else ""
 
 
@@ -39,7 +39,7 @@ def content(snapshot: Snapshot, uuid: str) -> str | None:
 
 def _card(card: Card, instance: Instance | None) -> str:
     mig = instance.mig if instance else None
-    title = f"{gpu_text(card.gpu)}{f' · {mig.profile}' if mig else ''}"
+    title = f"GPU {card.gpu.number}{f' · {mig.profile}' if mig else ''}"
     fault = (card.fault.reason.replace("_", " "), card.fault.detail) if card.fault else ()
     wrong = ", ".join(filter(None, (": ".join(filter(None, fault)), *card.problems)))
     tenants = [tenant for tenant in card.tenants if not mig or tenant.mig == mig.uuid]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from podgpu import numbers
 from podgpu.insight.card_problems import LEAST_SWITCHING
-from podgpu.model import ENDED, UNATTRIBUTED, UNKNOWN, Card, CardUse, Gpu, Insight, Problem, Rest, Use
+from podgpu.model import ENDED, UNATTRIBUTED, UNKNOWN, Card, CardUse, Insight, Problem, Rest, Use
 from podgpu.views.text import line, printable
 
 REASONS = {
@@ -42,11 +42,6 @@ _ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}
 def number_text(number: int) -> str:
     """Write the driver's number of a GPU or an instance; empty if it is not known."""
     return "" if number == UNKNOWN else str(number)
-
-
-def gpu_text(gpu: Gpu) -> str:
-    """Write `GPU 3`, or `GPU ?` if its number is not known."""
-    return f"GPU {number_text(gpu.index) or '?'}"
 
 
 def use_text(use: Use | CardUse | None) -> str:

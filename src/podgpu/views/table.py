@@ -125,7 +125,7 @@ def _line(row: CardTableRow, sizes: Sequence[int], *, colour: bool) -> str:
 
 def _card_rows(card: Card, now: float) -> Iterator[CardTableRow]:
     gpu = card.gpu
-    name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
+    name = f"{gpu.number}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
     if card.fault is not None:
         yield CardTableRow(f"{name}  {line(card.fault.reason)}", style=RED)
         return

@@ -53,7 +53,7 @@ def owner_titles(processes: Iterable[Process], most: int) -> str:
 def excused_texts(cards: Iterable[Card]) -> list[str]:
     """Name the processes that hold a card for others and are charged nothing, with the proof."""
     return [
-        f"{line(process.role)} {_excused(process)} on GPU {card.gpu.index}: {line(process.proof)}"
+        f"{line(process.role)} {_excused(process)} on GPU {card.gpu.number}: {line(process.proof)}"
         for card in cards
         for process in card.excused
     ]

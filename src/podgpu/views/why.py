@@ -11,7 +11,7 @@ from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Sna
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
-from podgpu.views.format import REASONS, gpu_text, switching_text, use_text
+from podgpu.views.format import REASONS, switching_text, use_text
 from podgpu.views.tenants import full_name, outsider_names
 from podgpu.views.text import GAP, line, shortened, table_row, width_of
 from podgpu.views.why_evidence import ContainerEvidence, PodEvidence
@@ -119,7 +119,7 @@ def _stored(snapshot: Snapshot, name: str) -> list[Fact]:
 
 def _card(evidence: PodEvidence, card: Card, containers: Sequence[ContainerEvidence], width: int) -> Iterator[str]:
     gpu = card.gpu
-    yield from _folded_words("  ".join(filter(None, (gpu_text(gpu), line(gpu.model), line(gpu.uuid)))), width)
+    yield from _folded_words("  ".join(filter(None, (f"GPU {gpu.number}", line(gpu.model), line(gpu.uuid)))), width)
     yield from _wrapped(_on_card(evidence, card), width, 2)
     for container in containers:
         yield from ("", *_folded_words(f"  {_subject(container, card)}", width))
@@ -252,7 +252,7 @@ def _booked(booking: Booking, card: Card) -> str:
 def _findings(evidence: PodEvidence, container: ContainerEvidence, card: Card) -> Iterator[str]:
     tenant = container.tenant
     for uuids in dict.fromkeys(claim.ruled_out for claim in container.claims if claim.ruled_out):
-        names = [f"GPU {evidence.gpu_index[uuid]} ({line(uuid)})" for uuid in uuids if uuid in evidence.gpu_index]
+        names = [f"GPU {evidence.gpus[uuid].number} ({line(uuid)})" for uuid in uuids if uuid in evidence.gpus]
         yield f"{sentences.SETTLED} {' and '.join(names) or 'another card'}."
     if container.has_ended:
         yield sentences.ENDED

@@ -44,7 +44,7 @@ class PodEvidence:
         self.uids = sorted({*self.pods, *(ref.pod_uid for ref in refs)} - {""})
         # A static pod's cgroup carries a hash in place of the UID.
         self._cgroup_uids = {*self.uids, *(found.static_hash for found in self.pods.values())} - {""}
-        self.gpu_index = {card.gpu.uuid: card.gpu.index for card in snapshot.cards}
+        self.gpus = {card.gpu.uuid: card.gpu for card in snapshot.cards}
         found_on = ((card, self._containers(card)) for card in snapshot.cards)
         self.cards = [(card, containers) for card, containers in found_on if containers]
 

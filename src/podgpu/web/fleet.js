@@ -256,5 +256,5 @@ export class Fleet {
 function tipOf(gpu) {
   const who = gpu.tenants.map((tenant) => `${tenant.id}${tenant.isIdle ? ` (idle ${age(tenant.idleFor)})` : ""}`).join(", ");
   const facts = [gpu.isUp ? known(gpu.busy) && percent(gpu.busy) : "lost", known(gpu.celsius) && celsius(gpu.celsius), gpu.problems.join(", "), who || "free"];
-  return [`${gpu.node.name} · GPU ${gpu.index}`, ...facts.filter(Boolean)].join(" · ");
+  return [`${gpu.node.name} · GPU ${gpu.number}`, ...facts.filter(Boolean)].join(" · ");
 }

@@ -95,7 +95,7 @@ function aboutOf({ gpu, slice }) {
 const slicesOf = ({ gpu, slice }, link) => (slice || !gpu.slices.length ? null : h("p", { class: "dim" }, "MIG instances: ", ...gpu.slices.flatMap((slice, place) => [place ? ", " : "", h("a", { href: link({ gpu: slice.uuid }) }, slice.profile)])));
 
 function titleOf({ gpu, slice }, link) {
-  const name = slice ? `GPU ${gpu.index} · ${slice.profile}` : `GPU ${gpu.index}`;
+  const name = slice ? `GPU ${gpu.number} · ${slice.profile}` : `GPU ${gpu.number}`;
   return h("div", { class: "title" }, h("h2", { tabindex: "-1" }, name), slice ? h("a", { href: link({ gpu: gpu.uuid }) }, "the whole card") : null, h("span", { class: "dim" }, `${gpu.node.name} · ${shortModel(gpu.model)}`), ...gpu.problems.map((title) => h("span", { class: "tag warn" }, title)));
 }
 

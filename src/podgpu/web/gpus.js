@@ -89,8 +89,8 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
       element,
       update({ gpu, isAlone }) {
         open.href = linkGpu(gpu.uuid);
-        open.dataset.tip = [`GPU ${gpu.index} of ${gpu.node.name}`, shortModel(gpu.model), ...gpu.tenants.map(tenantTip)].join("\n");
-        writeWhole(title, isAlone ? `${gpu.node.name} · ${gpu.index}` : String(gpu.index));
+        open.dataset.tip = [`GPU ${gpu.number} of ${gpu.node.name}`, shortModel(gpu.model), ...gpu.tenants.map(tenantTip)].join("\n");
+        writeWhole(title, isAlone ? `${gpu.node.name} · ${gpu.number}` : gpu.number);
         drawTags(tags, gpu);
         write(heat, known(gpu.celsius) ? celsius(gpu.celsius) : "");
         const isLost = !gpu.isUp;

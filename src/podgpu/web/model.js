@@ -89,6 +89,7 @@ function makeGpu(card, node, before) {
     key: keyOf(card, node),
     node,
     index: card.gpu.index,
+    number: card.gpu.index < 0 ? "?" : String(card.gpu.index),
     uuid: card.gpu.uuid,
     model: card.gpu.model || "",
     isMig: card.gpu.mig_enabled,

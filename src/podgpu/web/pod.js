@@ -84,7 +84,7 @@ function numbersOf({ gpu, tenant }) {
 
 const nameOf = ({ gpu, tenant }) => {
   const slice = gpu.slices.find(({ uuid }) => uuid === tenant.mig);
-  return [`${gpu.node.name} · GPU ${gpu.index}`, shortModel(gpu.model), slice && `slice ${slice.profile}`].filter(Boolean).join(" · ");
+  return [`${gpu.node.name} · GPU ${gpu.number}`, shortModel(gpu.model), slice && `slice ${slice.profile}`].filter(Boolean).join(" · ");
 };
 
 /** Lines of [what, value, how it is known]. */
@@ -125,7 +125,7 @@ function processes(list, { gpu, tenant }) {
   );
   return h(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": `Processes of ${tenant.id} ${tenant.container} on ${gpu.node.name} GPU ${gpu.index} ${tenant.mig ?? ""}`.trim() },
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": `Processes of ${tenant.id} ${tenant.container} on ${gpu.node.name} GPU ${gpu.number} ${tenant.mig ?? ""}`.trim() },
     h("table", { class: "processes" }, h("thead", {}, h("tr", {}, ...["PID", "Kind", "Memory", "SM", "Whose: its cgroup"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)),
   );
 }

@@ -36,7 +36,7 @@ def _pod(entry: SummaryItem) -> Iterator[Line]:
 
 def _place(place: Placement) -> Iterator[Line]:
     tenant, gpu = place.tenant, place.on.card.gpu
-    where = f"GPU {gpu.index}" + (" MIG" if tenant.mig else "")
+    where = f"GPU {gpu.number}" + (" MIG" if tenant.mig else "")
     facts = [f"{where} of {line(place.on.snapshot.node)}"]
     if tenant.booking.allocated_ratio is not None:
         facts.append(f"given {percent(tenant.booking.allocated_ratio)}")

@@ -85,7 +85,7 @@ class _MeterColumns:
 
     def meter(self, item: SummaryItem, trend: Sequence[float | None]) -> Line:
         card, row = item.cards[0].card, item.row
-        index: Line = [(f"{card.gpu.index:>{_INDEX - 1}} ", BOLD)]
+        index: Line = [(f"{card.gpu.number:>{_INDEX - 1}} ", BOLD)]
         if card.fault is not None:
             return [*index, (fitted(line(card.fault.reason), self._size - _INDEX), RED)]
         facts = "".join(f" {text(row):>{wide}}" for _, text, wide in self._more)
