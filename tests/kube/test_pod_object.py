@@ -146,6 +146,7 @@ def test_init_and_ephemeral_containers_count_and_a_finished_one_does_not_run() -
     ("change", "is_owner"),
     [
         ({}, True),
+        ({"kind": "K", "name": "n"}, True),
         ({"kind": "K" * 63, "name": "n" * 253}, True),
         ({"kind": ""}, False),
         ({"kind": "K" * 64}, False),
@@ -154,7 +155,7 @@ def test_init_and_ephemeral_containers_count_and_a_finished_one_does_not_run() -
         ({"uid": ""}, False),
         ({"controller": False}, False),
     ],
-    ids=["complete", "longest", "no kind", "long kind", "no name", "long name", "no uid", "no controller"],
+    ids=["complete", "shortest", "longest", "no kind", "long kind", "no name", "long name", "no uid", "no controller"],
 )
 def test_an_owner_has_a_kind_a_name_and_a_uid(change: dict[str, Any], is_owner: bool) -> None:
     owner = {"kind": "Job", "name": "train", "uid": "u", "controller": True} | change

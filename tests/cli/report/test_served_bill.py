@@ -75,6 +75,8 @@ async def test_a_fault_of_the_store_has_the_same_sentence(capsys: pytest.Capture
 async def test_no_longer_time_is_billed_on_request_than_a_month() -> None:
     with pytest.raises(UserError, match=f"more than {MOST_HOURS} hours before .* run podgpu report"):
         await bill_of_query(StoreOptions(url="http://127.0.0.1:1"), None, {"from": "32d"}, NOW)
+    with pytest.raises(StoreFault):  # is asked, and not there
+        await bill_of_query(StoreOptions(url="http://127.0.0.1:1"), None, {"from": "31d"}, NOW)
 
 
 async def test_a_period_that_is_not_over_is_said_to_be_so() -> None:
