@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from podgpu.agent.books import NodeBooks
+from podgpu.agent.books import CardBooks, NodeBooks
 from podgpu.ledger.band import PERIOD_US
-from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
-from podgpu.model import ContainerRef, Process, Sampling
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey, WindowBooking
+from podgpu.model import BusyWindow, ContainerRef, Process, Sampling
 from tests.agent.test_books import GPU, cards, rank, sheet, works
 
 BUSY = PERIOD_US // 6  # half of a cycle
@@ -29,6 +29,20 @@ def test_the_first_minute_with_the_log_begins_when_the_log_does() -> None:
     books.post([logged(rank("a"))], 5.0, 0.0)
     (card,) = cards(books)
     assert card.tenants[0].booking.most_energy_mj == 5 * 20, "what was proven before stays"
+
+
+def test_lanes_are_of_the_minute_so_far_until_the_first_is_over() -> None:
+    cycle, interval = logged(rank("a"))
+    length = 1000 * cycle.elapsed_us
+    window = WindowBooking(BusyWindow(0, length, length), length, {rank("a"): length})
+    books = CardBooks()
+    assert books.lanes() is None
+    found = []
+    for second in range(1, 4):
+        books.post(replace(cycle, windows=(window,)), interval, second, 0.0)
+        lanes = books.lanes()
+        found.append((lanes.is_whole, lanes.elapsed_us) if lanes else None)
+    assert found == [(False, PERIOD_US // 3), (False, 2 * PERIOD_US // 3), (True, PERIOD_US)]
 
 
 def test_who_is_found_to_evade_samples_may_have_had_all_of_the_seconds_before() -> None:

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 from podgpu.ledger.band import SAMPLE_US, Period
 from podgpu.ledger.book import book
 from podgpu.ledger.cycle import CycleBooks, Interval, TenantKey
+from podgpu.ledger.residency import Evidence
 from podgpu.model import (
     SEES_ALL,
     Ability,
+    BusyWindow,
     Claim,
     ContainerRef,
     Device,
@@ -19,6 +21,8 @@ from podgpu.model import (
     MigInstance,
     Process,
     Reading,
+    Slice,
+    SwitchLog,
 )
 from tests.ledger.test_book import Case, cases
 from tests.tree import WATCHED
@@ -155,6 +159,18 @@ def test_where_no_process_can_be_seen_the_claimant_is_the_user(ability: Ability)
     interval = Interval(elapsed_us=1000, energy_mj=1000, busy_us=800)
     sheet = book(card, interval, [claim(A)], unseen)
     assert of(sheet, A) == (800, 1000, "exclusive")
+
+
+def test_what_a_log_proves_of_each_is_booked_with_it() -> None:
+    """The card was busy for half of the time: what one of them could not have had, the other had."""
+    slices = (Slice(1, 0, 600_000), Slice(2, 600_000, 1_000_000))
+    log = SwitchLog(begin_ns=0, end_ns=1_000_000, slices=slices, switches=2)
+    evidence = Evidence(windows=(BusyWindow(0, 1_000_000, 500_000),), slices=slices, log=log)
+    card = Device(gpu=Gpu(uuid=GPU, index=0), ability=WATCHED, processes=(Process(pid=1), Process(pid=2)))
+    sheet = book(card, Interval(elapsed_us=1000, busy_us=500), [], HOLDERS, evidence=evidence)
+    first, second = (sheet.bookings[TenantKey(GPU, "", container)] for container in (A, B))
+    assert (first.least_us, first.most_us, second.least_us, second.most_us) == (100, 500, 0, 400)
+    assert first.busy_us + second.busy_us == 500 and 100 < first.busy_us < 500
 
 
 def test_of_a_process_that_was_not_sampled_nothing_is_known_where_others_may_not_be_seen() -> None:

@@ -55,6 +55,12 @@ def test_on_a_busy_card_the_band_is_narrow() -> None:
     assert least <= 0.85 - 0.05 <= 0.85 <= most
 
 
+def test_named_in_half_of_the_samples_is_half_of_the_time_by_wilsons_score() -> None:
+    """Of 300 samples, with 2.8 deviations: a half, give or take 8 %."""
+    least, _, most = ratios(bands(cycle({A: 0.5, B: 0.5}, 1.0, seconds=60))[A])
+    assert (round(least, 4), round(most, 4)) == (0.4202, 0.5798)
+
+
 def test_on_an_idle_card_looks_prove_little() -> None:
     least, _, most = ratios(bands(*[cycle({A: 0.6, B: 0.4}, 0.3)] * 60)[A])
     assert least == 0.0
@@ -77,6 +83,23 @@ def test_on_a_shared_instance_the_band_is_the_instances_time() -> None:
     key_a, key_b = (TenantKey("GPU-1", "MIG-1", each.container) for each in (A, B))
     sheet = cycle({key_a: 0.25, key_b: 0.25}, 0.8, method="weighted")
     assert bands(sheet)[key_a].most_us == sheet.bookings[key_a].busy_us + sheet.bookings[key_b].busy_us
+
+
+def test_other_instances_are_not_in_the_band() -> None:
+    here, beside = (TenantKey("GPU-1", "MIG-1", each.container) for each in (A, B))
+    elsewhere = TenantKey("GPU-1", "MIG-2", C.container)
+    sheet = cycle({here: 0.25, beside: 0.25, elsewhere: 0.5}, 0.8, method="weighted")
+    assert bands(sheet)[here].most_us == sheet.bookings[here].busy_us + sheet.bookings[beside].busy_us
+
+
+def test_energy_is_as_uncertain_as_the_busy_time_that_it_was_drawn_in() -> None:
+    idle, busy = [cycle({A: 0.6, B: 0.4}, 0.3)] * 60, [cycle({A: 0.85, B: 0.15}, 0.95)] * 60
+    band = bands(*idle)[A]
+    assert (band.least_mj, band.most_mj) == (0, sum(sheet.active_mj for sheet in idle))
+    band = bands(*busy)[A]
+    whole_us, whole_mj = (sum(getattr(sheet, name) for sheet in busy) for name in ("busy_us", "active_mj"))
+    assert 0 < band.least_mj == pytest.approx(whole_mj * band.least_us / whole_us, rel=0.01)
+    assert band.most_mj == pytest.approx(whole_mj * band.most_us / whole_us, rel=0.01)
 
 
 def test_whoever_has_no_process_did_not_run() -> None:

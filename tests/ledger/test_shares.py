@@ -3,7 +3,7 @@
 import pytest
 
 from podgpu.ledger.cycle import TenantKey
-from podgpu.ledger.shares import PARTS, reserved
+from podgpu.ledger.shares import PARTS, GpuInstance, reserved
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Instance, MigInstance
 
 GPU = "GPU-1"
@@ -35,6 +35,15 @@ def test_a_container_has_no_more_than_the_whole_card() -> None:
     found = reserved([claim(0.75), claim(0.75)], WHOLE)
     assert found.shares == {TenantKey(GPU, "", A): PARTS}
     assert len(found.claims[TenantKey(GPU, "", A)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("active", "parts", "activity"), [(0.5, 100, 50), (1.02, 100, 100), (None, 100, None), (0.5, None, None)]
+)
+def test_an_instance_is_active_for_no_more_than_its_part(
+    active: float | None, parts: int | None, activity: int | None
+) -> None:
+    assert GpuInstance(migs=frozenset(), parts=parts, active=active, sm_active=None).activity == activity
 
 
 def test_limits_add_up_and_no_limit_is_absent() -> None:
