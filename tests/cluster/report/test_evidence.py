@@ -98,3 +98,25 @@ async def test_a_node_without_an_agent_is_counted_by_its_labels() -> None:
     numbers = {node: sum(card.node == node for card in found.unscraped) for node in ("alpha", "dark", "sliced", "mig")}
     assert numbers == {"alpha": 0, "dark": 8, "sliced": 2, "mig": 1}
     assert found.unscraped[CardKey("", "dark", "dark/0")] == "NVIDIA L40S"
+
+
+async def test_where_series_name_their_cluster_a_node_is_that_of_its_cluster() -> None:
+    store = KubernetesStore({"alpha": (0, 60_000), "beta": (0, DAY)})
+    found = await gather(store, (0.0, DAY), 2 * DAY, [CardKey("c", "alpha", "GPU-1")])
+    assert found.node_times == {("c", "alpha"): [(0.0, 60_000)]}
+
+
+class PastAndFuture(KubernetesStore):
+    """GPU-0 was there before the day, GPU-2 after it."""
+
+    async def points(self, query: str, at: float) -> list[Point]:
+        if "podgpu_gpu_info" in query:
+            return [Point({"node": "alpha", "uuid": f"GPU-{at / DAY:.0f}"}, 1)]
+        return await super().points(query, at)
+
+
+async def test_gpus_are_known_from_before_and_from_after() -> None:
+    found = await gather(PastAndFuture({}), (0.0, DAY), 2 * DAY, [CARD])
+    assert [{card.uuid for card in cards} for cards in (found.earlier, found.later)] == [{"GPU-0"}, {"GPU-2"}]
+    found = await gather(PastAndFuture({}), (0.0, DAY), DAY + 0.5, [CARD])
+    assert found.later == frozenset()  # the day has only just ended
