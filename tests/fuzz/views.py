@@ -16,7 +16,7 @@ from podgpu.cli._top.rows import TopRows
 from podgpu.cli.top import print_rows
 from podgpu.config import Config
 from podgpu.doctor import Finding, Machine, examine, examine_cluster
-from podgpu.insight import InsightSettings, reconclude
+from podgpu.insight import InsightSettings, conclude, reconclude
 from podgpu.insight.idle import idle_pods
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, ClusterNode, Prices, Snapshot
@@ -138,6 +138,8 @@ async def _served(cluster: Cluster) -> None:
 
 
 def show_node(snapshot: Snapshot) -> None:
+    """A node's snapshot, concluded as commands do where its agent did not."""
+    snapshot = snapshot if snapshot.insight else conclude(snapshot, _TERMS)
     for view in (*_PAGES.pages.values(), *_PAGES.whole.values()):
         families = view(snapshot, {})
         for form in Format:
