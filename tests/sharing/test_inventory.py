@@ -42,6 +42,11 @@ def test_while_nothing_is_offered_nothing_is_known() -> None:
     assert Inventory((), [given("GPU-0::1")]).parts(part) == {}
 
 
+def test_the_only_part_of_a_device_that_is_given_out_is_number_0() -> None:
+    node = KubeNode(name="n", capacity={SHARED: "1"})
+    assert Inventory((), [given("GPU-0::0")], node=node).parts(part) == {"GPU-0": 1}
+
+
 @pytest.mark.parametrize(
     ("node", "parts"),
     [

@@ -45,11 +45,13 @@ def test_who_uses_more_than_it_holds_pays_for_what_it_used() -> None:
     assert found == {("group", ("a",)): HOUR // 2, ("group", ("b",)): HOUR // 4, ("free", ()): HOUR // 4}
 
 
-def test_who_only_uses_a_card_pays_for_what_it_used_and_holds_nothing() -> None:
+def test_who_only_uses_a_card_holds_nothing_and_who_only_holds_it_uses_nothing() -> None:
     found = CardCounts(seen_us=HOUR)
     found.add(counter("a", Measure.BUSY), ("group", ("a",)), 500)
-    paid = {basis: charges(found, basis)["group", ("a",)] for basis in (Basis.HELD, Basis.USED, Basis.GREATER)}
-    assert paid == {Basis.HELD: 0, Basis.USED: 500, Basis.GREATER: 500}
+    found.add(counter("b", Measure.HELD), ("group", ("b",)), 700)
+    paid = {basis: charges(found, basis) for basis in (Basis.HELD, Basis.USED, Basis.GREATER)}
+    assert [rows["group", ("a",)] for rows in paid.values()] == [0, 500, 500]
+    assert [rows["group", ("b",)] for rows in paid.values()] == [700, 0, 700]
 
 
 def test_no_more_than_the_whole_card_is_paid_for() -> None:
