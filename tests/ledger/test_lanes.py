@@ -1,5 +1,6 @@
 """Windows of a period become columns that add up."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,3 +84,12 @@ def test_a_clock_that_was_set_back_adds_nothing() -> None:
     recorder = LaneRecorder()
     recorder.add(cycle(window(10 * STEP_NS, STEP_NS, STEP_NS, {A: 10}), window(0, STEP_NS, STEP_NS, {A: 10})))
     assert len(recorder.seen) == 1 and sum(recorder.booked[A]) == 10
+
+
+@pytest.mark.parametrize(("seen", "is_shown"), [(0.74, False), (0.75, True), (1.0, True)])
+def test_lanes_are_shown_if_the_log_has_three_quarters_of_the_time(seen: float, is_shown: bool) -> None:
+    recorder, length = LaneRecorder(), round(seen * 10**9)
+    recorder.add(cycle(window(0, length, length, {A: length})))
+    lanes = recorder.lanes({}, band(0, 10**6), 0.0, is_whole=True)
+    assert (lanes is not None) == is_shown
+    assert lanes is None or lanes.step_us * 1000 == STEP_NS
