@@ -128,8 +128,8 @@ def test_a_tenant_that_calls_itself_the_server_pays_for_itself() -> None:
 
 @pytest.mark.parametrize(
     "mps",
-    [None, "/run/nvidia/mps-of-mine", "/data", "root"],
-    ids=["none", "alike", "shared", "root in a pod"],
+    [None, "", "/run/nvidia/mps-of-mine", "/data", "root"],
+    ids=["none", "empty", "alike", "shared", "root in a pod"],
 )
 def test_so_does_a_pod_without_a_claim_that_does_not_meet_the_clients(mps: str | None) -> None:
     sheet = book(FORGED, CYCLE, [claim(A, 0.5)], HOLDERS | {2: server(2, B, mps)})
