@@ -63,9 +63,9 @@ class Config:
     )
     switches: str = SOURCE.single(
         "--switches",
-        help="Whether to read the driver's log of context switches: check reads it for a few seconds of each "
-        "minute while a card has tenants of more than one owner, to find processes that evade the driver's samples; "
-        "auto reads it all that time.",
+        help="Whether to read the driver's log of context switches: check reads it for a few seconds every "
+        "two minutes while a card has processes of more than one owner, to find those that evade the driver's samples; "
+        "auto reads it all that time; on reads it on every card.",
         parse=OneOf(("off", "check", "auto", "on")),
         default="off",
     )
