@@ -149,7 +149,7 @@ class Maker:
             ends = min(at + random.choice((random.uniform(0.1, 3), random.uniform(5, 90))) * HOUR, within[1])
             most = 2.0 if parts == 4 and part == 0 and not mig else 0.6
             # Whether a pod of the same name ended while nothing came into the store, nobody could say.
-            is_blind = any(blind[0] - HOUR <= at <= blind[1] + HOUR for blind in month.blind)
+            is_blind = any(blind[0] - HOUR <= at <= blind[1] + HOUR for blind in month.blind(month.nodes))
             is_again = random.random() < 0.5 and not is_blind
             name = f"job-{uuid[-8:]}-{part}" if is_again else f"pod-{uuid[-8:]}-{part}-{number}"
             number += 1

@@ -141,11 +141,10 @@ class Month:
                 yield at, stamp
             at += self.interval
 
-    @property
-    def blind(self) -> list[Stretch]:
-        """When nothing came into the store: it was away, or refused samples that were older than its last."""
+    def blind(self, nodes: Iterable[MonthNode]) -> list[Stretch]:
+        """When nothing of these nodes came into the store: it was away, or refused samples older than its last."""
         found = list(self.away)
-        for node in self.nodes:
+        for node in nodes:
             begins, ends, wrong = node.jump
             found.append((begins, begins - wrong) if wrong < 0 else (ends, ends + wrong))
         return found
@@ -154,14 +153,16 @@ class Month:
 
     def held(self, tenant: Tenant, period: Stretch) -> list[Stretch]:
         """When a tenant held its GPU while an agent counted it, and its counters came into the store."""
-        blind = [stretch for stretch in self.blind if stretch[0] <= tenant.ends + GRACE <= stretch[1]]
-        own = without([(tenant.begins, tenant.ends)], blind)
-        return [
-            piece
-            for stay in self.stays
-            if stay.uuid == tenant.uuid
-            for piece in common(common(own, self.known(stay)), [period])
-        ]
+        found = []
+        for stay in self._stays(tenant.uuid):
+            blind = self.blind([self.node(stay.node)])
+            lost = [stretch for stretch in blind if stretch[0] <= tenant.ends + GRACE <= stretch[1]]
+            held = without([(tenant.begins, tenant.ends)], lost)
+            found += common(common(held, self.known(stay)), [period])
+        return found
+
+    def _stays(self, uuid: str) -> list[Stay]:
+        return [stay for stay in self.stays if stay.uuid == uuid]
 
     def price(self, model: str, at: float) -> float:
         if self.price_change is not None and at >= self.price_change:
@@ -180,10 +181,11 @@ class Month:
         If its last counters were shown when the store began to take samples again, it may have them, or not.
         """
         gone = tenant.ends + GRACE
-        near = [blind for blind in self.blind if min(abs(gone - edge) for edge in blind) <= 2 * self.interval]
+        blind = self.blind(self.node(stay.node) for stay in self._stays(tenant.uuid))
+        near = [stretch for stretch in blind if min(abs(gone - edge) for edge in stretch) <= 2 * self.interval]
         # What it had right before the period may be scraped within it.
         pieces = len(self.held(tenant, period)) or int(0 <= period[0] - tenant.ends <= self.interval)
-        return 2 * pieces + sum(2 + length([blind]) / self.interval for blind in near)
+        return 2 * pieces + sum(2 + length([stretch]) / self.interval for stretch in near)
 
     def days(self) -> list[Stretch]:
         """The days of the month, in UTC. The first and the last may be parts of one."""
@@ -196,7 +198,7 @@ class Month:
         The store learnt them when it was back, or at the time of a clock that was wrong.
         """
         found = [(*away, length([away])) for away in self.away]
-        for node in {stay.node for stay in self.stays if stay.uuid == uuid}:
+        for node in {stay.node for stay in self._stays(uuid)}:
             begins, ends, wrong = self.node(node).jump
             found.append((begins - abs(wrong), ends + abs(wrong), abs(wrong)))
         at_all = list(edges)
