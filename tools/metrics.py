@@ -17,9 +17,9 @@ Generated from the catalog. To change it, change a row and run `make docs`.
   is about one; an agent serves the others.
 * A metric marked MIG exists for instances too, under `podgpu_mig_` in place of `podgpu_gpu_`.
 * What a card does not offer is absent, never 0.
-* The name, type and labels of a *stable* metric last: [stability](stability.md) has the promise. An *experimental* one
-  may change with any version.
-* `?collect[]=` and a name, at the head of a table, asks any page for that group of metrics alone.
+* The name, type and labels of a *stable* metric do not change: [stability](stability.md) has the promise.
+  An *experimental* one may change with any version.
+* `?collect[]=NAME`, above each table, selects that group of metrics on any page.
 * *Served* says whether podgpu's own page has the metric: by *default*; as a *detail*, with `--series.detail=on` or if a
   client asks for it by `?name[]=`; or with `--series.level=process`.
 * *Slow* values change rarely or cost much. They are read less often than every cycle.
