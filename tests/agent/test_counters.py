@@ -102,14 +102,14 @@ def test_a_card_that_was_away_goes_on_counting_unless_it_is_forgotten() -> None:
 
 def test_a_card_that_does_not_answer_keeps_its_xids() -> None:
     counters = Counters()
-    counters.note([XidEvent(uuid="GPU-1", xid=79, at=5.0)])
+    counters.note([XidEvent(uuid="GPU-1", xid=79, at=5.0)], 5.0)
     silent = counters.apply(Device(gpu=Gpu(uuid="GPU-1", index=0), fault=Fault(reason="lost")))
     assert Reading("xid_errors_total", 1, ("79",)) in silent.readings
 
 
 def test_xids_are_counted_and_the_last_is_named() -> None:
     counters = Counters()
-    counters.note([XidEvent(uuid="GPU-1", xid=79, at=5.0), XidEvent(uuid="GPU-1", xid=79, at=6.0)])
+    counters.note([XidEvent(uuid="GPU-1", xid=79, at=5.0), XidEvent(uuid="GPU-1", xid=79, at=6.0)], 6.0)
     readings = counters.apply(Device(gpu=Gpu(uuid="GPU-1", index=0))).readings
     assert Reading("xid_errors_total", 2, ("79",)) in readings
     assert Reading("xid_last_timestamp_seconds", 6.0) in readings
@@ -128,7 +128,7 @@ def looked(counters: Counters, at: float, *reasons: str) -> dict[tuple[str, str]
 
 def test_what_happened_in_the_last_five_minutes_is_counted() -> None:
     counters = Counters()
-    counters.note([XidEvent(uuid="GPU-1", xid=31, at=1760000000.0)] * 2)
+    counters.note([XidEvent(uuid="GPU-1", xid=31, at=1760000000.0)] * 2, 1000.0)
     assert looked(counters, 1000.0, "idle") == {
         ("xid_errors_recent", "31"): 2,
         ("clock_events_recent", "idle"): 1,
@@ -138,3 +138,12 @@ def test_what_happened_in_the_last_five_minutes_is_counted() -> None:
         ("clock_events_recent", "hardware_thermal"): 1,
         ("clock_events_recent", "idle"): 1,
     }
+
+
+def test_an_xid_of_a_long_fault_is_not_recent_once_the_card_is_back() -> None:
+    counters = Counters()
+    lost = Device(gpu=Gpu(uuid="GPU-1", index=0), fault=Fault(reason="lost"))
+    for at, xid in ((1000.0, 79), (2000.0, 31)):
+        counters.note([XidEvent(uuid="GPU-1", xid=xid, at=at)], at)
+        counters.apply(lost)
+    assert looked(counters, 2100.0) == {("xid_errors_recent", "31"): 1}

@@ -38,7 +38,7 @@ class CounterState(Struct):
     """What is kept of one card: each counter's last value, what it had before resets and what was shown; and its XIDs.
 
     `jumps` counts readings in a row of an energy that the card cannot have drawn since `energy_at`, when it last moved.
-    `recent` has what happened within the window, as (time of the reading, what is counted, its label).
+    `recent` has what happened within the window, as (time of the report, what is counted, its label).
     """
 
     last: dict[SeriesKey, float] = field(default_factory=dict)
@@ -49,7 +49,6 @@ class CounterState(Struct):
     shown: dict[SeriesKey, float] = field(default_factory=dict)
     xids: Counter[int] = field(default_factory=Counter)
     last_xid: XidEvent | None = None
-    fresh_xids: list[int] = field(default_factory=list)
     recent: deque[tuple[float, str, str]] = field(default_factory=deque)
 
 
@@ -59,12 +58,13 @@ class Counters:
     def __init__(self) -> None:
         self._pasts: dict[str, CounterState] = {}
 
-    def note(self, events: Iterable[XidEvent]) -> None:
+    def note(self, events: Iterable[XidEvent], now: float) -> None:
         for event in events:
             past = self._past(event.uuid)
             past.xids[event.xid] += 1
             past.last_xid = event
-            past.fresh_xids.append(event.xid)
+            past.recent.append((now, XID_ERRORS_RECENT, str(event.xid)))
+            _forget_old(past, now)
 
     def apply(self, device: Device) -> Device:
         """Return the device with its counters carried over and its XIDs added."""
@@ -143,18 +143,20 @@ def _recent(past: CounterState, device: Device) -> Iterator[Reading]:
     """What happened within the window: XIDs, and readings with each reason for the clocks."""
     if device.fault:
         return
-    past.recent.extend((device.at, XID_ERRORS_RECENT, str(xid)) for xid in past.fresh_xids)
-    past.fresh_xids.clear()
     past.recent.extend(
         (device.at, CLOCK_EVENTS_RECENT, reading.labels[0])
         for reading in device.readings
         if reading.metric == "clock_event" and reading.value and reading.labels
     )
-    while past.recent and past.recent[0][0] <= device.at - WINDOW_SECONDS:
-        past.recent.popleft()
+    _forget_old(past, device.at)
     counts = Counter((metric, label) for _, metric, label in past.recent)
     for (metric, label), number in sorted(counts.items()):
         yield Reading(metric, float(number), (label,))
+
+
+def _forget_old(past: CounterState, now: float) -> None:
+    while past.recent and past.recent[0][0] <= now - WINDOW_SECONDS:
+        past.recent.popleft()
 
 
 class SeenCards:

@@ -153,7 +153,7 @@ class Agent(SnapshotFeed):
         self._xids.forget(forgotten)
         if self._attribution:
             self._attribution.forget(forgotten)
-        self._counters.note(event for event in report.events if event.uuid in devices)
+        self._counters.note((event for event in report.events if event.uuid in devices), now)
         shown = (*devices.values(), *self._missing(devices, forgotten, report))
         return [self._counters.apply(device) for device in shown]
 
