@@ -1,6 +1,8 @@
 """The newest of something: completed when a reader first asks for it, and only then."""
 
 import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 from podgpu.feed import Feed
 
@@ -43,3 +45,16 @@ def test_what_comes_while_a_reader_asks_is_not_lost() -> None:
     feed = Hurried("one")
     assert feed.newest == "one."
     assert feed.newest == "two."
+
+
+def test_what_several_threads_ask_for_at_once_is_completed_once() -> None:
+    class Slow(Sentences):
+        def _completed(self, newest: str) -> str:
+            time.sleep(0.1)
+            return super()._completed(newest)
+
+    feed = Slow("one")
+    with ThreadPoolExecutor() as threads:
+        read = [threads.submit(lambda: feed.newest) for _ in range(3)]
+    assert len({id(reading.result()) for reading in read}) == 1
+    assert feed.completions == ["one"]

@@ -1,6 +1,7 @@
 """The newest of something, and a way to wait for the next one."""
 
 import asyncio
+import threading
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -21,14 +22,17 @@ class Feed(Generic[T]):
     def __init__(self, first: T) -> None:
         self._published = _Published(first)
         self._news = asyncio.Event()
+        self._completing = threading.Lock()
 
     @property
     def newest(self) -> T:
         """The same object until there is a newer one."""
         found = self._published  # a newer one may come meanwhile
         if not found.is_complete:
-            found.value = self._completed(found.value)
-            found.is_complete = True
+            with self._completing:
+                if not found.is_complete:  # another thread may have completed it meanwhile
+                    found.value = self._completed(found.value)
+                    found.is_complete = True
         return found.value
 
     def _completed(self, newest: T) -> T:
