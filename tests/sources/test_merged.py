@@ -10,6 +10,7 @@ from podgpu.agent.loop import Agent
 from podgpu.model import SEES_ALL, Device, Fault, Gpu, Instance, MigInstance, Reading, Report
 from podgpu.sources.dcgm.reading import read
 from podgpu.sources.merged import FRESH_CYCLES, PATIENCE, Merged
+from podgpu.sources.protocols import SlowSource
 from tests.patience import until
 from tests.sources.dcgm.exporter import recorded
 from tests.tree import SETTINGS
@@ -205,3 +206,19 @@ async def test_both_are_released_and_closed() -> None:
     await merged.close()
     assert first.closed
     assert second.closed
+
+
+async def test_a_first_source_that_is_slow_begins_early() -> None:
+    class Slow(ScriptedSource):
+        begun = 0
+
+        async def begin(self) -> None:
+            self.begun += 1
+
+    slow = Slow("nvml", Report())
+    for first in (slow, nvml()):
+        merged: object = Merged(first, dcgm())
+        assert isinstance(merged, SlowSource)
+        await merged.begin()
+    assert slow.begun == 1
+    assert slow.reads == 0

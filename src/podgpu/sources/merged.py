@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podgpu.catalog import profiling
 from podgpu.model import Device, Fault, Instance, MigInstance, PartStatus, Reading, Report
-from podgpu.sources.protocols import Source
+from podgpu.sources.protocols import SlowSource, Source
 from podgpu.supervise import brief
 
 PATIENCE = 0.5  # seconds to wait for the second after the first; a later answer counts for the next cycle
@@ -36,6 +36,10 @@ class Merged:
         self._answered_at: float | None = None  # when the oldest card of the last good answer was read
         self._errors: Counter[str] = Counter()
         self._began: deque[float] = deque(maxlen=FRESH_CYCLES + 1)
+
+    async def begin(self) -> None:
+        if isinstance(self._first, SlowSource):
+            await self._first.begin()
 
     async def read(self) -> Report:
         """Return the first source's report even if the second fails. The second is shown as a part."""
