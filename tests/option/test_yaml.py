@@ -33,6 +33,16 @@ def test_an_alias_is_refused_and_the_line_is_named(tmp_path: Path, reader: Calla
         reader(path)
 
 
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("text", ['a: b\nprice: "a\\0b"\n', 'a: b\n"\\x00": [c]\n'])
+def test_a_nul_is_refused_and_the_line_is_named(tmp_path: Path, reader: Callable[[Path], object], text: str) -> None:
+    """No path, password or name may hold one."""
+    path = tmp_path / "some.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"line 2: NUL can be in no value; leave it out|YAML; check --kube\.kubeconfig"):
+        reader(path)
+
+
 def test_many_keys_are_compared_once(tmp_path: Path) -> None:
     """By comparing each with each, a file would take hours."""
     path = tmp_path / "some.yaml"

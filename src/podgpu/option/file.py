@@ -98,6 +98,12 @@ def parsed(text: str) -> object:
                 raise Malformed(event.start_mark.line + 1, what, is_alias=True)
             return super().compose_node(parent, index)
 
+        def construct_scalar(self, node: Any) -> Any:
+            text = super().construct_scalar(node)
+            if "\0" in text:
+                raise Malformed(node.start_mark.line + 1, "NUL can be in no value; leave it out")
+            return text
+
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002
             """Refuse a key that appears twice: YAML would silently ignore the first."""
             seen: set[str] = set()
