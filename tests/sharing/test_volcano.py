@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given as chosen
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
 from podgpu.sharing import ambiguous_claims, statuses, unclaimed, volcano
@@ -201,7 +202,7 @@ def test_whole_cards_may_also_be_those_that_the_ids_name() -> None:
 @pytest.mark.parametrize("note", ["1,0", "0", "0,9", ""])
 def test_a_note_that_agrees_or_is_not_believed_leaves_no_alternative(note: str) -> None:
     seen = inventory(allocated(ONE, TWO, resource=volcano.NUMBER), {volcano.INDICES: note}, [])
-    assert ambiguous_claims(seen) == ()
+    assert list(volcano.ambiguous_claims(seen)) == []
 
 
 @pytest.mark.parametrize("note", ["0", "0,0", "0,9", "0,1,2"])
@@ -210,10 +211,28 @@ def test_a_note_of_other_cards_than_were_given_claims_nothing(note: str) -> None
     assert list(volcano.claims(seen)) == []
 
 
-def test_without_a_note_the_ids_have_to_do() -> None:
-    seen = inventory(allocated(ONE, resource=volcano.NUMBER), {}, [])
-    (claim,) = all_claims(seen)
-    assert (claim.gpu, claim.system) == (ONE, "exclusive")
+@pytest.mark.parametrize("note", [{}, {volcano.INDICES: "x"}, {volcano.INDICES: "0,1"}])
+def test_without_a_note_that_fits_whole_cards_are_those_of_the_processes(note: dict[str, str]) -> None:
+    """The kubelet picks any ids, and the plugin does not keep to them. So whoever has the card's note keeps it."""
+    held = allocated(ONE, resource=volcano.NUMBER)
+    other = Pod(namespace="ns", name="q", uid="other", phase="Running", annotations={volcano.INDICES: "0"})
+    theirs = [replace(allocation, pod="q", device_id=TWO) for allocation in held]
+    pods = [*inventory(held, note, []).pods, other]
+    seen = Inventory(DEVICES, [*held, *theirs], [], pods)
+    assert [(claim.container.pod, claim.gpu) for claim in all_claims(seen)] == [("q", ONE)]
+    assert unclaimed(seen, all_claims(seen)) == tuple(held)
+    (either,) = (ambiguous for ambiguous in ambiguous_claims(seen) if ambiguous.container.pod == "p")
+    assert either.cards == tuple(frozenset({card}) for card in (ONE, TWO, THREE))
+    settled = all_claims(seen, {either: 0})
+    assert {(claim.container.pod, claim.gpu, claim.share) for claim in settled} == {("p", ONE, 1.0), ("q", ONE, 1.0)}
+    assert unclaimed(seen, settled) == ()
+
+
+def test_without_a_note_the_only_card_is_that_of_the_ids() -> None:
+    for pods in ((), inventory([], {}).pods):
+        seen = Inventory(DEVICES[:1], allocated(ONE, resource=volcano.NUMBER), [], pods)
+        assert [(claim.gpu, claim.share) for claim in all_claims(seen)] == [(ONE, 1.0)]
+        assert unclaimed(seen) == ()
 
 
 def test_two_vgpus_without_a_note_are_on_two_cards() -> None:

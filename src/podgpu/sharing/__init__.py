@@ -58,7 +58,8 @@ def _among_cards(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     """
     if len(inventory.cards) < 2 or not inventory.is_seen:
         return
-    whole = {allocation.device_id for allocation in inventory.allocations}
+    own = inventory.once(_own_resources)
+    whole = {allocation.device_id for allocation in inventory.allocations if allocation.resource not in own}
     cards = [card for card in inventory.cards if card not in whole and not inventory.migs[card]]
     for system in systems():
         for allocation in system.unplaced(inventory):
@@ -72,8 +73,10 @@ def claims(
     inventory: Inventory, settled: Mapping[AmbiguousClaims, int] = {}, before: Iterable[Claim] = ()
 ) -> tuple[Claim, ...]:
     """`settled` has the right option of those ambiguous claims for which it is known. `before` are the last claims."""
-    known = systems()
-    found = _corrected([claim for system in known for claim in system.claims(inventory)], settled)
+    known, own = systems(), inventory.once(_own_resources)
+    read = ((system, claim) for system in known for claim in system.claims(inventory))
+    found = [claim for system, claim in read if claim.resource not in own or system in own[claim.resource]]
+    found = _corrected(found, settled)
     found = list(_lasting(found, before, inventory))
     found += _placed(found, inventory, settled)
     found = list(_at_least(found, inventory))
@@ -81,7 +84,14 @@ def claims(
     yielding = {system.name for system in known if system.yields}
     covered = {claim.container for claim in left if claim.source in WRITTEN_BY_TENANTS}
     left = [claim for claim in left if claim.system not in yielding or claim.container not in covered]
-    return tuple(_together(list(_without_trespassers(left))))
+    return tuple(_together(list(_without_trespassers(left, own))))
+
+
+def _own_resources(inventory: Inventory) -> dict[str, tuple[SharingSystem]]:
+    """Return the resources whose ids prove no card, each with its system. Where there is a single card, all do."""
+    if len(inventory.cards) == 1:
+        return {}
+    return {resource: (system,) for system in systems() for resource in system.own_resources}
 
 
 def _corrected(found: list[Claim], settled: Mapping[AmbiguousClaims, int]) -> list[Claim]:
@@ -189,11 +199,12 @@ def _at_least(found: Iterable[Claim], inventory: Inventory) -> Iterator[Claim]:
         yield _raised(claim, least.share, least.memory, least.cores) if least else claim
 
 
-def _without_trespassers(claims: Sequence[Claim]) -> Iterator[Claim]:
+def _without_trespassers(claims: Sequence[Claim], unproven: Container[str]) -> Iterator[Claim]:
     """Leave out what a tenant could have written itself, on a card that is allocated as a whole to another pod."""
     whole: dict[str, set[tuple[str, str]]] = {}
     for claim in claims:
-        if claim.source not in WRITTEN_BY_TENANTS and not claim.mig and claim.share >= 1:
+        is_proven = claim.source not in WRITTEN_BY_TENANTS and claim.resource not in unproven
+        if is_proven and not claim.mig and claim.share >= 1:
             whole.setdefault(claim.gpu, set()).add((claim.container.namespace, claim.container.pod))
     for claim in claims:
         pod = (claim.container.namespace, claim.container.pod)
@@ -218,11 +229,12 @@ def unclaimed(inventory: Inventory, claims: Iterable[Claim] = ()) -> tuple[Alloc
 
     Leave out those of containers whose cards are known by their processes, or by an annotation that is gone.
     """
-    known, of_gpus = systems(), signs()
+    known, of_gpus, own = systems(), signs(), inventory.once(_own_resources)
     strange = [
         allocation
         for allocation in (*inventory.allocations, *inventory.dynamic_allocations)
-        if is_gpu(allocation.resource, of_gpus) and not any(system.explains(allocation, inventory) for system in known)
+        if is_gpu(allocation.resource, of_gpus)
+        and not any(system.explains(allocation, inventory) for system in own.get(allocation.resource, known))
     ]
     held = {(allocation.names, allocation.resource, allocation.device_id) for allocation in strange}
     resources = {(names, resource) for names, resource, _ in held}

@@ -79,11 +79,11 @@ class SharingSystem:
 
     `signs` are prefixes of names that show that the system is in use: of resources, drivers, and annotations and
     labels of pods. `needs` says what podgpu needs to book by it. `explains` says whether an allocation has one of the
-    system's own ids. `withdraws` rejects a claim of another system. A system that `yields` makes no claim for a
-    container that another system's annotation or file covers. `ambiguous_claims` are those of containers that may have
-    other cards than `claims` says. `doubts` are sentences about what cannot be known. `observe` reads what the system
-    left on the node. `excused` are pods whose claims it withdraws because they hold cards for others, each with the
-    card and the proof.
+    system's own ids. Ids of `own_resources` seem to name a card, but its plugin does not keep to them. `withdraws`
+    rejects a claim of another system. A system that `yields` makes no claim for a container that another system's
+    annotation or file covers. `ambiguous_claims` are those of containers that may have other cards than `claims` says.
+    `doubts` are sentences about what cannot be known. `observe` reads what the system left on the node. `excused` are
+    pods whose claims it withdraws because they hold cards for others, each with the card and the proof.
 
     `cards` are those that Kubernetes shows on a node without an agent: the inventory has no devices then.
     `node_annotations` are those in which a plugin lists the cards of its node, `node_labels` those in which it
@@ -101,6 +101,7 @@ class SharingSystem:
     needs: str
     explains: Callable[[Allocation, Inventory], bool]
     claims: Callable[[Inventory], Iterable[Claim]]
+    own_resources: tuple[str, ...] = ()
     withdraws: Callable[[Claim, Inventory], bool] = lambda *_: False
     yields: bool = False
     ambiguous_claims: Callable[[Inventory], Iterable[AmbiguousClaims]] = lambda _: ()

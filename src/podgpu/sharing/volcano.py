@@ -2,7 +2,7 @@
 
 A vGPU's ids are `UUID-N`, `UUID-memory-N` and `UUID-core-N`. The names of their resources can be configured. The older
 plugin has ids `INDEX-N` for units of memory, and UUIDs for whole cards. It does not keep to either: an annotation of
-the pod has the indices of its cards.
+the pod has the indices of its cards. Without it, the ids name the card only if there is a single one.
 
 The annotation of vGPUs has an entry for each container with a vGPU, joined by `;`, in which each device is ended by
 `:`. A device is `UUID,TYPE,UNITS,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a
@@ -137,8 +137,8 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """Return what the ids of memory and cores say of each card. Older plugins have none: then go by the spec."""
-    if claim.resource in (MEMORY, NUMBER):
-        return None  # no annotation says how much
+    if claim.resource in (MEMORY, NUMBER):  # no annotation says how much
+        return MinimumClaim(share=1.0) if claim.resource == NUMBER else None
     units, cores = (_asked(kind, claim, inventory) for kind in (VGPU_MEMORY, VGPU_CORES))
     limits = inventory.limits(claim.container) or {}
     percent = float(quantity(limits.get(VGPU_PERCENT, "")) or 0) / ALL_CORES
@@ -159,10 +159,10 @@ def _asked(kind: str, claim: Claim, inventory: Inventory) -> int:
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     placed = inventory.once(_holders)
     for (kind, uid), containers in inventory.once(_given).items():
-        if kind in (VGPU, MEMORY):
+        if kind in (VGPU, MEMORY, NUMBER):
             for name, held in containers.items():
                 if (uid, name) not in placed:
-                    yield replace(held[0], units=_number(held)) if kind == VGPU else held[0]
+                    yield held[0] if kind == MEMORY else replace(held[0], units=_number(held))
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:
@@ -362,6 +362,7 @@ def _request_lines(wanted: WantedPart) -> str:
 SYSTEM = SharingSystem(
     name=NAME,
     signs=("volcano.sh/vgpu-", "volcano.sh/gpu-"),
+    own_resources=(NUMBER,),
     needs="the kubelet's list of devices, and the pods' annotations",
     explains=explains,
     claims=claims,
