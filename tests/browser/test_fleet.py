@@ -29,6 +29,17 @@ async def cluster() -> Document:
     return document
 
 
+async def test_cards_without_a_name_have_a_row_each(chromium: Browser) -> None:
+    """Without an agent, Kubernetes knows how many cards a node has, and not which."""
+    document = cluster_of(await demo_document(), 1)
+    cards = document["nodes"][0]["snapshot"]["cards"]
+    for card in cards:
+        card["gpu"] |= {"uuid": "", "index": -1}
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        await page.expect("document.querySelectorAll('.item .gpu, .gpu.item').length", len(cards))
+
+
 COUNT = "document.querySelector('.count').textContent"
 PIXELS = """(names => {
   const canvas = document.querySelector('.map canvas');

@@ -51,6 +51,19 @@ async def test_a_clusters_views_hold_at_every_width(chromium: Browser, query: st
         assert {width: found for width in WIDTHS if (found := await faults(page, width, HEIGHT))} == {}
 
 
+CUT = """[...document.querySelectorAll('.idler .why, .scroll')]
+    .filter(e => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight).map(e => e.textContent)"""
+
+
+@pytest.mark.parametrize("width", [1366, 390])
+@pytest.mark.parametrize("query", ["?view=idle", "?pod=search%2Fembed-5d8f7c-9hzt4"])
+async def test_reasons_and_cgroups_are_shown_whole(chromium: Browser, query: str, width: int) -> None:
+    async with staged(Script(await demo_document())) as url, chromium.page(width, HEIGHT) as page:
+        await page.open(url + query)
+        await page.until("document.querySelector('.idler .why, .scroll') !== null")
+        assert await page.run(CUT) == []
+
+
 @asynccontextmanager
 async def on_paper(page: Page, sheet: str, scheme: str) -> AsyncIterator[None]:
     features = [{"name": "prefers-color-scheme", "value": scheme}]

@@ -45,6 +45,30 @@ async def test_a_store_gives_longer_timelines_and_no_moments_of_them(chromium: B
         assert page.complaints == []
 
 
+TIMERS = """(() => {
+    const [set, clear] = [setTimeout, clearTimeout];
+    window.polls = new Set();
+    window.answers = 0;
+    window.setTimeout = (call, ms) => {
+        const id = set(call, ms);
+        if (String(call).includes('this.#ask()')) { polls.add(id); answers += 1; }
+        return id;
+    };
+    window.clearTimeout = (id) => { polls.delete(id); clear(id); };
+})()"""
+
+
+async def test_a_span_that_is_left_and_chosen_again_is_asked_for_in_one_rhythm(chromium: Browser) -> None:
+    async with staged(await told(has_store=True)) as url, chromium.page() as page:
+        await page.open(url)
+        await page.expect_texts(".spans a", ["1 h", "24 h", "7 d"])
+        await page.until("document.querySelectorAll('.axis span').length")
+        await page.run(TIMERS)
+        await page.run("[1, 2, 1].forEach(at => document.querySelectorAll('.spans a')[at].click())")
+        await page.until("answers >= 2")
+        await page.expect("polls.size", 1)
+
+
 async def test_without_a_store_the_timeline_is_an_hour(chromium: Browser) -> None:
     async with staged(await told(has_store=False)) as url, chromium.page() as page:
         await page.open(f"{url}?span=week")

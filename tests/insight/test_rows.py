@@ -56,6 +56,14 @@ def test_a_card_whose_number_is_not_known_is_not_minus_one() -> None:
     assert rows("gpus", cluster)[0].name == "n ?"
 
 
+def test_cards_without_a_name_are_counted_and_listed_one_by_one() -> None:
+    bare = card("GPU-1", tenant("ml/a"))
+    nameless = replace(bare, gpu=replace(bare.gpu, uuid="", index=UNKNOWN))
+    cluster = Cluster(taken_at=1.0, version="1", nodes=(fresh("n", nameless, nameless),))
+    assert len({item.key for item in VIEWS["gpus"](cluster, EVERYTHING)}) == 2
+    assert [row.cards for row in rows("pods", cluster)] == [2]
+
+
 def test_a_pod_that_two_nodes_claim_is_two_rows() -> None:
     found = [row.node for row in rows("pods", TWO) if row.title == "ml/llama-0" and row.memory_used_bytes]
     assert sorted(found) == ["a", "b"]

@@ -74,6 +74,7 @@ class NodeCard(Struct, frozen=True, gc=False):
     card: Card
     is_fresh: bool = True
     node: ClusterNode | None = None
+    place: int = 0  # among the cards of its node
 
     @property
     def node_name(self) -> str:
@@ -81,8 +82,9 @@ class NodeCard(Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Cards of which only Kubernetes knows have no UUID."""
-        return self.node_name, self.card.gpu.uuid, self.card.gpu.index
+        """Cards of which only Kubernetes knows have no UUID. Those without a number too are told by their place."""
+        gpu = self.card.gpu
+        return self.node_name, gpu.uuid, gpu.index if gpu.uuid or gpu.index >= 0 else -1 - self.place
 
 
 class Placement(Struct, frozen=True, gc=False):
@@ -142,7 +144,7 @@ def cards_of_node(node: ClusterNode) -> list[NodeCard]:
     if node.snapshot is None:
         return []
     is_fresh = node.state == "fresh"
-    return [NodeCard(node.snapshot, card, is_fresh, node) for card in node.snapshot.cards]
+    return [NodeCard(node.snapshot, card, is_fresh, node, place) for place, card in enumerate(node.snapshot.cards)]
 
 
 def cards_of(cluster: Cluster) -> Iterator[NodeCard]:

@@ -37,12 +37,13 @@ def html(snapshot: Snapshot, now_age_seconds: float, gpu: str = "") -> bytes:
     node = escape(line(snapshot.node))
     marks = ("REPLAY " if snapshot.replayed else "") + ("DEMO " if snapshot.demo else "")
     links = "".join(f'<a href="{path}">{name}</a>' for path, name in _LINKS)
-    card = card_page.content(snapshot, gpu) if gpu else None
-    whole = f'<pre tabindex="0">{escape(table(snapshot, COLUMNS, colour=False))}</pre>'
+    content = card_page.content(snapshot, gpu) if gpu else None
+    if content is None:
+        content = f'<pre tabindex="0">{escape(table(snapshot, COLUMNS, colour=False))}</pre>{card_page.links(snapshot)}'
     body = (
         f"<header><h1>podgpu</h1><b>{node}</b><span>{_freshness(snapshot, now_age_seconds)}</span></header>"
         f"{_banners(snapshot, now_age_seconds)}"
-        f"{card or whole + card_page.links(snapshot)}"
+        f"{content}"
         f"<footer>{links}<span>podgpu {escape(line(snapshot.version))}</span></footer>"
     )
     return "".join(html_parts(f"{marks}podgpu {node}", body, refresh_seconds=REFRESH_SECONDS)).encode()

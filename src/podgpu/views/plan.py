@@ -28,11 +28,11 @@ def plan_heading(plan: PlanStatement) -> list[str]:
     now, cards, least = (
         sum(getattr(pool, name) for pool in plan.pools) for name in ("cards_now", "cards", "least_cards")
     )
-    text = f"plan {plan.plan.text}: {count(cards, 'card')} of {integer(now)}"
-    if cards < least:
-        text += f", where {integer(least)} are needed at least"
-    elif least:
-        text += f" needed, {percent(cards / least - 1)} above the least, {integer(least)}"
+    is_short = cards < least
+    text = f"plan {plan.plan.text}: {count(cards, 'card')} {'used' if is_short else 'needed'}"
+    text += f", there are {'only ' if cards > now else ''}{integer(now)}"
+    if least:
+        text += f"; {'too few: ' if is_short else ''}no plan needs fewer than {integer(least)}"
     return [("DEMO, " if plan.demo else "") + seen, text]
 
 

@@ -69,8 +69,6 @@ function makeSlice(instance, card, values) {
   };
 }
 
-const keyOf = ({ gpu }, node) => `${node.name} ${gpu.uuid} ${gpu.index}`;
-
 const byMemory = (a, b) => (b.memory ?? 0) - (a.memory ?? 0) || (b.busy ?? 0) - (a.busy ?? 0) || (a.id < b.id ? -1 : 1);
 
 /** Tenants keep their places, so that nothing moves under the pointer. New ones come after them. */
@@ -80,13 +78,13 @@ function inPlace(tenants, before = []) {
   return tenants.sort((a, b) => placeOf(a) - placeOf(b) || byMemory(a, b));
 }
 
-function makeGpu(card, node, before) {
+function makeGpu(card, node, key, before) {
   const values = readingsOf(card);
   const place = `${node.name}\n${card.gpu.model}\n${card.gpu.uuid}\ngpu ${card.gpu.index}`.toLowerCase();
   const tenants = inPlace(card.tenants.map((tenant) => makeTenant(tenant, node, place)), before?.tenants);
   const idle = tenants.filter((tenant) => tenant.isIdle);
   const gpu = {
-    key: keyOf(card, node),
+    key,
     node,
     index: card.gpu.index,
     number: card.gpu.index < 0 ? "?" : String(card.gpu.index),
@@ -150,7 +148,11 @@ function makeNode(row, before) {
     labels: new Map((snapshot?.pods ?? []).filter((pod) => pod.labels).map((pod) => [`${pod.namespace}/${pod.name}`, pod.labels])),
   };
   const known = new Map(before?.gpus.map((gpu) => [gpu.key, gpu]));
-  node.gpus = (snapshot?.cards ?? []).map((card) => makeGpu(card, node, known.get(keyOf(card, node))));
+  node.gpus = (snapshot?.cards ?? []).map((card, at) => {
+    const { uuid, index } = card.gpu;
+    const key = `${node.name} ${uuid} ${uuid || index >= 0 ? index : -1 - at}`; // without a name, it is told by its place
+    return makeGpu(card, node, key, known.get(key));
+  });
   node.gpus.sort((a, b) => a.index - b.index);
   node.choices = choicesOf(node);
   node.models = countBy(node.gpus, (gpu) => gpu.model);

@@ -59,6 +59,7 @@ export class Timeline {
     else if (answer.status) this.missing = answer.error;
     this.draw(this.shown);
     if (answer.status === 502) write(this.said, answer.error);
+    clearTimeout(this.timer); // the same one may have been chosen, left and chosen again
     this.timer = setTimeout(() => this.#ask(), Math.max(LEAST_REFRESH_MS, (this.data?.step ?? 15) * 1000));
   }
 

@@ -205,6 +205,13 @@ def test_without_a_current_context_those_there_are_named(tmp_path: Path) -> None
         account(path)
 
 
+@pytest.mark.parametrize("context", ["", "prod"])
+def test_without_any_context_another_file_is_needed(tmp_path: Path, context: str) -> None:
+    path = written(tmp_path / "config", {}, {}, **{"current-context": "", "contexts": []})
+    with pytest.raises(UserError, match=r"has no contexts; give a kubeconfig that has one with --kube\.kubeconfig"):
+        account(path, context)
+
+
 @given(st.one_of(st.binary(max_size=60), st.text(alphabet="contexs: -\n[]{}'\"&*!", max_size=60).map(str.encode)))
 def test_whatever_the_file_holds_the_answer_is_a_sentence(content: bytes) -> None:
     import tempfile

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.kube.api import ApiFault
+from podgpu.kube.api import DETAIL_LENGTH, ApiFault
 from podgpu.kube.api.kubeconfig import KubectlApi
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.kubeconfig import TOKEN, kubeconfig, kubectl
@@ -64,6 +64,35 @@ async def test_a_watch_comes_through_line_by_line(tmp_path: Path) -> None:
 async def test_a_wrong_context_names_those_there_are(tmp_path: Path) -> None:
     async with FakeApi() as fake, reached(kubeconfig(tmp_path, fake), "prod") as api:
         assert await advice(api) == "there is no context 'prod'; choose one with --context: other, real"
+
+
+async def test_without_any_context_another_file_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("apiVersion: v1\nkind: Config\n")
+    async with reached(path, "prod") as api:
+        assert await advice(api) == "there is no context 'prod'; the kubeconfig has none; choose another file"
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (
+            ["W1117 03:00:00.1 1 a.go:1] old", "Error: unknown flag: --x", "See help."],
+            "Error: unknown flag: --x See help.",
+        ),
+        (["error: " + "x" * 2000], "error: " + "x" * (DETAIL_LENGTH - len("error: "))),
+        (["I1117 03:00:00.1 1 a.go:1] first", "F1117 03:00:00.1 1 a.go:2] no [key] there"], "no [key] there"),
+    ],
+)
+async def test_what_kubectl_ended_with_is_shown_from_its_beginning(
+    tmp_path: Path, lines: list[str], shown: str
+) -> None:
+    program = tmp_path / "kubectl"
+    program.write_text("\n".join(["#!/bin/sh", "cat >&2 <<'END'", *lines, "END", "exit 1"]))
+    program.chmod(0o755)
+    with pytest.raises(ApiFault) as caught:
+        await KubectlApi(str(program)).get("/thing", Answer)
+    assert caught.value.detail == shown
 
 
 async def test_a_refused_login_says_so(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import asyncio
 import base64
 import binascii
 import ctypes
+import re
 import shutil
 import signal
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -83,6 +83,8 @@ class ConfigEntry(Struct, frozen=True):
 def account(path: Path, context: str = "") -> ApiAccount:
     """Return the account of a context, or of the current one. Raises UserError."""
     document = _document(path)
+    if not _entries(document, "context"):
+        raise UserError(f"{path} has no contexts; give a kubeconfig that has one with --kube.kubeconfig")
     name = context or document.text("current-context")
     if not name:
         raise UserError(f"{path} has no current-context; choose one with --kube.context: {_names(document, 'context')}")
@@ -155,9 +157,10 @@ def _document(path: Path) -> ConfigEntry:
 START_SECONDS = 15.0
 LOOK_SECONDS = 0.02
 STOP_SECONDS = 2.0
-LINES_KEPT, LONGEST_LINE = 5, 1000
+LINES_SHOWN, MOST_STDERR = 4, 8192
 _PR_SET_PDEATHSIG = 1
 _TRY = "try `kubectl get nodes`"
+_LOG_PREFIX = re.compile(r"[IWEF]\d{4} [^]]*\] ")
 
 
 class KubectlApi(ApiServer):
@@ -208,7 +211,8 @@ class KubectlApi(ApiServer):
             return f"the cluster refuses the login of {who}; log in again, then {_TRY}"
         if "context" in fault.detail and "does not exist" in fault.detail:
             found = await self._contexts()
-            return f"there is no context {self._context!r}; choose one with --context: {found}"
+            advice = f"choose one with --context: {found}" if found else "the kubeconfig has none; choose another file"
+            return f"there is no context {self._context!r}; {advice}"
         return f"kubectl gives no access to the cluster ({fault.detail}); {_TRY}"
 
     async def _contexts(self) -> str:
@@ -219,17 +223,17 @@ class KubectlApi(ApiServer):
             stderr=asyncio.subprocess.DEVNULL,
         )
         found, _ = await process.communicate()
-        return ", ".join(sorted(found.decode(errors="replace").split())) or "none"
+        return ", ".join(sorted(found.decode(errors="replace").split()))
 
 
 class _Child:
-    """A `kubectl proxy`, the folder of its socket, and the last lines it wrote to stderr."""
+    """A `kubectl proxy`, the folder of its socket, and what it wrote to stderr at first."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
         self.socket = folder / "api"
         self._process = process
         self._folder = folder
-        self._lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self._stderr = b""
         self._reading = Supervisor().supervise("kubectl", self._read_errors)
 
     @property
@@ -237,10 +241,11 @@ class _Child:
         return self._process.returncode is None
 
     @property
-    def last_error(self) -> str:
-        """Without the time and place that kubectl logs before it."""
-        last = self._lines[-1] if self._lines else ""
-        return last.partition("] ")[2] or last
+    def error(self) -> str:
+        """What it ended with. It may log warnings before, in lines that have a time and a place in front."""
+        lines = [line.strip() for line in self._stderr.decode(errors="replace").splitlines() if line.strip()]
+        plain = [line for line in lines if not _LOG_PREFIX.match(line)]
+        return " ".join(plain[:LINES_SHOWN]) or (_LOG_PREFIX.sub("", lines[-1]) if lines else "")
 
     async def is_listening(self) -> bool:
         try:
@@ -267,9 +272,8 @@ class _Child:
 
     async def _read_errors(self) -> None:
         stream = self._process.stderr
-        while stream and (chunk := await stream.read(LONGEST_LINE)):
-            lines = chunk.decode(errors="replace").splitlines()
-            self._lines.extend(line for line in lines if line.strip())
+        while stream and (chunk := await stream.read(MOST_STDERR)):
+            self._stderr = (self._stderr + chunk)[:MOST_STDERR]
 
 
 async def _started(command: Sequence[str]) -> _Child:
@@ -297,7 +301,7 @@ async def _started(command: Sequence[str]) -> _Child:
         raise
     if not child.is_alive:
         await child.stop()
-        raise ApiFault("unreachable", child.last_error or "kubectl proxy ended at once")
+        raise ApiFault("unreachable", child.error or "kubectl proxy ended at once")
     return child
 
 
