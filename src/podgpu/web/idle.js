@@ -20,7 +20,7 @@ export function itemsOf({ gpus, sort, sizes, fits, answers: [{ rows, currency }]
   for (const gpu of gpus) for (const tenant of gpu.tenants) if (tenant.isIdle && fits(tenant)) meant.set(`${gpu.node.row.name} ${tenant.id}`, tenant);
   const holders = rows.map((row) => ({ row, tenant: meant.get(`${row.node} ${idOf(row)}`) })).filter(({ tenant }) => tenant);
   if (sort) holders.sort((a, b) => SORT[sort](a.row, b.row));
-  return holders.map(({ row, tenant }) => ({ kind: "idle", key: `${row.node} ${idOf(row)} ${row.gpus} ${row.idle_since}`, height: sizes.isNarrow ? 138 : 50, currency, row, tenant }));
+  return holders.map(({ row, tenant }) => ({ kind: "idle", key: `${row.node} ${idOf(row)} ${row.gpus} ${row.idle_since}`, height: sizes.isNarrow ? 146 : 50, currency, row, tenant }));
 }
 
 /** What the list leaves out. */
