@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from podgpu.errors import UserError
 from podgpu.model import Fault, Report
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ class Site(Struct, frozen=True):
     watched: Callable[[], Mapping[str, bool]] | None = None
 
 
-def _not_opened(_: Any, __: Site) -> Source:
-    raise NotImplementedError
+def _only_played(_: Any, __: Site) -> Source:
+    raise UserError("a recording has no cards to read, and is played by podgpu's commands; choose another source")
 
 
 class SourceEntry(Struct, frozen=True, kw_only=True):
@@ -77,7 +78,7 @@ class SourceEntry(Struct, frozen=True, kw_only=True):
 
     name: str
     help: str  # where its numbers come from, in a few words
-    open: Callable[[Any, Site], Source] = _not_opened
+    open: Callable[[Any, Site], Source] = _only_played
     play: "Callable[[Any], Player] | None" = None
     node_sources: "Callable[[], NodeSources] | None" = None
     is_default: bool = False  # it is used unless the user chooses another
