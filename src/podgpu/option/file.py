@@ -101,7 +101,7 @@ def parsed(text: str) -> object:
         def construct_scalar(self, node: Any) -> Any:
             text = super().construct_scalar(node)
             if "\0" in text:
-                raise Malformed(node.start_mark.line + 1, "NUL can be in no value; leave it out")
+                raise Malformed(node.start_mark.line + 1, "a value must not contain NUL; remove it")
             return text
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002

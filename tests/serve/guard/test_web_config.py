@@ -67,7 +67,7 @@ basic_auth_users:
         ("- a", ("must hold keys and values",)),
         ("words", ("must hold keys and values",)),
         ("tls_server_config: x", ("tls_server_config must hold keys and values",)),
-        ('tls_server_config: {cert_file: "a\\0", key_file: b}', ("cert_file: write the path of a file",)),
+        ('tls_server_config: {cert_file: "a\\0", key_file: b}', ("line 1: a value must not contain NUL",)),
         ("tls_server_config: {cert_file: a.crt}", ("give both cert_file and key_file",)),
         (
             "tls_server_config: {cert_file: [a], key_file: b}",
