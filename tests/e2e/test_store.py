@@ -351,6 +351,7 @@ def test_the_past_of_a_pod_is_that_of_its_samples(rig: Rig, origin: str, hours: 
         samples = rig.samples(origin, f'{METRICS[quantity]}{{namespace="{namespace}",pod="{name}"}}', at)
         if len(samples) < len(NODES):  # a node was not scraped until then
             return 0.0, -1.0
+        assert len(samples) == len(NODES)
         return value, pytest.approx(sum(each[-1][1] for _, each in samples))
 
     for quantity in METRICS:
