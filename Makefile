@@ -164,7 +164,7 @@ gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS an
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/mps.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/pages.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/cost.py
-	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/evasion.py
+	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/paced.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/slowdown.py
 
 lock: ## resolve the dependencies again

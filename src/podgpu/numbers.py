@@ -141,6 +141,7 @@ GROUP = ","  # between each three digits before the point
 POINT = "."
 MINUS = "-"
 RANGE = "–"
+LIKELY = "~"  # before a range that is likely, not proven
 
 # A time of the past. A terminal, and the page without scripts, may be read anywhere: UTC, with the date. The page
 # knows its reader's clock: the date only where it is not today. Hours run to 24 everywhere, as in logs.
@@ -159,6 +160,7 @@ TABLE = {
     "point": POINT,
     "minus": MINUS,
     "range": RANGE,
+    "likely": LIKELY,
     "time": TIME_ON_PAGE,
     "day": DAY_ON_PAGE,
 }
@@ -258,10 +260,11 @@ def bounds(least: Number, most: Number) -> str:
     return "" if low == high else f"{low}{RANGE}{high}"
 
 
-def use(ratio: Number, least: Number = None, most: Number = None) -> str:
-    """Write `23% (12–34)`: the number, and its bounds where there is a doubt."""
+def use(ratio: Number, least: Number = None, most: Number = None, certainty: str = "bounded") -> str:
+    """Write `23% (12–34)`, the number and its bounds where there is a doubt, or `23% (~12–34)`, with a likely range."""
     span = bounds(least, most)
-    return f"{percent(ratio)} ({span})" if span and _known(ratio) else percent(ratio)
+    likely = LIKELY if certainty == "estimated" else ""
+    return f"{percent(ratio)} ({likely}{span})" if span and _known(ratio) else percent(ratio)
 
 
 def exact(number: int, places: int) -> str:

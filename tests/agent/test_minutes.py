@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from podgpu.agent.books import CardBooks, NodeBooks
 from podgpu.ledger.band import PERIOD_US
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey, WindowBooking
-from podgpu.model import BusyWindow, ContainerRef, Process, Sampling
+from podgpu.model import BusyWindow, ContainerRef, Process
 from tests.agent.test_books import GPU, cards, rank, sheet, works
 
 BUSY = PERIOD_US // 6  # half of a cycle
@@ -45,22 +45,18 @@ def test_lanes_are_of_the_minute_so_far_until_the_first_is_over() -> None:
     assert found == [(False, PERIOD_US // 3), (False, 2 * PERIOD_US // 3), (True, PERIOD_US)]
 
 
-def test_who_is_found_to_evade_samples_may_have_had_all_of_the_seconds_before() -> None:
-    def cycle(evades: Sampling | None, **log: int) -> tuple[CycleBooks, Interval]:
-        process = Process(pid=1, kinds=("compute",))
-        named = CycleBooking(busy_us=BUSY, named_us=BUSY, method="measured", processes=[process])
-        hidden = CycleBooking(named_us=0, method="measured", processes=[process], sampling=evades)
-        books, interval = sheet({rank("a"): named, job: hidden})
-        return replace(books, **log), interval
-
+def test_where_samples_divide_nothing_is_proven_about_who_had_a_process() -> None:
+    process = Process(pid=1, kinds=("compute",))
+    named = CycleBooking(busy_us=BUSY, named_us=BUSY, method="measured", processes=[process])
+    unnamed = CycleBooking(named_us=0, method="measured", processes=[process])
     job = TenantKey(GPU, "", ContainerRef("ns", "job", "main", "j"))
-    evades = Sampling(samples=100, named_ratio=0.0, resident_ratio=0.5, evades=True)
     books = NodeBooks()
-    books.post([cycle(None)], 0.0, 0.0)
-    books.post([cycle(evades, switches=5, switching_us=1)], 1.0, 0.0)
+    for second in range(3):
+        books.post([sheet({rank("a"): named, job: unnamed})], second, 0.0)
     found = books.cards[GPU].tenants
-    assert (found[job].busy_us, found[job].most_busy_us) == (0, BUSY)
-    assert found[rank("a")].least_busy_us == 0
+    assert (found[job].busy_us, found[job].least_busy_us, found[job].most_busy_us) == (0, 0, 3 * BUSY)
+    assert found[job].likely_most_busy_us < BUSY
+    assert (found[rank("a")].least_busy_us, found[rank("a")].most_busy_us) == (0, 3 * BUSY)
 
 
 def test_a_log_that_comes_and_goes_does_not_cut_a_minute() -> None:

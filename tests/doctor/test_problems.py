@@ -6,7 +6,7 @@ from podgpu import doctor
 from podgpu.doctor import Status
 from podgpu.insight import conclude
 from podgpu.insight.problems import KINDS
-from podgpu.model import Allocation, Booking, ContainerRef, Fault, PartStatus, Reading, Sampling, Tenant
+from podgpu.model import Allocation, Booking, ContainerRef, Fault, PartStatus, Reading, Tenant
 from tests.doctor.sound_node import HERE, NOW, PROCESS, SETTINGS, SOUND, SPLIT, TENANT, WHOLE, examine
 
 
@@ -15,13 +15,10 @@ def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
     errors = Reading("ecc_errors_total", 2.0, ("uncorrected", "volatile", "dram"))
     assert WHOLE.balance
     idle = replace(TENANT, idle=True, held_since=NOW - 7200, booking=Booking(allocated_ratio=1.0))
-    hidden = Sampling(samples=50, named_ratio=0.0, resident_ratio=0.5, evades=True)
-    other = ContainerRef("ml", "hider-0", "c")
-    hider = replace(idle, container=other, idle=False, processes=(PROCESS,), booking=Booking(sampling=hidden))
     sick = replace(
         WHOLE,
         readings=(*WHOLE.readings, hot, errors, Reading("xid_last_code", 79), Reading("recovery_action", 1)),
-        tenants=(idle, Tenant(container=ContainerRef("ml", "sly-0", "c"), processes=(PROCESS,)), hider),
+        tenants=(idle, Tenant(container=ContainerRef("ml", "sly-0", "c"), processes=(PROCESS,))),
         balance=replace(WHOLE.balance, switching_ratio=0.3),
     )
     sick = replace(

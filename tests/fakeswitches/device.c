@@ -38,6 +38,7 @@ static struct memory memories[MOST_MEMORIES];
 static int memory_count, is_bound, is_on, times_asked, log_fd = -1, client_fd = -1, bound_fd = -1;
 static uint32_t header_handle, records_handle, record_count, next_get;
 static off_t played;
+static uint64_t opened_at;
 
 static const char *folder(void) { const char *found = getenv("FAKESWITCHES"); return found ? found : "/nonexistent"; }
 
@@ -119,6 +120,21 @@ static void play(uint64_t now) {
     if (put >= 0) indices[1] = (uint32_t)put;
 }
 
+/* What happened before the log was opened is not in it. */
+static void skip_earlier(void) {
+    char path[512];
+    unsigned char record[RECORD];
+    uint64_t stamp;
+    snprintf(path, sizeof path, "%s/records", folder());
+    int fd = real_open(path, O_RDONLY | O_CLOEXEC, 0);
+    while (fd >= 0 && pread(fd, record, RECORD, played) == RECORD) {
+        memcpy(&stamp, record + 24, 8);
+        if (stamp && stamp >= opened_at) break;
+        played += RECORD;
+    }
+    if (fd >= 0) close(fd);
+}
+
 static uint32_t allocate(uint32_t parent, uint32_t *handle, uint32_t class, const unsigned char *parameters) {
     uint32_t record_size, subdevice;
     uint64_t notification;
@@ -171,7 +187,11 @@ static uint32_t control(uint32_t command, unsigned char *parameters) {
     note("control %x", command);
     if (command == 0x205) { uint32_t instance = 3; memcpy(parameters + 8, &instance, 4); return 0; }
     if (command == 0x20801238) return bind_log(parameters);
-    if (command == 0x90CD0101) { is_on = parameters[0]; return 0; }
+    if (command == 0x90CD0101) {
+        is_on = parameters[0];
+        if (is_on) skip_earlier();
+        return 0;
+    }
     if (command == 0x90CD0102) {
         struct memory *header = memory_of(header_handle);
         memcpy(&next_get, parameters, 4);
@@ -182,7 +202,7 @@ static uint32_t control(uint32_t command, unsigned char *parameters) {
     if (command == 0x20800403) {
         sleep((unsigned)scripted("hang_seconds", 0));
         uint64_t now = gpu_time();
-        if (times_asked++ == 0) now -= (uint64_t)scripted("begin_ago_ns", 0);
+        if (times_asked++ == 0) opened_at = now -= (uint64_t)scripted("begin_ago_ns", 0);
         else play(now);
         memcpy(parameters, &now, 8);
         return 0;

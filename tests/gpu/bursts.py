@@ -1,7 +1,8 @@
 """A tenant that works in random bursts until killed, and logs each: begin, end, kernels done.
 
-`bursts.py LOG KIND BURST PAUSE JITTER SEED`: BURST seconds of work, then PAUSE seconds of rest, each longer or shorter
-by up to the share JITTER. Without a pause it is always at work. KIND is `tensor`, `mem` or `infer`.
+`bursts.py LOG KIND BURST PAUSE JITTER SEED EVERY`: BURST seconds of work, then PAUSE seconds of rest, each longer or
+shorter by up to the share JITTER. With EVERY, a burst begins so many seconds after the one before, as a camera's frames
+do. With neither it is always at work. KIND is `tensor`, `mem` or `infer`.
 """
 
 import random
@@ -47,11 +48,12 @@ KINDS: dict[str, Callable[[], Step]] = {"tensor": tensor, "mem": mem, "infer": i
 
 def main() -> None:
     log, kind, *numbers = sys.argv[1:]
-    burst, pause, jitter, seed = map(float, numbers)
+    burst, pause, jitter, seed, every = map(float, numbers)
     chance = random.Random(seed)
     step = KINDS[kind]()
     step()
     torch.cuda.synchronize()
+    due = time.time()
     with Path(log).open("a", buffering=1) as file:
         while True:
             begin, done = time.time(), 0
@@ -61,7 +63,10 @@ def main() -> None:
                 torch.cuda.synchronize()
                 done += 1
             print(begin, time.time(), done, file=file)
-            if pause:
+            if every:
+                due += every * max(1, -(-(time.time() - due) // every))  # a frame that comes too late is left out
+                time.sleep(max(0.0, due - time.time()))
+            elif pause:
                 time.sleep(pause * chance.uniform(1 - jitter, 1 + jitter))
 
 

@@ -29,6 +29,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("P
 
 from podgpu.agent.attribution import Attribution  # noqa: E402 - the path is set above
 from podgpu.agent.loop import Agent  # noqa: E402
+from podgpu.agent.switch_log import SwitchLogs  # noqa: E402
 from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
 from podgpu.ledger.residency import Evidence, Stay, residency  # noqa: E402
@@ -104,11 +105,15 @@ class Minute:
     busy: float
 
 
-async def watched(folder: Path, sums: Sums) -> tuple[list[Minute], dict[int, int]]:
-    """Return the minutes, and the mebibytes of each process by nvidia-smi right after the last."""
-    attribution = Attribution(interval=INTERVAL, pod_sources=[LogDirs(folder)], processes=Procfs(Path("/proc")))
+async def watched(
+    folder: Path, sums: Sums, number: int = MINUTES, logs: SwitchLogs | None = None
+) -> tuple[list[Minute], dict[int, int]]:
+    """Return so many minutes, and the mebibytes of each process by nvidia-smi right after the last."""
+    attribution = Attribution(
+        interval=INTERVAL, pod_sources=[LogDirs(folder)], processes=Procfs(Path("/proc")), switch_logs=logs
+    )
     agent = Agent(
-        NvmlSource(interval=INTERVAL, library=None),
+        NvmlSource(interval=INTERVAL, library=None, watched=attribution.watched),
         node="bench",
         interval=INTERVAL,
         settings=SETTINGS,
@@ -117,7 +122,7 @@ async def watched(folder: Path, sums: Sums) -> tuple[list[Minute], dict[int, int
     running = asyncio.create_task(agent.run())
     minutes: list[Minute] = []
     snapshot, busy_us = agent.snapshot, 0
-    while len(minutes) < MINUTES:
+    while len(minutes) < number:
         snapshot = await agent.changed(snapshot)
         for card in snapshot.cards[:1]:
             sums.note(card)
@@ -159,7 +164,8 @@ def truth(loads: list[Load], begin: float, end: float) -> dict[str, Any]:
 
 def titled(load: Load, number: int) -> str:
     tenant = load.tenant
-    return f"{tenant.kind} {1000 * tenant.burst:.0f}/{1000 * tenant.pause:.0f} ms, minute {number}"
+    rhythm = f"{1 / tenant.every:.0f} fps" if tenant.every else f"{1000 * tenant.pause:.0f} ms"
+    return f"{tenant.kind} {1000 * tenant.burst:.0f}/{rhythm}, minute {number}"
 
 
 def judged_by_kernels(minute: Minute, number: int, loads: list[Load]) -> Iterator[Verdict]:

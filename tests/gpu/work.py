@@ -23,13 +23,17 @@ Burst = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Tenant:
-    """Seconds of work and rest, and by which share they vary. `name` is that of its pod."""
+    """Seconds of work and rest, and by which share they vary. `name` is that of its pod.
+
+    With `every`, work begins so many seconds after it last began.
+    """
 
     name: str
     kind: str
     burst: float
     pause: float
     jitter: float
+    every: float = 0.0
 
 
 class Load:
@@ -41,7 +45,7 @@ class Load:
         self._log.touch()
         self._pod = MadeUpPod(tenant.name, folder)
         self._pod.__enter__()
-        numbers = (tenant.burst, tenant.pause, tenant.jitter, seed)
+        numbers = (tenant.burst, tenant.pause, tenant.jitter, seed, tenant.every)
         script = HIDER if tenant.kind == "hider" else WORK
         self.process = self._pod.start([sys.executable, str(script), str(self._log), tenant.kind, *map(str, numbers)])
 

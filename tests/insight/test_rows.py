@@ -36,7 +36,8 @@ def test_a_pod_has_what_its_tenants_have_together() -> None:
     assert found.memory_used_bytes == sum(held.booking.memory_bytes or 0 for held in tenants)
     bands = [held.booking.band for held in tenants if held.booking.band]
     assert found.busy_gpus == pytest.approx(sum(band.ratio(band.booked_us) for band in bands))
-    assert found.most_busy_gpus == pytest.approx(sum(band.ratio(band.most_us) for band in bands))
+    assert found.likely_most_busy_gpus == pytest.approx(sum(band.ratio(band.likely_most_us) for band in bands))
+    assert found.certainty == "estimated"
     assert (found.namespace, found.node) == ("ml", "a")
 
 
@@ -152,13 +153,27 @@ def test_a_number_near_the_middle_is_written_as_its_tenant_s() -> None:
 @pytest.mark.parametrize("booked", [0, 40])
 def test_the_bounds_are_of_the_same_cards_as_the_number(booked: int) -> None:
     """One of the pod's two cards is lost: the other one alone is known."""
-    band = Band(elapsed_us=100, booked_us=booked, least_us=0, most_us=60, booked_mj=0, least_mj=0, most_mj=0)
-    held = tenant("ml/a")
-    known = card("GPU-1", replace(held, booking=replace(held.booking, band=band)))
+    band = Band(
+        elapsed_us=100,
+        booked_us=booked,
+        least_us=0,
+        most_us=60,
+        booked_mj=0,
+        least_mj=0,
+        most_mj=0,
+        certainty="bounded",
+    )
+    held, beside = tenant("ml/a"), tenant("ml/b")
+    others = replace(band, booked_us=60 - booked)
+    known = card(
+        "GPU-1",
+        replace(held, booking=replace(held.booking, band=band)),
+        replace(beside, booking=replace(beside.booking, band=others)),
+    )
     assert known.balance
-    known = replace(known, balance=replace(known.balance, band=band))
+    known = replace(known, balance=replace(known.balance, band=replace(band, booked_us=60)))
     lost = card("GPU-2", held, fault=Fault(reason="lost"))
     cluster = Cluster(taken_at=1.0, version="1", nodes=(fresh("n", known, lost),))
-    (row,) = rows("pods", cluster)
+    row = pod("a", cluster)
     assert (row.cards, row.known_cards) == (2, 1)
     assert (row.use.ratio, row.use.least, row.use.most) == (booked / 100, 0.0, 0.6)

@@ -1,4 +1,4 @@
-"""Bands hold what is booked, add up with the card's busy time, and are never narrower than the samples prove."""
+"""Bands hold what is booked, add up with the card's busy time, and are never narrower than the evidence."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.ledger.band import SAMPLE_US, Period
+from podgpu.ledger.band import Period
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, TenantKey
+from podgpu.ledger.samples import SAMPLE_US
 from podgpu.model import Band, ContainerRef, Process
 
 SECOND = 1_000_000
@@ -45,7 +46,9 @@ def bands(*sheets: CycleBooks) -> dict[Party, Band]:
 
 
 def ratios(band: Band) -> tuple[float, float, float]:
-    return tuple(part / band.elapsed_us for part in (band.least_us, band.booked_us, band.most_us))  # type: ignore[return-value]
+    """What is likely, and what is booked."""
+    found = (part / band.elapsed_us for part in (band.likely_least_us, band.booked_us, band.likely_most_us))
+    return tuple(found)  # type: ignore[return-value]
 
 
 def test_on_a_busy_card_the_band_is_narrow() -> None:
@@ -61,7 +64,13 @@ def test_named_in_half_of_the_samples_is_half_of_the_time_by_wilsons_score() -> 
     assert (round(least, 4), round(most, 4)) == (0.4202, 0.5798)
 
 
-def test_on_an_idle_card_looks_prove_little() -> None:
+def test_looks_prove_nothing_about_who_had_a_process() -> None:
+    band = bands(*[cycle({A: 0.85, B: 0.15}, 0.95)] * 60)[A]
+    assert (band.least_us, band.most_us) == (0, 60 * round(0.95 * 5 * SECOND))
+    assert (band.certainty, band.rests_on) == ("estimated", "samples")
+
+
+def test_on_an_idle_card_looks_say_little() -> None:
     least, _, most = ratios(bands(*[cycle({A: 0.6, B: 0.4}, 0.3)] * 60)[A])
     assert least == 0.0
     assert most == pytest.approx(0.3)
@@ -71,12 +80,14 @@ def test_whoever_is_alone_has_no_band() -> None:
     band = bands(cycle({A: 1.0}, 0.4, method="exclusive"))[A]
     assert band.least_us == band.booked_us == band.most_us
     assert band.least_mj == band.booked_mj == band.most_mj
+    assert (band.certainty, band.rests_on) == ("exact", "")
 
 
 @pytest.mark.parametrize("method", ["reserved", "equal"])
 def test_where_nothing_is_measured_the_band_is_all_of_it(method: str) -> None:
     found = bands(cycle({A: 0.5, B: 0.5}, 0.4, method=method))
     assert (found[A].least_us, found[A].most_us) == (0, 2 * SECOND)
+    assert (found[A].certainty, found[A].rests_on) == ("estimated", "claims")
 
 
 def test_on_a_shared_instance_the_band_is_the_instances_time() -> None:
@@ -95,11 +106,20 @@ def test_other_instances_are_not_in_the_band() -> None:
 def test_energy_is_as_uncertain_as_the_busy_time_that_it_was_drawn_in() -> None:
     idle, busy = [cycle({A: 0.6, B: 0.4}, 0.3)] * 60, [cycle({A: 0.85, B: 0.15}, 0.95)] * 60
     band = bands(*idle)[A]
-    assert (band.least_mj, band.most_mj) == (0, sum(sheet.active_mj for sheet in idle))
+    assert (band.likely_least_mj, band.likely_most_mj) == (0, sum(sheet.active_mj for sheet in idle))
     band = bands(*busy)[A]
     whole_us, whole_mj = (sum(getattr(sheet, name) for sheet in busy) for name in ("busy_us", "active_mj"))
-    assert 0 < band.least_mj == pytest.approx(whole_mj * band.least_us / whole_us, rel=0.01)
-    assert band.most_mj == pytest.approx(whole_mj * band.most_us / whole_us, rel=0.01)
+    assert 0 < band.likely_least_mj == pytest.approx(whole_mj * band.likely_least_us / whole_us, rel=0.01)
+    assert band.likely_most_mj == pytest.approx(whole_mj * band.likely_most_us / whole_us, rel=0.01)
+    assert (band.least_mj, band.most_mj) == (0, whole_mj)
+
+
+def test_even_with_the_log_a_neighbour_may_have_drawn_the_energy() -> None:
+    sheet = cycle({A: 0.85, B: 0.15}, 0.95, method="resident")
+    sheet.bookings[A].least_us = sheet.bookings[A].most_us = sheet.bookings[A].busy_us
+    band = bands(sheet)[A]
+    assert (band.certainty, band.least_us) == ("exact", band.most_us)
+    assert (band.least_mj, band.most_mj) == (0, sheet.active_mj)
 
 
 def test_whoever_has_no_process_did_not_run() -> None:
@@ -110,8 +130,8 @@ def test_whoever_has_no_process_did_not_run() -> None:
 
 def test_not_to_be_named_leaves_room_for_chance() -> None:
     sheet = cycle({A: 1.0, B: 0.0}, 0.9)
-    assert 0 < bands(sheet)[B].most_us < SECOND
-    assert bands(*[sheet] * 60)[B].most_us / 60 < bands(sheet)[B].most_us
+    assert 0 < bands(sheet)[B].likely_most_us < SECOND
+    assert bands(*[sheet] * 60)[B].likely_most_us / 60 < bands(sheet)[B].likely_most_us
 
 
 SHARES = st.floats(0, 1).flatmap(lambda a: st.floats(0, 1 - a).map(lambda b: {A: a, B: b, C: 1 - a - b}))
@@ -123,14 +143,14 @@ SHEETS = st.lists(st.builds(lambda s, y, m: cycle(s, y, method=m), SHARES, st.fl
 def test_a_band_holds_what_is_booked_and_all_add_up(sheets: Sequence[CycleBooks]) -> None:
     found = bands(*sheets)
     for band in found.values():
-        assert 0 <= band.least_us <= band.booked_us <= band.most_us
-        assert 0 <= band.least_mj <= band.booked_mj <= band.most_mj
+        assert 0 <= band.least_us <= band.likely_least_us <= band.booked_us <= band.likely_most_us <= band.most_us
+        assert 0 <= band.least_mj <= band.likely_least_mj <= band.booked_mj <= band.likely_most_mj <= band.most_mj
     busy = sum(sheet.busy_us for sheet in sheets)
     assert sum(band.least_us for band in found.values()) <= busy <= sum(band.most_us for band in found.values())
 
 
 @given(st.lists(st.tuples(SHARES, st.floats(0.01, 1)), min_size=1, max_size=20))
-def test_a_band_is_never_narrower_than_the_looks_prove(
+def test_a_likely_range_is_never_narrower_than_the_looks_say(
     cycles: Sequence[tuple[dict[Party, float], float]],
 ) -> None:
     found = bands(*(cycle(shares, busy) for shares, busy in cycles))

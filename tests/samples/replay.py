@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from podgpu.ledger.band import Period
 from podgpu.ledger.book import book
-from podgpu.ledger.cycle import Interval
+from podgpu.ledger.cycle import CycleBooks, Interval
 from podgpu.model import SEES_ALL, Band, ContainerRef, Device, Gpu, Holder, Process, Reading
 
 ABLE = replace(SEES_ALL, knows_owners=True)
@@ -29,7 +29,7 @@ ENOUGH_KERNELS = 5  # of a burst, to say how long each took
 
 @dataclass(frozen=True)
 class Verdict:
-    """One tenant of one set: shares of the time, 0 to 1.
+    """One tenant of one set: shares of the time, 0 to 1. `least` and `most` are likely, `proven` are bounds.
 
     A log of context switches gives the truth as a range where the card rests. `by` says what else it is by.
     """
@@ -41,11 +41,21 @@ class Verdict:
     most: float
     true_range: tuple[float, float] | None = None
     by: str = ""
+    proven: tuple[float, float] = (0.0, 1.0)
 
     @property
     def is_inside(self) -> bool:
+        """Whether the truth is likely by what the books say."""
+        return self._is_in(self.least, self.most)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether what is called a bound holds."""
+        return self._is_in(*self.proven)
+
+    def _is_in(self, least: float, most: float) -> bool:
         low, high = self.true_range or (self.true, self.true)
-        return self.least - ROUNDING <= high and low <= self.most + ROUNDING
+        return least - ROUNDING <= high and low <= most + ROUNDING
 
 
 @dataclass(frozen=True)
@@ -65,8 +75,10 @@ def verdicts(
     name: str, recorded: dict[str, Any], cycle: float, seconds: Mapping[str, float] | None = None
 ) -> Iterator[Verdict]:
     """`seconds` are what a kernel of each kind takes alone, as far as other recordings know it better."""
-    looks = list(_looks(recorded))
-    period = _period(recorded, looks, cycle)
+    looks = list(looks_of(recorded))
+    period = Period()
+    for sheet in look_cycles(recorded, looks, cycle):
+        period.add(sheet)
     bands = {party.container.pod: band for party, band in period.bands().items() if not isinstance(party, str)}
     busy = sum(look.busy for look in looks) / len(looks)
     for number, share in enumerate(true_shares(recorded, seconds)):
@@ -76,25 +88,24 @@ def verdicts(
 
 
 def verdict(name: str, true: float, band: Band) -> Verdict:
-    booked, least, most = (part / band.elapsed_us for part in (band.booked_us, band.least_us, band.most_us))
-    return Verdict(name, true, booked, least, most)
+    booked, least, most = map(band.ratio, (band.booked_us, band.likely_least_us, band.likely_most_us))
+    return Verdict(name, true, booked, least, most, proven=(band.ratio(band.least_us), band.ratio(band.most_us)))
 
 
-def _looks(recorded: dict[str, Any]) -> Iterator[Look]:
+def looks_of(recorded: dict[str, Any]) -> Iterator[Look]:
     for _, answer in recorded["process"]:
         for pid, stamp, busy, _ in answer:
             yield Look(stamp / 1e6, pid, busy / 100)
 
 
-def _period(recorded: dict[str, Any], looks: Sequence[Look], cycle: float) -> Period:
+def look_cycles(recorded: dict[str, Any], looks: Sequence[Look], cycle: float) -> Iterator[CycleBooks]:
+    """Book the looks in cycles of that length."""
     holders = {pid: _holder(pid, number) for number, pid in enumerate(recorded["pids"])}
     by_cycle: dict[int, list[Look]] = {}
     for look in looks:
         by_cycle.setdefault(int((look.at - looks[0].at) // cycle), []).append(look)
-    period = Period()
     for seen in by_cycle.values():
-        period.add(book(*_cycle(seen, recorded["pids"]), (), holders))
-    return period
+        yield book(*_cycle(seen, recorded["pids"]), (), holders)
 
 
 def _cycle(looks: Sequence[Look], pids: Sequence[int]) -> tuple[Device, Interval]:

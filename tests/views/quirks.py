@@ -37,17 +37,23 @@ EVIL = ContainerRef("<b>", '"\\\n\x1b[31m\ud800', "[red]" + "x" * 300, "evil")
 
 
 def band(booked: float, least: float | None = None, most: float | None = None) -> Band:
-    """Of the last full minute, as parts of it. Without bounds there is no doubt."""
+    """Of the last full minute, as parts of it, by samples. Without a range there is no doubt."""
     times = [round(60_000_000 * (booked if part is None else part)) for part in (booked, least, most)]
     energies = [time // 200 for time in times]
     return Band(
         elapsed_us=60_000_000,
         booked_us=times[0],
-        least_us=times[1],
-        most_us=times[2],
+        least_us=times[1] if least is None else 0,
+        most_us=times[2] if most is None else 57_000_000,
+        likely_least_us=times[1],
+        likely_most_us=times[2],
         booked_mj=energies[0],
-        least_mj=energies[1],
-        most_mj=energies[2],
+        least_mj=energies[1] if least is None else 0,
+        most_mj=energies[2] if most is None else 285_000,
+        likely_least_mj=energies[1],
+        likely_most_mj=energies[2],
+        certainty="exact" if least is None else "estimated",
+        rests_on="" if least is None else "samples",
     )
 
 

@@ -108,7 +108,9 @@ def test_a_tenth_of_a_second_and_two_are_three() -> None:
 def test_every_container_series_carries_the_same_labels() -> None:
     names = {"node", "gpu", "uuid", "mig", "namespace", "pod", "container"}
     own = {
-        "podgpu_container_info": {"method", "pod_uid"},
+        "podgpu_container_info": {"method", "certainty", "pod_uid"},
+        "podgpu_container_busy_likely_seconds_total": {"end"},
+        "podgpu_container_energy_likely_joules_total": {"end"},
         "podgpu_container_busy_bound_seconds_total": {"bound"},
         "podgpu_container_energy_bound_joules_total": {"bound"},
     }
@@ -132,6 +134,8 @@ def test_a_pod_that_ended_leaves_its_counters_and_nothing_else() -> None:
         "podgpu_container_energy_joules_total",
         "podgpu_container_busy_bound_seconds_total",
         "podgpu_container_energy_bound_joules_total",
+        "podgpu_container_busy_likely_seconds_total",
+        "podgpu_container_energy_likely_joules_total",
         "podgpu_container_allocated_seconds_total",
     }
 
@@ -142,11 +146,11 @@ def test_a_pod_made_again_under_its_name_adds_to_its_series() -> None:
 
 
 def test_the_method_is_on_the_info_and_on_no_counter() -> None:
-    facts = (("pod", "llama-0"), ("method", "measured"), ("pod_uid", LLAMA.pod_uid))
+    facts = (("pod", "llama-0"), ("method", "measured"), ("certainty", "estimated"), ("pod_uid", LLAMA.pod_uid))
     assert of(SNAPSHOT, "container_info", *facts) == [1.0]
     for name, rows in catalog_families().items():
         if rows[0].scope is Scope.CONTAINER and rows[0].kind is Kind.COUNTER:
-            assert set(rows[0].label_names) <= {"bound"}, name
+            assert set(rows[0].label_names) <= {"bound", "end"}, name
 
 
 def test_who_cannot_be_booked_has_no_counters() -> None:

@@ -22,7 +22,7 @@ def test_everybody_on_a_card_stands_below_it() -> None:
     assert names[2:10] == [
         "0  H200  56 °C",
         "ml/llama-0/server",
-        "team-b/n…x7k/jupyter",
+        "team-b/n…2x7k/jupyter",
         "idle",
         "overhead",
         "host processes (1)",
@@ -91,7 +91,7 @@ def utils(text: str) -> dict[str, str]:
 
 def test_on_a_card_with_a_doubt_all_numbers_are_of_the_last_minute() -> None:
     found = utils(table(replace(SNAPSHOT, cards=(BUSY,)), 80, colour=False))
-    assert (found["0"], found["ml/llama-0/server"], found["host"]) == ("94%", "78% (61–90)", "4% (1–10)")
+    assert (found["0"], found["ml/llama-0/server"], found["host"]) == ("94%", "78% (~61–90)", "4% (~1–10)")
 
 
 def test_a_tenant_that_came_within_the_minute_makes_them_those_of_the_previous_reading() -> None:

@@ -50,14 +50,14 @@ def test_a_pod_that_is_not_there_has_no_report() -> None:
         (
             "measured",
             (0.23, 0.12, 0.34),
-            "23% (12–34) of the GPU's time, 1.2 W, in the last full minute, by samples",
+            "23% (~12–34) of the GPU's time, 1.2 W, in the last full minute, estimated by samples Proven between",
         ),
         (
             "weighted",
             (0.23, 0.0, 0.6),
-            "23% (0–60) of the GPU's time, 1.2 W, in the last full minute, by an estimate",
+            "23% (~0–60) of the GPU's time, 1.2 W, in the last full minute, estimated by claims",
         ),
-        ("exclusive", (0.23,), "Busy 80% of the GPU's time, 512 W, since the previous reading Booked"),
+        ("exclusive", (0.23,), "Busy 80% of the GPU's time, 512 W, since the previous reading, exact Booked"),
     ],
 )
 def test_how_sure_a_number_is(method: str, range_: tuple[float, ...], how: str) -> None:
@@ -93,7 +93,7 @@ def test_every_link_of_the_chain_is_named() -> None:
         "pid 424, compute, 20.0 GiB, SM 80%, started 2025-10-08 05:13:44 UTC",
         "0::/kubepods.slice/kubepods-burstable.slice",
         "busy 0.100000 s, 0.100 J, allocated 1800.000001 s",
-        "78% (61–90) of the GPU's time, 3.9 W, in the last full minute, by samples",
+        "78% (~61–90) of the GPU's time, 3.9 W, in the last full minute, estimated by samples",
         "measured. Busy time and active energy are divided by samples.",
         "The books balance.",
     ):

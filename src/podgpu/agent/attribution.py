@@ -25,9 +25,8 @@ from podgpu.agent.inventory import (
 )
 from podgpu.agent.join import Join
 from podgpu.agent.owners import MANY_PROCESSES, Owners, PodSources, WorkloadNames
-from podgpu.agent.sampling_checks import ProcessorTime
 from podgpu.agent.switch_log import SwitchLogs
-from podgpu.ledger.book import book
+from podgpu.ledger.book import Checked, book
 from podgpu.ledger.cycle import NO_ENERGY, CycleBooks, Interval
 from podgpu.ledger.usage import servers
 from podgpu.model import (
@@ -89,7 +88,6 @@ class Attribution:
         pod_labels: Sequence[str] = (),
         switch_logs: SwitchLogs | None = None,
         recent: EndedProcessSource | None = None,
-        processor_time: ProcessorTime | None = None,
         to_close: Sequence[Closable] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -116,7 +114,6 @@ class Attribution:
         self._workloads = WorkloadNames(workloads, self._patience) if workloads else None
         self._pod_labels = frozenset(pod_labels)
         self._switch_logs = switch_logs
-        self._processor_time = processor_time
         self._to_close = [*to_close, *([switch_logs] if switch_logs else [])]
         self._intervals = IntervalMeter(interval)
         self._books = NodeBooks()
@@ -157,7 +154,7 @@ class Attribution:
 
     @property
     def watched(self) -> Callable[[], Mapping[str, bool]] | None:
-        """Names the cards whose log of context switches is open, and whether it decides. None if logs are not read."""
+        """Names the cards whose log of context switches is read throughout. None if logs are not read."""
         logs = self._switch_logs
         return (lambda: logs.open) if logs else None
 
@@ -278,16 +275,15 @@ class Attribution:
             known = (device, interval, claims.by_card.get(uuid, ()), holders, served[uuid])
             estimates = last.estimates if last else NO_ENERGY
             evidence = logs.evidence(device, interval) if logs else None
-            cycle = book(*known, evidence, estimates)
-            if logs and evidence and not logs.rules(cycle):
-                cycle = book(*known, estimates=estimates)
-            cycles.append((cycle, interval))
+            checks = logs.checks(uuid) if logs else None
+            checked = None
+            if checks is not None:
+                checked = Checked(logs=checks, corrections=books.corrections() if books else {})
+            cycles.append((book(*known, evidence, estimates, checked), interval))
             waiting += len(device.processes)
             if waiting > MANY_PROCESSES:
                 waiting = 0
                 await asyncio.sleep(0)
-        if self._processor_time:
-            self._processor_time.note(cycle for cycle, _ in cycles)
         if logs:
             logs.note(cycle for cycle, _ in cycles)
         return cycles

@@ -9,6 +9,7 @@ from msgspec.structs import fields, replace
 from podgpu.ledger.band import PERIOD_US, Period
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.ledger.lanes import LaneRecorder
+from podgpu.ledger.spot_checks import Correction, corrections, judged
 from podgpu.model import ENDED, Band, Lanes
 from podgpu.model.kube import grouped
 
@@ -35,6 +36,10 @@ class Totals(Struct, gc=False):
     most_busy_us: int = 0
     least_energy_mj: int = 0
     most_energy_mj: int = 0
+    likely_least_busy_us: int = 0
+    likely_most_busy_us: int = 0
+    likely_least_energy_mj: int = 0
+    likely_most_energy_mj: int = 0
     resident_us: int | None = None
     band: Band | None = None
     booking: CycleBooking | None = None
@@ -53,12 +58,16 @@ class Totals(Struct, gc=False):
             self.last_active_at = wall
 
     def bound(self, band: Band) -> None:
-        """Add what a period that is over proves."""
+        """Add what is known about a period that is over."""
         self.band = band
         self.least_busy_us += band.least_us
         self.most_busy_us += band.most_us
         self.least_energy_mj += band.least_mj
         self.most_energy_mj += band.most_mj
+        self.likely_least_busy_us += band.likely_least_us
+        self.likely_most_busy_us += band.likely_most_us
+        self.likely_least_energy_mj += band.likely_least_mj
+        self.likely_most_energy_mj += band.likely_most_mj
 
     def take(self, other: "Totals") -> None:
         for counter in _COUNTERS:
@@ -114,21 +123,28 @@ class CardBooks(Struct, gc=False):
             self._pass_gap(cycle)
         else:
             if cycle.is_logged:
-                self._begin_with_log(cycle)
+                self._begin_with_log()
                 self.recorder.add(cycle)
             self.period.add(cycle)
+            self._judge_samples(cycle)
             if self.period.elapsed_us >= PERIOD_US:
                 self._close_period()
 
-    def _begin_with_log(self, cycle: CycleBooks) -> None:
-        """Begin a new period with the first log: mixed with samples, it would not prove that a tenant was idle.
-
-        A party that the log finds to evade the samples did so in the seconds before, too.
-        """
+    def _begin_with_log(self) -> None:
+        """Begin a new period with the first log: mixed with samples, it would not prove that a tenant was idle."""
         if self.period.elapsed_us and not self.period.is_logged:
-            self.period.mark_evaders(cycle)
             self._close_period()
             self._forget_bands()
+
+    def corrections(self) -> dict[Party, Correction]:
+        """How the samples of each party are to be read, by the last checks of the log."""
+        return corrections(self.period.recent)
+
+    def _judge_samples(self, cycle: CycleBooks) -> None:
+        """Say of each party whether its samples represent it, as far as the log was compared with them."""
+        for party, sampling in judged(self.period.recent).items():
+            if party in cycle.bookings:
+                cycle.bookings[party].sampling = sampling
 
     def _note_energy(self, interval: Interval) -> None:
         """Keep each party's part of the energy while the counter stands still. A party that is new then has none."""
@@ -153,6 +169,7 @@ class CardBooks(Struct, gc=False):
         self._close_period()
         self.period.add(cycle)
         self._close_period()
+        self.period = Period()
         self._forget_bands()
 
     def _forget_bands(self) -> None:
@@ -166,7 +183,7 @@ class CardBooks(Struct, gc=False):
         self.last_lanes = self.recorder.lanes(bands, self.last_period, self.posted_at, is_whole=True)
         for party, band in bands.items():
             self._kept(party).bound(band)
-        self.period, self.recorder = Period(), LaneRecorder()
+        self.period, self.recorder = Period(earlier=self.period.kept()), LaneRecorder()
 
     def _kept(self, party: Party) -> Totals:
         """A tenant that was retired since has no totals of its own any more."""

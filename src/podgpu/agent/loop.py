@@ -52,7 +52,9 @@ class Agent(SnapshotFeed):
         attribution: Attribution | None = None,
         address: str = "",
         guests: Callable[[], tuple[GuestCard, ...]] = tuple,
+        leaves_log: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """`leaves_log` says of a driver's version whether its log of context switches could be read, and is not."""
         self.ready = False
         self._settings = settings
         # A simulator knows what its node did before.
@@ -60,6 +62,7 @@ class Agent(SnapshotFeed):
         self.supervisor = Supervisor(self._show_failure)
         self._address = address
         self._guests = guests
+        self._leaves_log = leaves_log
         self._source = source
         self._attribution = attribution
         self._background: list[BackgroundPart] = []
@@ -216,6 +219,7 @@ class Agent(SnapshotFeed):
             pods=attributed.pods,
             unclaimed=attributed.unclaimed,
             sharing=attributed.sharing,
+            log_is_off=self._leaves_log(report.driver_version),
             parts=self.supervisor.shown(
                 (status, *report.parts, *attributed.parts, *(part.status() for part in self._background))
             ),

@@ -3,14 +3,14 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from podgpu.agent.sampling_checks import SamplingChecks
 from podgpu.ledger.cycle import CycleBooks, Interval
 from podgpu.ledger.residency import Evidence
-from podgpu.model import BusyWindow, Device, PartStatus, Process, Slice, Span, SwitchLog
+from podgpu.model import BusyWindow, Device, PartStatus, Process, Slice, Span, SpotLog, SwitchLog
 from podgpu.model.ports import SwitchLogSource
 
 LINGER_SECONDS = 60.0  # a log stays open this long after its card was last shared, so as not to open it again and again
@@ -18,10 +18,9 @@ NO_OWNER = frozenset({"overhead", "idle"})
 
 
 class SwitchLogs:
-    """Reads the logs of all cards, of those that are shared, or of these now and then to check on the samples.
+    """Reads the logs of all cards (`always`), of those that are shared, or of these at random moments (`checks_only`).
 
-    Where a log says nothing, the samples divide. With `checks_only`, a log decides only where a tenant was found to
-    evade the samples.
+    Where a log says nothing, the samples divide.
     """
 
     def __init__(
@@ -30,18 +29,16 @@ class SwitchLogs:
         *,
         always: bool,
         checks_only: bool = False,
-        checks: SamplingChecks | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reader = reader
         self._always = always
         self._checks_only = checks_only
-        self._checks = checks or SamplingChecks()
         self._clock = clock
         self._shared_at: dict[str, float] = {}
         self._buffers: dict[str, EvidenceBuffer] = {}
         self._logs: dict[str, SwitchLog] = {}
-        self._brought: Collection[str] = ()
+        self._checks: Mapping[str, Sequence[SpotLog]] = {}
         self._wanted: Collection[str] = ()
 
     @property
@@ -54,8 +51,8 @@ class SwitchLogs:
 
     @property
     def open(self) -> Mapping[str, bool]:
-        """The cards whose log is open, and whether it was read in the last cycle and decides."""
-        return {card: card in self._logs and self._decides(card) for card in self._wanted}
+        """The cards whose log is read throughout, and whether it was read in the last cycle."""
+        return {} if self._checks_only else {card: card in self._logs for card in self._wanted}
 
     def status(self) -> PartStatus:
         return self._reader.status()
@@ -74,13 +71,15 @@ class SwitchLogs:
             for device in devices
             if device.gpu.minor is not None and device.log is None and self._is_wanted(device)
         }
-        brought = {device.gpu.uuid: device.log for device in devices if device.log}
-        self._brought, self._wanted = tuple(brought), tuple(wanted)
-        # Between two checks the reading process has nothing open. To restart it each time would cost more.
-        is_resting = self._checks_only and not wanted and bool(self._shared_at)
-        self._logs = brought | ({} if is_resting else await self._reader.read(wanted))
+        self._wanted = tuple(wanted)
+        self._logs = {device.gpu.uuid: device.log for device in devices if device.log}
+        if self._checks_only:
+            found = await self._reader.check(wanted)
+            self._checks = {card: found.get(card, ()) for card in wanted}
+        else:
+            self._logs |= await self._reader.read(wanted)
         self._buffers = {uuid: self._buffers.get(uuid) or EvidenceBuffer() for uuid in self._logs}
-        return [_with_logged(device, self._logs.get(device.gpu.uuid)) for device in devices]
+        return [_with_logged(device, self._slices(device.gpu.uuid)) for device in devices]
 
     def evidence(self, device: Device, interval: Interval) -> Evidence | None:
         """What the log says about this cycle. Without busy windows, the whole cycle is one."""
@@ -90,53 +89,43 @@ class SwitchLogs:
         windows = device.windows or _whole(device, interval)
         return self._buffers[device.gpu.uuid].take(log, windows)
 
-    def rules(self, cycle: CycleBooks) -> bool:
-        """Judge the samples by the log, and return whether the booking by the log stands."""
-        self._checks.judge(cycle)
-        return self._decides(cycle.gpu)
+    def checks(self, card: str) -> Sequence[SpotLog] | None:
+        """What was read at random moments since the previous cycle; None if the card is not checked."""
+        return self._checks.get(card)
 
     def note(self, cycles: Iterable[CycleBooks]) -> None:
-        """Remember which cards are shared by processes of several owners, and end the checks that are over."""
+        """Remember which cards are shared by processes of several owners."""
         now = self._clock()
         for cycle in cycles:
-            self._checks.mark(cycle)
             owners = [party for party, booking in cycle.bookings.items() if booking.running and party not in NO_OWNER]
             if len(owners) > 1:
                 self._shared_at[cycle.gpu] = now
-        if self._checks_only and (done := self._checks.over()):
-            self._reader.shut(done)
-            self._wanted = [card for card in self._wanted if card not in done]
 
     def forget(self, cards: Iterable[str]) -> None:
         for card in cards:
             self._shared_at.pop(card, None)
-            self._checks.forget([card])
 
     def _forget_unshared(self) -> None:
-        """A check is about the tenants that share a card now."""
         self.forget([card for card in self._shared_at if not self._is_shared(card)])
 
     def _is_wanted(self, device: Device) -> bool:
         if device.fault or device.gpu.mig_enabled:
             return False
-        card = device.gpu.uuid
-        if self._always or not self._is_shared(card):
-            return self._always
-        return not self._checks_only or self._checks.begins(card)
+        return self._always or self._is_shared(device.gpu.uuid)
 
     def _is_shared(self, card: str) -> bool:
         shared_at = self._shared_at.get(card)
         return shared_at is not None and self._clock() - shared_at < LINGER_SECONDS
 
-    def _decides(self, card: str) -> bool:
-        return not self._checks_only or card in self._brought or self._checks.decides(card)
+    def _slices(self, card: str) -> Iterable[Slice]:
+        if log := self._logs.get(card):
+            return log.slices
+        return chain.from_iterable(check.slices for check in self._checks.get(card, ()))
 
 
-def _with_logged(device: Device, log: SwitchLog | None) -> Device:
-    if log is None:
-        return device
+def _with_logged(device: Device, slices: Iterable[Slice]) -> Device:
     listed = {process.pid for process in device.processes}
-    missed = sorted({piece.pid for piece in log.slices if piece.pid > 0} - listed)
+    missed = sorted({piece.pid for piece in slices if piece.pid > 0} - listed)
     if not missed:
         return device
     # Their sampled time is 0, not unknown: the log has them.

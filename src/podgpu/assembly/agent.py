@@ -7,7 +7,6 @@ from podgpu import sharing
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent, BackgroundPart
 from podgpu.agent.playback import Playback
-from podgpu.agent.sampling_checks import ProcessorTime
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import open_api_server
@@ -15,7 +14,6 @@ from podgpu.assembly.source import EarlySource, source_entry
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.host.owner_names import OwnerNames
-from podgpu.host.proc_stat import processor_time_us
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
 from podgpu.host.system_files import guest_cards
@@ -29,6 +27,7 @@ from podgpu.model import Snapshot
 from podgpu.model.ports import PodSource
 from podgpu.push.environment import destination
 from podgpu.sharing.inventory import Host
+from podgpu.sources.switches.access import may_read_log
 from podgpu.sources.switches.watcher import SwitchWatcher
 
 
@@ -53,6 +52,7 @@ def open_agent(
         attribution=attribution,
         address="" if source.demo else machine.address(),
         guests=tuple if source.demo else partial(guest_cards, machine.sysfs(config)),
+        leaves_log=lambda driver: config.switches == "off" and not source.demo and may_read_log(driver),
     )
 
 
@@ -133,7 +133,6 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         switch_logs=_switch_logs(config),
-        processor_time=ProcessorTime(partial(processor_time_us, machine.procfs(config))),
         to_close=[part for part in (allocations, workloads, api) if part],
     )
 

@@ -3,15 +3,17 @@
 from podgpu.catalog.row import CORE, EXPERIMENTAL, Metric, counter, gauge, info
 
 
-def _bounds(name: str, help_text: str) -> tuple[Metric, ...]:
-    return tuple(counter(f"podgpu_container_{name}", help_text, labels={"bound": bound}) for bound in ("least", "most"))
+def _ends(name: str, label: str, help_text: str) -> tuple[Metric, ...]:
+    """Both ends of a range. Only one that is proven is called a bound."""
+    return tuple(counter(f"podgpu_container_{name}", help_text, labels={label: end}) for end in ("least", "most"))
 
 
 CONTAINERS: tuple[Metric, ...] = (
     info(
         "podgpu_container_info",
-        "How a container's busy time and energy were found, and the UID of its pod.",
-        own_labels=("method", "pod_uid"),
+        "How a container's busy time and energy were found, how sure its busy time is (exact, bounded or estimated), "
+        "and the UID of its pod.",
+        own_labels=("method", "certainty", "pod_uid"),
     ),
     gauge(
         "podgpu_container_memory_used_bytes",
@@ -56,14 +58,29 @@ CONTAINERS: tuple[Metric, ...] = (
         "Share of the whole card that is allocated to it, times time, used or not.",
         worth=CORE,
     ),
-    *_bounds(
+    *_ends(
         "busy_bound_seconds_total",
-        "Busy time of the GPU it had at least and at most, according to the driver's samples or log. Both are the "
-        "same where it is alone. Updated once a minute.",
+        "bound",
+        "Busy time of the GPU that it had for certain, and the most that it can have had. Both are the same where it "
+        "is alone; where samples divide a card, they may be 0 and all of the card's. Updated once a minute.",
     ),
-    *_bounds(
+    *_ends(
+        "busy_likely_seconds_total",
+        "end",
+        "Busy time of the GPU that it likely had, from and to: by the driver's samples, by checks of its log, or as "
+        "proven. Updated once a minute.",
+    ),
+    *_ends(
         "energy_bound_joules_total",
-        "Energy it used at least and at most, by the bounds of its busy time. Updated once a minute.",
+        "bound",
+        "Energy that it used for certain, and the most that it can have used: on a shared card, whatever its "
+        "neighbours' kernels draw. Updated once a minute.",
+    ),
+    *_ends(
+        "energy_likely_joules_total",
+        "end",
+        "Energy that it likely used, from and to, if a busy second draws as much whichever container causes it. "
+        "Updated once a minute.",
     ),
     counter(
         "podgpu_container_resident_seconds_total",
@@ -75,9 +92,9 @@ CONTAINERS: tuple[Metric, ...] = (
         "Number of its processes on the device. Absent where some may have been missed.",
     ),
     gauge(
-        "podgpu_container_sampling_evasion_ratio",
-        "Share of the card's busy time in which it was on the card and the driver's samples, by more than "
-        "chance, did not name it; 0 where they agree. Absent where the log of context switches was not compared with "
+        "podgpu_container_sampling_error_ratio",
+        "Share of the card's busy time for which the driver's samples name it too often or, below 0, too seldom, by "
+        "more than chance; 0 where they represent it. Absent where the log of context switches was not compared with "
         "them.",
         stability=EXPERIMENTAL,
     ),

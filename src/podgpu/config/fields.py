@@ -63,8 +63,8 @@ class Config:
     )
     switches: str = SOURCE.single(
         "--switches",
-        help="Whether to read the driver's log of context switches: check reads it for a few seconds every "
-        "two minutes while a card has processes of more than one owner, to find those that evade the driver's samples; "
+        help="Whether to read the driver's log of context switches: check reads it at random moments, a twelfth of "
+        "the time at most, while a card has processes of more than one owner, and corrects the driver's samples; "
         "auto reads it all that time; on reads it on every card.",
         parse=OneOf(("off", "check", "auto", "on")),
         default="off",

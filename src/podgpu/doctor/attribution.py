@@ -14,6 +14,7 @@ from podgpu.doctor.check import (
     check,
     claims,
     holders,
+    named,
     passed,
     several,
     skipped,
@@ -148,21 +149,22 @@ def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 @check(
     "books.sampling",
-    "The driver's samples name each tenant of a shared GPU as often as it runs: no tenant evades them.",
-    "--switches=check would settle it: it compares the samples with the driver's log of context switches.",
+    "The busy time of shared GPUs is divided by more than the driver's samples.",
+    "--switches=check compares the samples with the driver's log of context switches, and corrects them.",
 )
 def sampling(snapshot: Snapshot, _: Machine) -> CheckResult:
     shared = [card for card in snapshot.cards if len([tenant for tenant in card.tenants if tenant.running]) > 1]
     tenants = [(full_name(tenant.container), tenant.booking) for card in shared for tenant in card.tenants]
     if not tenants:
         return passed("no GPU is shared by several containers")
-    if evading := by_problems(snapshot, "evades_sampling"):
-        return evading
-    if doubtful := [name for name, booking in tenants if booking.band and booking.band.undersampled]:
-        return warned(f"named far less often than their CPU time suggests: {', '.join(doubtful)}")
+    if notes := [card.use.note for card in shared if card.use and card.use.note]:
+        divided = named([card for card in shared if card.use and card.use.note])
+        return passed(f"by samples alone: {divided}. {notes[0]}")
+    if missed := [name for name, booking in tenants if booking.sampling and booking.sampling.error_ratio]:
+        return passed(f"by the log of context switches; samples do not represent {several(missed)}")
     if any(booking.sampling for _, booking in tenants):
         return passed("the log of context switches agrees with the samples")
-    return passed("nothing suggests that a tenant evades them")
+    return passed("by what each tenant is alone on, or by claims")
 
 
 def _booked(snapshot: Snapshot) -> list[tuple[Card, Balance]]:

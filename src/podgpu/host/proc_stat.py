@@ -2,7 +2,6 @@
 
 import os
 from itertools import chain, islice
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -11,7 +10,6 @@ STAT = 1024  # bytes; more than the file has
 _PF_EXITING = 0x4
 # Indexes of fields behind the name: the third field comes first.
 _EXIT_SIGNAL = 38 - 3
-_USER, _SYSTEM = 14 - 3, 15 - 3
 TICKS = os.sysconf("SC_CLK_TCK")  # per second
 # How many threads are read, for all processes of a cycle and for each process. A tracer can keep any number of
 # threads from being reaped, so the search goes on in the next cycle.
@@ -93,15 +91,6 @@ def is_thread(line: bytes) -> bool:
     """Whether a PID is that of a thread, for which /proc has a folder too. Its end sends no signal: field 38 is -1."""
     fields = line[line.rfind(b")") + 1 :].split(None, _EXIT_SIGNAL + 1)
     return fields[_EXIT_SIGNAL : _EXIT_SIGNAL + 1] == [b"-1"]
-
-
-def processor_time_us(root: Path, pid: int) -> int | None:
-    """Return the CPU time of all threads so far, in microseconds; None if it cannot be read."""
-    try:
-        fields = read_bytes(f"{root}/{pid}/stat", STAT).rpartition(b")")[2].split(None, _SYSTEM + 1)
-        return (int(fields[_USER]) + int(fields[_SYSTEM])) * (1_000_000 // TICKS)
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def read_bytes(path: str, size: int, folder: int | None = None) -> bytes:

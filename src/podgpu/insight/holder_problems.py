@@ -21,9 +21,8 @@ from podgpu.insight.tenants import (
 )
 from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
 from podgpu.model.kube import grouped, total
-from podgpu.numbers import duration, gpus, money, percent
+from podgpu.numbers import duration, gpus, money
 
-EVADES = "It is booked by the log of context switches. Ask its owner why it works between the samples."
 NOT_GIVEN = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a device mounted from the host."
 
 
@@ -127,24 +126,7 @@ def _wasted(places: list[Placement]) -> float:
     )
 
 
-def _evades(on: NodeCard) -> Iterator[Problem]:
-    for tenant in on.card.tenants:
-        sampling = tenant.booking.sampling
-        if sampling is None or not sampling.evades:
-            continue
-        name = pod_name(tenant.container)
-        busy = f"{percent(sampling.resident_ratio)} of the busy time of GPU {on.card.gpu.number}"
-        text = f"{name} has {busy}, and the driver's samples name it {percent(sampling.named_ratio)}."
-        yield on_card(on, "evades_sampling", WARNING, "Evades", text, next_step=EVADES, pod=name)
-
-
 KINDS = (
-    ProblemKind(
-        "evades_sampling",
-        49,
-        "A pod works while the driver takes no sample, so that its time is attributed to others.",
-        of_card=_evades,
-    ),
     ProblemKind("not_given", 50, "A pod uses a card that is not allocated to it.", of_card=_not_given),
     ProblemKind("unclaimed", 51, "A device that the kubelet allocated is not understood.", of_snapshot=_unclaimed),
     ProblemKind(

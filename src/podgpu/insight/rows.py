@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podgpu.insight import certainty
 from podgpu.insight.selection import EVERYTHING, PodSelection
 from podgpu.insight.sums import DIGITS, of_cards, of_placements
 from podgpu.insight.tenants import (
@@ -45,8 +46,11 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
     pods: int = 0  # how many pods it stands for
     held_gpus: float | None = None  # given to it, in whole cards
     busy_gpus: float | None = None  # used by it, in whole cards
-    least_busy_gpus: float | None = None  # what that is at least; absent where there is no doubt
-    most_busy_gpus: float | None = None  # what that is at most; absent where there is no doubt
+    least_busy_gpus: float | None = None  # what that is for certain; absent where there is no doubt
+    most_busy_gpus: float | None = None  # what that can be; absent where there is no doubt
+    likely_least_busy_gpus: float | None = None  # what that likely is at least; absent unless it is estimated
+    likely_most_busy_gpus: float | None = None  # what that likely is at most; absent unless it is estimated
+    certainty: str = ""  # of the busy time: `exact`, `bounded` or `estimated`; empty if it is not known
     use_ratio: float | None = None  # 0 to 1, mean over its cards of which it is known
     memory_used_bytes: int | None = None  # held by its processes, or in use on the card
     memory_total_bytes: int | None = None  # what it may have, or what its cards have
@@ -65,11 +69,19 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
 
     @property
     def use(self) -> Use:
-        """Mean over its cards of which it is known, with the bounds."""
-        if self.least_busy_gpus is None or self.most_busy_gpus is None:
-            return Use(self.use_ratio, watts=self.power_watts)
-        least, most = self.least_busy_gpus / self.known_cards, self.most_busy_gpus / self.known_cards
-        return Use(self.use_ratio, least, most, self.power_watts)
+        """Mean over its cards of which it is known, with its ranges."""
+        return Use(
+            self.use_ratio,
+            self._mean(self.least_busy_gpus),
+            self._mean(self.most_busy_gpus),
+            self.power_watts,
+            self._mean(self.likely_least_busy_gpus),
+            self._mean(self.likely_most_busy_gpus),
+            self.certainty,
+        )
+
+    def _mean(self, gpus: float | None) -> float | None:
+        return None if gpus is None or not self.known_cards else gpus / self.known_cards
 
 
 class SummaryItem(Struct, frozen=True):
@@ -191,7 +203,7 @@ def _group_row(places: Sequence[Placement], **names: str) -> SummaryRow:
     sums = of_placements(places)
     nodes = {place.on.node_name for place in places}
     known_cards = len({place.on.key for place in places if _use(place).ratio is not None})
-    least, most = _bounds(places, known_cards)
+    busy = _busy(places)
     return _row(
         sums,
         places,
@@ -199,8 +211,11 @@ def _group_row(places: Sequence[Placement], **names: str) -> SummaryRow:
         node=only(nodes),
         gpus=card_numbers(places) if len(nodes) == 1 else (),
         model=_model(place.on for place in places),
-        least_busy_gpus=least,
-        most_busy_gpus=most,
+        least_busy_gpus=_rounded(busy.least),
+        most_busy_gpus=_rounded(busy.most),
+        likely_least_busy_gpus=_rounded(busy.likely_least),
+        likely_most_busy_gpus=_rounded(busy.likely_most),
+        certainty=busy.certainty,
         state=_idle_words(sums),
         **names,
     )
@@ -307,14 +322,17 @@ def _use(place: Placement) -> Use:
     return place.tenant.use or Use() if is_known else Use()
 
 
-def _bounds(places: Sequence[Placement], cards: int) -> tuple[float | None, float | None]:
-    """The bounds of several add up to bounds of the sum, which are wider than they need to be."""
-    uses = [use for place in places if (use := _use(place)).ratio is not None]
-    if not any(use.least is not None for use in uses):
-        return None, None
-    least = sum(use.ratio or 0.0 if use.least is None else use.least for use in uses)
-    most = sum(use.ratio or 0.0 if use.most is None else use.most for use in uses)
-    return round(least, DIGITS), round(min(most, float(cards)), DIGITS)
+def _busy(places: Sequence[Placement]) -> Use:
+    """The busy time of all of them, in whole cards: on each card what they had together, then of all cards."""
+    known = [place for place in places if _use(place).ratio is not None]
+    by_card = grouped(known, lambda place: place.on.key)
+    return certainty.added(
+        certainty.of_group(group[0].on.card, [place.tenant for place in group]) for group in by_card.values()
+    )
+
+
+def _rounded(gpus: float | None) -> float | None:
+    return None if gpus is None else round(gpus, DIGITS)
 
 
 def _pending(pod: PendingPod) -> SummaryItem:

@@ -15,6 +15,7 @@ from math import isfinite
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podgpu.insight import certainty
 from podgpu.model import (
     Allocation,
     Band,
@@ -217,7 +218,7 @@ def judged(card: Card, snapshot: Snapshot, settings: InsightSettings) -> Card:
     ]
     return replace(
         card,
-        use=_card_use(card, is_minute=is_minute),
+        use=_card_use(card, snapshot, is_minute=is_minute),
         tenants=tuple(tenants),
         rest=tuple([replace(rest, use=_use(rest, card, is_minute=is_minute)) for rest in card.rest]),
     )
@@ -229,24 +230,25 @@ def _is_minute(card: Card) -> bool:
     return whole is not None and None not in bands and any(band and band.is_wide for band in bands)
 
 
-def _card_use(card: Card, *, is_minute: bool) -> CardUse | None:
+def _card_use(card: Card, snapshot: Snapshot, *, is_minute: bool) -> CardUse | None:
     if card.fault is not None:  # unknown, whatever was known before
         return None
     balance, power = card.balance, reading(card.readings, "power_watts")
     if is_minute and balance is not None and balance.band is not None:
         use = _of_band(balance.band, card)
-        return CardUse(period=MINUTE, ratio=use.ratio, watts=power if use.watts is None else use.watts)
+        watts = power if use.watts is None else use.watts
+        return CardUse(period=MINUTE, ratio=use.ratio, watts=watts, note=certainty.note(card, snapshot))
     ratio = balance.busy_ratio if balance else None
     if ratio is None:  # it will do where nothing is booked
         ratio = reading(card.readings, "utilization_ratio")
-    return CardUse(period=READING, ratio=ratio, watts=power)
+    return CardUse(period=READING, ratio=ratio, watts=power, note=certainty.note(card, snapshot))
 
 
 def _use(booked: Booking | Rest, card: Card, *, is_minute: bool) -> Use | None:
     if card.fault is not None:
         return None
     if not is_minute:
-        return Use(booked.sm_ratio, watts=booked.power_watts)
+        return _of_reading(booked)
     return _of_band(booked.band, card) if booked.band is not None else Use()
 
 
@@ -254,10 +256,14 @@ def _of_band(band: Band, card: Card) -> Use:
     if not band.elapsed_us:
         return Use()
     watts = band.booked_mj / band.elapsed_us * _KILOWATT if card.ability.counts_energy else None
-    ratio = band.ratio(band.booked_us)
-    if not band.is_wide:
-        return Use(ratio, watts=watts)
-    return Use(ratio, band.ratio(band.least_us), band.ratio(band.most_us), watts)
+    return certainty.use_of(band, watts)
+
+
+def _of_reading(booked: Booking | Rest) -> Use:
+    if booked.sm_ratio is None:
+        return Use(watts=booked.power_watts)
+    method, is_idle = ("", False) if isinstance(booked, Rest) else (booked.method, booked.processes == 0)
+    return Use(booked.sm_ratio, watts=booked.power_watts, certainty=certainty.of_method(method, is_idle=is_idle))
 
 
 def _holding(tenant: Tenant, card: Card, snapshot: Snapshot, settings: InsightSettings) -> Holding | None:

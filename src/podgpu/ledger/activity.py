@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from podgpu.ledger.band import SAMPLE_US
 from podgpu.ledger.cycle import Interval, Party, TenantKey
 from podgpu.ledger.residency import Residency
+from podgpu.ledger.samples import SAMPLE_US
 from podgpu.ledger.shares import PARTS, GpuInstance, Reserved, gpu_instances, split
 from podgpu.ledger.usage import Usage, added, measured
 from podgpu.model import Device

@@ -1,184 +1,157 @@
-"""How sure a booking is: the band in which a container's busy time on a shared card must lie.
+"""How sure a booking is: over a minute, what is proven about a container's busy time on its card, and what is likely.
 
-The driver samples a card five times a second. A sample names the process that ran last and gives the busy time of the
-whole card in the 200 ms before, whatever process caused it. So over a period, let `s` be the share of samples that name
-a container and `y` the busy share of the card. The container was named for all of its own busy time that was sampled,
-and for some of the idle time. Hence its true share lies between
+    exact      it is alone on the card or on its instance, or it certainly did nothing
+    bounded    the driver's log of context switches was read throughout: see `residency`
+    estimated  by readings of that log at random moments (`spot_checks`), by the driver's samples (`samples`), or by
+               claims, where nothing can be measured
 
-    max(0, s + y - 1)  and  min(s, y)
+Beside an estimate stands what needs no assumption. Where nothing but samples divides a card, that is little: who had a
+process there may have had none of the card's busy time, or all of it. What is booked is never outside.
 
-and the sampling error is added on both sides. What is booked, s * y, lies inside. Where nothing is shared there is no
-band, and where nothing was measured it is the whole of what is shared. Where the driver's log of context switches is
-read, its bounds take the place of the samples': see `residency`.
-
-All of this holds if no tenant times its work by the samples. A party that holds memory and computes on the CPU,
-but is named far less often than that suggests, may do so. It can then have had all of the card's busy time, and no
-other party is sure of anything. The log settles it: see `residency`.
+Energy is divided like busy time. A busy second of one tenant may draw more than that of another, so on a shared card
+its range is a likely one, even where that of the busy time is proven.
 """
 
 from collections.abc import Mapping
-from math import sqrt
 
 from msgspec import Struct, field
 
-from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, TenantKey
-from podgpu.model import Band
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, SpotCheck, TenantKey
+from podgpu.ledger.samples import SampleEvidence, busy_share
+from podgpu.ledger.spot_checks import FEWEST, KEPT, Estimate, are_useful, estimate, shares
+from podgpu.model import ASSUMPTIONS, BOUNDED, ESTIMATED, EXACT, Band
 
 PERIOD_US = 60_000_000  # long enough for 300 samples
-SAMPLE_US = 200_000  # between two samples of the driver
-DEVIATIONS = 2  # of chance on each side: 95 % of periods
-NEVER_NAMED = 3  # a party that none of n samples names has a share below 3 / n in 95 % of periods
-SCATTER = 1.4  # samples of real tenants scatter this much more than independent ones, see docs/attribution.md
-EXACT = frozenset({"exclusive", "instance"})
-LEAST_CPU = 0.02  # of a core; a party that uses less waits for work
-SUSPICIOUS = 0.25  # named for less than this part of what its CPU time suggests
-HOST = "host"  # the node's own processes are not suspected
-BY_SAMPLES = frozenset({"measured", ""})  # without a method nothing is booked: no sample named it
+ALONE = frozenset({"exclusive", "instance"})
+BY_SAMPLES = frozenset({"measured", "checked", ""})  # without a method nothing is booked: no sample named it
+CHECKS, SAMPLES, CLAIMS = ASSUMPTIONS
 
 
-class SampleEvidence(Struct, kw_only=True):
-    """What samples say about one party, over the cycles in which it could have run: it had processes on the card.
+class Extent(Struct, gc=False):
+    """Sums of what something is at least and at most."""
 
-    `cpu_us` is the CPU time of its processes, `holds` whether they held memory. `evades` and `is_honest` are what
-    the log found of it, if it was read for a while.
-    """
+    least: int = 0
+    most: int = 0
 
-    taken: float = 0.0
-    named: float = 0.0
-    elapsed_us: int = 0
-    busy_us: int = 0
-    active_mj: int = 0
-    cpu_us: int = 0
-    holds: bool = False
-    evades: bool = False
-    is_honest: bool = False
+    def add(self, least: int, most: int) -> None:
+        self.least += least
+        self.most += most
 
-    def add(self, booking: CycleBooking, books: CycleBooks, named_us: int) -> None:
-        taken, sampling = books.elapsed_us / SAMPLE_US, booking.sampling
-        self.taken += taken
-        self.named += taken * (booking.named_us or 0) / named_us
-        self.elapsed_us += books.elapsed_us
-        self.busy_us += books.busy_us
-        self.active_mj += books.active_mj
-        self.cpu_us += booking.cpu_us or 0
-        self.holds |= bool(booking.memory_bytes)
-        self.evades |= sampling is not None and sampling.evades
-        self.is_honest |= sampling is not None and not sampling.evades
-
-    @property
-    def busy(self) -> float:
-        """The share of the elapsed time in which the card was busy."""
-        return min(self.busy_us / self.elapsed_us, 1.0) if self.elapsed_us else 0.0
-
-    @property
-    def cpu(self) -> float:
-        """Its CPU time as a part of the elapsed time; more than one core counts as one."""
-        return min(self.cpu_us / self.elapsed_us, 1.0) if self.elapsed_us else 0.0
-
-    def share(self) -> tuple[float, float]:
-        """Return for which share of the elapsed time the party was busy, at least and at most."""
-        if not self.taken or not self.elapsed_us:
-            return 0.0, 0.0
-        least, most = self._named()
-        return max(0.0, least + self.busy - 1), min(most, self.busy)
-
-    def hides(self, all_cpu: float) -> bool:
-        """Whether it may time its work by the samples: they name it far less often than its CPU time suggests."""
-        if self.evades:
-            return True
-        if self.is_honest or not self.holds or not self.taken or self.cpu < LEAST_CPU:
-            return False
-        return self._named()[1] < SUSPICIOUS * self.cpu / all_cpu
-
-    def active(self, share: float) -> int:
-        """The active energy that goes with a share of the elapsed time."""
-        return round(self.active_mj * min(share * self.elapsed_us / self.busy_us, 1.0)) if self.busy_us else 0
-
-    def _named(self) -> tuple[float, float]:
-        """Return which share of the time it was the one that ran last, at least and at most, by Wilson's score."""
-        named = min(self.named / self.taken, 1.0)
-        if not named:
-            return 0.0, min(NEVER_NAMED / self.taken, 1.0)
-        spread = SCATTER * DEVIATIONS
-        weight = spread * spread / self.taken
-        middle = named + weight / 2
-        error = spread * sqrt((named * (1 - named) + weight / 4) / self.taken)
-        return (middle - error) / (1 + weight), (middle + error) / (1 + weight)
+    def holding(self, booked: int, least: int = 0, most: int = 0) -> tuple[int, int]:
+        """Return both, with something added, and wide enough for what was booked."""
+        return min(self.least + least, booked), max(self.most + most, booked)
 
 
 class PartyEvidence(Struct, kw_only=True):
-    """One party's evidence so far: by samples, and `least` and `most` of the cycles that had none."""
+    """One party's evidence so far. `busy` and `active` are proven, in microseconds and millijoules.
+
+    The `likely_` ones are those of the cycles without samples. `doubts` are what the booking of any cycle rests on.
+    """
 
     samples: SampleEvidence = field(default_factory=SampleEvidence)
     booked_us: int = 0
     booked_mj: int = 0
     idle_mj: int = 0
-    least_us: int = 0
-    most_us: int = 0
-    least_mj: int = 0
-    most_mj: int = 0
+    busy: Extent = field(default_factory=Extent)
+    active: Extent = field(default_factory=Extent)
+    likely_busy: Extent = field(default_factory=Extent)
+    likely_active: Extent = field(default_factory=Extent)
+    doubts: set[str] = field(default_factory=set)
 
     def add(self, party: Party, booking: CycleBooking, books: CycleBooks, named_us: int) -> None:
         """`named_us` is the busy time of all samples of the cycle."""
         self.booked_us += booking.busy_us
         self.booked_mj += booking.energy_mj
         self.idle_mj += booking.idle_mj
-        # A party that certainly has no process on the card did not run there.
-        may_have_run = bool(booking.processes) or not books.is_watched
         active_mj = booking.energy_mj - booking.idle_mj
-        if booking.method in BY_SAMPLES and named_us:
-            if may_have_run:
-                self.samples.add(booking, books, named_us)
-        elif booking.method in EXACT:
-            self._widen(booking.busy_us, booking.busy_us, active_mj, active_mj)
+        # A party that certainly has no process on the card did not run there.
+        may_have_run = bool(booking.processes or booking.busy_us) or not books.is_watched
+        if booking.method in ALONE:
+            self._take(booking.busy_us, booking.busy_us, active_mj, active_mj)
+            # What other instances draw cannot be told apart from what its own does.
+            has_all = booking.method == "exclusive" or active_mj == books.active_mj
+            self.active.add(*((active_mj, active_mj) if has_all else (0, books.active_mj)))
         elif booking.method == "resident" or booking.most_us:
             busy_us = books.busy_us or 1
             least_mj = books.active_mj * booking.least_us // busy_us
             most_mj = -(-books.active_mj * min(booking.most_us, books.busy_us) // busy_us)
-            self._widen(booking.least_us, booking.most_us, least_mj, most_mj)
+            self._take(booking.least_us, booking.most_us, least_mj, most_mj)
+            self.active.add(0, books.active_mj if booking.most_us else 0)
+        elif booking.method in BY_SAMPLES and named_us:
+            if may_have_run:
+                self.busy.add(0, books.busy_us)
+                self.active.add(0, books.active_mj)
+                self.samples.add(booking, books, named_us)
         elif may_have_run:
             shared_us, shared_mj = _shared(party, booking, books)
-            self._widen(0, shared_us, 0, shared_mj)
+            self._take(0, shared_us, 0, shared_mj)
+            # What clients of MPS had together is sampled; on an instance it is measured.
+            if not _mig(party):
+                self.busy.add(0, books.busy_us - shared_us)
+            self.active.add(0, books.active_mj)
+            if books.busy_us:
+                self.doubts.add(SAMPLES if booking.method in BY_SAMPLES else CLAIMS)
 
-    def _widen(self, least_us: int, most_us: int, least_mj: int, most_mj: int) -> None:
-        self.least_us += least_us
-        self.most_us += most_us
-        self.least_mj += least_mj
-        self.most_mj += most_mj
+    def _take(self, least_us: int, most_us: int, least_mj: int, most_mj: int) -> None:
+        self.busy.add(least_us, most_us)
+        self.likely_busy.add(least_us, most_us)
+        self.likely_active.add(least_mj, most_mj)
 
-    def band(self, elapsed_us: int, *, hides: bool, is_beside: bool) -> Band:
-        """What is booked is never outside: shares of the cycles may differ from the period's.
-
-        A party that `hides` from the samples can have had everything, and one that `is_beside` it nothing.
-        """
-        samples = self.samples
-        least, most = samples.share()
-        if hides:
-            most = samples.busy
-        if is_beside:
-            least = 0.0
+    def band(self, elapsed_us: int, found: Estimate | None) -> Band:
+        """`found` is its share of the time by checks, where there are any. What is booked is never outside."""
+        samples, doubts = self.samples, set(self.doubts)
+        low, high = busy_share(found.span if found else samples.last_run(), samples.busy)
+        if samples.busy_us:
+            doubts.add(CHECKS if found else SAMPLES)
+        likely_us = self.likely_busy.holding(
+            self.booked_us, round(low * samples.elapsed_us), round(high * samples.elapsed_us)
+        )
+        likely_mj = self.likely_active.holding(
+            self.booked_mj, self.idle_mj + samples.active(low), self.idle_mj + samples.active(high)
+        )
+        # What is proven cannot be less than what is likely, nor the other way round.
+        least_us, most_us = self.busy.holding(self.booked_us)
+        least_mj, most_mj = self.active.holding(self.booked_mj, self.idle_mj, self.idle_mj)
+        is_estimate = bool(doubts) and least_us < most_us
+        if not is_estimate:
+            likely_us = least_us, most_us
         return Band(
             elapsed_us=elapsed_us,
             booked_us=self.booked_us,
-            least_us=min(self.least_us + round(least * samples.elapsed_us), self.booked_us),
-            most_us=max(self.most_us + round(most * samples.elapsed_us), self.booked_us),
+            least_us=least_us,
+            most_us=most_us,
+            likely_least_us=max(likely_us[0], least_us),
+            likely_most_us=min(likely_us[1], most_us),
             booked_mj=self.booked_mj,
-            least_mj=min(self.idle_mj + self.least_mj + samples.active(least), self.booked_mj),
-            most_mj=max(self.idle_mj + self.most_mj + samples.active(most), self.booked_mj),
-            undersampled=hides,
+            least_mj=least_mj,
+            most_mj=most_mj,
+            likely_least_mj=max(likely_mj[0], least_mj),
+            likely_most_mj=min(likely_mj[1], most_mj),
+            certainty=ESTIMATED if is_estimate else BOUNDED if least_us < most_us else EXACT,
+            rests_on=max(doubts, key=ASSUMPTIONS.index) if is_estimate else "",
         )
 
 
 class Period(Struct, kw_only=True):
-    """The cycles of one card since the period began. `is_logged` says that the log was read in some of them."""
+    """The cycles of one card since the period began, and the checks of its log in them.
+
+    `earlier` are the last checks of the periods before it. `named` are the samples of each party, where there are
+    checks. `is_logged` says that the log was read throughout some cycles.
+    """
 
     elapsed_us: int = 0
     is_logged: bool = False
     evidence: dict[Party, PartyEvidence] = field(default_factory=dict)
+    checks: list[SpotCheck] = field(default_factory=list)
+    earlier: tuple[SpotCheck, ...] = ()
+    named: dict[Party, float] = field(default_factory=dict)
 
     def add(self, books: CycleBooks) -> None:
         self.elapsed_us += books.elapsed_us
         self.is_logged |= books.is_logged
+        self.checks += books.checks
+        for party, share in books.named.items():
+            self.named[party] = self.named.get(party, 0.0) + share * books.busy_us
         named_us = sum(booking.named_us or 0 for booking in books.bookings.values())
         for party, booking in books.bookings.items():
             evidence = self.evidence.get(party) or self.evidence.setdefault(party, PartyEvidence())
@@ -186,14 +159,17 @@ class Period(Struct, kw_only=True):
         for tenant, energy_mj in books.gone_mj.items():
             self.evidence.setdefault(tenant, PartyEvidence()).booked_mj += energy_mj
 
-    def mark_evaders(self, books: CycleBooks) -> None:
-        """Let what a later cycle has found of the parties count for these cycles."""
-        for party, booking in books.bookings.items():
-            if booking.sampling is not None and booking.sampling.evades and party in self.evidence:
-                self.evidence[party].samples.evades = True
+    @property
+    def recent(self) -> list[SpotCheck]:
+        """The checks of about the last three minutes."""
+        return [*self.earlier, *self.checks]
+
+    def kept(self) -> tuple[SpotCheck, ...]:
+        """The checks that the next period begins with; none, if this one had none."""
+        return tuple(self.recent[-KEPT:]) if self.checks else ()
 
     def whole(self) -> Band:
-        """What the card itself did is sure."""
+        """What the card itself did is measured."""
         busy_us = sum(evidence.booked_us for evidence in self.evidence.values())
         energy_mj = sum(evidence.booked_mj for evidence in self.evidence.values())
         return Band(
@@ -201,16 +177,26 @@ class Period(Struct, kw_only=True):
             booked_us=busy_us,
             least_us=busy_us,
             most_us=busy_us,
+            likely_least_us=busy_us,
+            likely_most_us=busy_us,
             booked_mj=energy_mj,
             least_mj=energy_mj,
             most_mj=energy_mj,
+            likely_least_mj=energy_mj,
+            likely_most_mj=energy_mj,
+            certainty=EXACT,
         )
 
     def bands(self) -> Mapping[Party, Band]:
-        cpu = sum(evidence.samples.cpu for evidence in self.evidence.values())
-        hiding = {party for party, evidence in self.evidence.items() if party != HOST and evidence.samples.hides(cpu)}
+        # A driver that logs slowly is checked seldom: then a longer time must speak for the period.
+        is_enough = len(self.checks) >= FEWEST
+        checks = self.checks if is_enough else self.recent[-2 * FEWEST :]
+        earlier = self.earlier if is_enough else ()
+        counts, named = are_useful(checks) and bool(self.checks), shares(self.named)
         return {
-            party: evidence.band(self.elapsed_us, hides=party in hiding, is_beside=bool(hiding - {party}))
+            party: evidence.band(
+                self.elapsed_us, estimate(party, checks, earlier, named) if counts and evidence.samples.taken else None
+            )
             for party, evidence in self.evidence.items()
         }
 

@@ -8,24 +8,39 @@ energy   see `energy`
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.cycle import (
     NO_ENERGY,
-    Comparison,
     CycleBooking,
     CycleBooks,
     EnergyParts,
     Interval,
     Party,
+    SpotCheck,
     TenantKey,
 )
 from podgpu.ledger.energy import settle
 from podgpu.ledger.residency import Evidence, Residency, compared, residency, resident_us
 from podgpu.ledger.shares import PARTS, Reserved, gpu_instances, reserved, within
-from podgpu.ledger.usage import CLIENT, Usage, are_certain, is_watched, served, serving, usages
-from podgpu.model import Claim, Device, Holder, Process, value_of
+from podgpu.ledger.spot_checks import Correction, corrected, shares, spot_check
+from podgpu.ledger.usage import CLIENT, Usage, are_certain, is_watched, measured, served, serving, usages
+from podgpu.model import Claim, Device, Holder, Process, SpotLog, value_of
 
 Bookings = defaultdict[Party, CycleBooking]
+CHECKED = {"measured": "checked"}  # what a method is called if it was corrected
+
+
+class Checked(Struct, frozen=True, kw_only=True, gc=False):
+    """What is known of a card whose log of context switches is read at random moments.
+
+    `logs` are the readings since the previous cycle, `corrections` what earlier ones say of the samples.
+    """
+
+    logs: Sequence[SpotLog] = ()
+    corrections: Mapping[Party, Correction] = {}
 
 
 def book(
@@ -36,11 +51,12 @@ def book(
     servers: Collection[int] = (),
     evidence: Evidence | None = None,
     estimates: EnergyParts = NO_ENERGY,
+    checked: Checked | None = None,
 ) -> CycleBooks:
     """Book one cycle of a card. `claims` are those on this card, `servers` the PIDs of its MPS servers.
 
-    `evidence` is what the driver's log of context switches says, if it is read. `estimates` are those of the energy
-    that was drawn since the counter last moved.
+    `evidence` is what the driver's log of context switches says if it is read throughout, `checked` if it is read now
+    and then. `estimates` are those of the energy that was drawn since the counter last moved.
     """
     claimed = reserved(claims, device)
     used = usages(device, holders, interval.elapsed_us, servers)
@@ -49,11 +65,19 @@ def book(
     certain = are_certain(holders[process.pid] for process in serve)
     clients = Clients(served(serve, interval.elapsed_us), certain=certain)
     log = evidence.log if evidence else None
-    counts = evidence is not None and log is not None and certain and not device.instances
+    counts = (log is not None or checked is not None) and certain and not device.instances
     parties = _parties(used, serve) if counts else {}
-    proven = _resident(used, bookings, parties, evidence) if evidence and counts else None
-    weights = weigh(device, used, claimed, interval, clients=clients, residency=proven)
+    proven = _resident(used, bookings, parties, evidence) if evidence and log and counts else None
     watched, known = is_watched(device, used), busy_us(device, interval)
+    named = _named(used, clients) if counts and measured(used.values()) else {}
+    by_sample = shares(named)
+    checks = _checks(evidence, checked, parties, by_sample, interval) if by_sample else ()
+    corrections = checked.corrections if checked and named else {}
+    if corrections:
+        used, clients = _corrected(used, clients, corrected(named, corrections))
+    weights = weigh(device, used, claimed, interval, clients=clients, residency=proven)
+    if corrections:
+        weights.methods = {party: CHECKED.get(method, method) for party, method in weights.methods.items()}
     _book_busy(known or 0, weights, bookings)
     if known is not None:
         _set_ratios(bookings, weights, interval.elapsed_us, is_watched=watched)
@@ -75,7 +99,8 @@ def book(
         switching_us=log.switching_ns // 1000 if log else None,
         logged_us=(log.end_ns - log.begin_ns) // 1000 if log else 0,
         windows=proven.windows if proven else (),
-        compared=_compared(evidence, parties, bookings, clients, interval) if evidence and counts else {},
+        checks=checks,
+        named=by_sample,
     )
 
 
@@ -119,19 +144,37 @@ def _resident(
     return residency(evidence, parties)
 
 
-def _compared(
-    evidence: Evidence,
+def _named(used: Mapping[Party, Usage], clients: Clients) -> dict[Party, int]:
+    """The sampled time of each party; that of MPS clients, which samples name by their server, together."""
+    named: dict[Party, int] = {party: usage.sm_us or 0 for party, usage in used.items() if not usage.is_client}
+    if clients.time_us:
+        named[SERVERS] = clients.time_us
+    return named
+
+
+def _checks(
+    evidence: Evidence | None,
+    checked: Checked | None,
     parties: Mapping[int, Party],
-    bookings: Bookings,
-    clients: Clients,
+    named: Mapping[Party, float],
     interval: Interval,
-) -> dict[Party, Comparison]:
-    """Compare the samples, those that named MPS servers included, with the log."""
+) -> tuple[SpotCheck, ...]:
+    """Put what the log says beside the samples of the same time."""
     if interval.is_gap:
-        return {}
-    named = {party: booking.named_us or 0 for party, booking in bookings.items()}
-    named[SERVERS] = named.get(SERVERS, 0) + (clients.time_us or 0)
-    return compared(evidence, parties, named, interval.elapsed_us)
+        return ()
+    busy = min(1.0, (interval.busy_us or 0) / interval.elapsed_us) if interval.elapsed_us else 0.0
+    found = [spot_check(log, parties, named, busy) for log in checked.logs] if checked else []
+    if evidence:
+        found.append(compared(evidence, parties, named))
+    return tuple(check for check in found if check)
+
+
+def _corrected(
+    used: Mapping[Party, Usage], clients: Clients, times: Mapping[Party, int]
+) -> tuple[dict[Party, Usage], Clients]:
+    """Put corrected times in place of the sampled ones."""
+    own = {party: replace(usage, sm_us=times.get(party, usage.sm_us)) for party, usage in used.items()}
+    return own, Clients(times.get(SERVERS, clients.time_us), certain=clients.certain)
 
 
 def _book_busy(busy: int, weights: Weights, bookings: Bookings) -> None:

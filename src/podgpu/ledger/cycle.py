@@ -47,12 +47,19 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
         return self.energy_mj == 0 and self.energy_us == 0 and not self.is_gap
 
 
-class Comparison(Struct, frozen=True, gc=False):
-    """How many samples of a cycle there were, should have named a party by its time on the card, and did name it."""
+class SpotCheck(Struct, frozen=True, kw_only=True, gc=False):
+    """Who was on the card at a random moment by the log of context switches, or throughout a cycle.
 
-    samples: float
-    resident: float
-    named: float
+    `resident` and `named` are shares that add up to 1: of the time on the card in the check, and of the samples of the
+    cycle around it. `seconds` is the time that it stands for: its moment was drawn from as much. `busy_seconds` is how
+    much of that the card was busy. `is_guess` says that nothing was switched, so that `resident` is by the samples.
+    """
+
+    seconds: float
+    busy_seconds: float
+    resident: Mapping[Party, float]
+    named: Mapping[Party, float]
+    is_guess: bool = False
 
 
 class CycleBooking(Struct, kw_only=True, gc=False):
@@ -62,8 +69,8 @@ class CycleBooking(Struct, kw_only=True, gc=False):
     `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the samples
     that named it; `resident_us` is how long its contexts were on the card, None without a log of switches; then
     `least_us` and `most_us` are what the log proves of its busy time. `idle_mj` is the part of `energy_mj` that the
-    card draws without doing anything. `cpu_us` is the CPU time of its processes, None where it was not read;
-    `sampling` is how its samples compare with the log, None where that is not known.
+    card draws without doing anything. `sampling` is how its samples compare with the log, None where that is not
+    known.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -83,7 +90,6 @@ class CycleBooking(Struct, kw_only=True, gc=False):
     energy_mj: int = 0
     idle_mj: int = 0
     allocated_us: int = 0
-    cpu_us: int | None = None
     sampling: Sampling | None = None
 
 
@@ -121,8 +127,9 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     `knows_busy` says that it was measured whether the device was busy; if not, 0 means nothing. `unnamed_us` and
     `estimates`, which say who drew the energy that is not counted yet, go into the next cycle. `gone_mj` is energy of
     earlier cycles that belongs to tenants without a booking in this one. `switches` and `switching_us`, the time
-    between two contexts, are None without a log of them; `logged_us` is the time that the log is about, and `compared`
-    is what it says about the samples of the same time. `windows` are those that the log decides.
+    between two contexts, are None without a log of them; `logged_us` is the time that the log is about. `windows` are
+    those that the log decides. `checks` are what the log, read now and then or throughout, says beside the samples, and
+    `named` has each party's share of the samples, where there are checks.
     """
 
     gpu: str
@@ -140,7 +147,8 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     switches: int | None = None
     switching_us: int | None = None
     logged_us: int = 0
-    compared: dict[Party, Comparison] = field(default_factory=dict)
+    checks: tuple[SpotCheck, ...] = ()
+    named: Mapping[Party, float] = field(default_factory=dict)
     windows: tuple[WindowBooking, ...] = ()
 
     @property

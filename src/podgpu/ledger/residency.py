@@ -1,4 +1,4 @@
-"""What the driver's log of context switches proves: who was busy on a shared card, and whether the samples agree.
+"""What the driver's log of context switches proves where it is read throughout: who was busy on a shared card.
 
 The log says whose context was on the card, not whether it worked: a context whose work is done stays until another one
 needs the card. So in a window with busy time `y`, a party that was on the card for `r` and all others for `q` was busy
@@ -10,29 +10,18 @@ A party that was not on the card did nothing, and one that was there alone did e
 follows from how a slice begins: a context comes onto the card for work, so its first part is busy. Every slice of a
 window is taken to have been busy for the same time, the shorter ones throughout. A slice may work, rest and work again
 while no other context wants the card, so the bounds do not assume that its busy time is one piece.
-
-A sample of the driver names the process that ran last at one moment, and the moments come every 200 ms, so a program
-can rest around each of them. If none does, each of `n` samples names a party with the chance `p` that it was on the
-card, and the chance that at most `k` of them do is below exp(-n * D), where D is the divergence of k/n from p
-(Chernoff's bound, which also holds where `p` changes from sample to sample). The log has every switch, so no program
-can rest around it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import log
 
 from msgspec import Struct, field
 
-from podgpu.ledger.cycle import Comparison, Party, WindowBooking
-from podgpu.model import BusyWindow, Sampling, Slice, Span, SwitchLog
+from podgpu.ledger.cycle import Party, SpotCheck, WindowBooking
+from podgpu.ledger.spot_checks import shares
+from podgpu.model import BusyWindow, Slice, Span, SwitchLog
 
 Piece = tuple[Party, int]  # who was on the card, and for how many nanoseconds
-SAMPLE_NS = 200_000_000
 LONGEST_NS = 300_000_000
-PROOF = log(1e6)  # a chance of one in a million
-DOUBT = log(1e2)  # with less, nothing is left of a proof
-LEAST_DIFFERENCE = 0.05  # of the card's busy time; less would not be worth an accusation
-MOST_CERTAIN = 0.98  # 1.3 % of the samples on an H200 named another process than the log
 
 
 class Stay(Struct, gc=False):
@@ -140,12 +129,12 @@ def _overlap(window: BusyWindow, other: Slice | Span) -> int:
     return max(0, min(window.end_ns, other.end_ns) - max(window.begin_ns, other.begin_ns))
 
 
-def compared(
-    evidence: Evidence, parties: Mapping[int, Party], named_us: Mapping[Party, int], elapsed_us: int
-) -> dict[Party, Comparison]:
-    """Compare one cycle. Samples are weighted by how busy the card was, so time on the card is too."""
-    named = sum(named_us.values())
-    busy = squares = covered_ns = 0.0
+def compared(evidence: Evidence, parties: Mapping[int, Party], named: Mapping[Party, float]) -> SpotCheck | None:
+    """Compare the samples of one cycle with its log. They are weighted by how busy the card was, so time on it is too.
+
+    None, if the log says nothing about the driver's windows.
+    """
+    busy_ns = 0
     there: dict[Party, float] = {}
     for window, slices in by_window(evidence.windows, evidence.slices):
         resident_ns = sum(nanoseconds for _, nanoseconds in slices)
@@ -153,73 +142,11 @@ def compared(
         # A longer window does not come from the driver, and does not show when the card was busy.
         if not resident_ns or length > LONGEST_NS or blind_in(window, evidence.blind):
             continue
-        covered_ns += length
-        busy += window.busy_ns
-        squares += window.busy_ns**2 * SAMPLE_NS / length
+        busy_ns += window.busy_ns
         for pid, nanoseconds in slices:
             party = parties.get(pid, "unknown")
             there[party] = there.get(party, 0.0) + window.busy_ns * nanoseconds / resident_ns
-    if not named or not busy:
-        return {}
-    samples = busy**2 / squares
-    # Samples from outside the time that the log covers count too, so that they never make an evader.
-    scale = samples * max(1.0, 1000 * elapsed_us / covered_ns) / named
-    return {
-        party: Comparison(samples, samples * there.get(party, 0.0) / busy, min(samples, scale * named_us.get(party, 0)))
-        for party in there.keys() | named_us.keys()
-    }
-
-
-class SampleCounts(Struct):
-    """Comparisons of one party, added up."""
-
-    samples: float = 0.0
-    resident: float = 0.0
-    named: float = 0.0
-
-    def add(self, comparison: Comparison) -> None:
-        self.samples += comparison.samples
-        self.resident += comparison.resident
-        self.named += comparison.named
-
-    @property
-    def evidence(self) -> float:
-        """How unlikely it is that samples name the party so rarely by chance, as minus the logarithm of a bound."""
-        if not self.samples:
-            return 0.0
-        expected, named = min(self.resident / self.samples, MOST_CERTAIN), self.named / self.samples
-        if named >= expected:
-            return 0.0
-        never = (1 - named) * log((1 - named) / (1 - expected))
-        return self.samples * (never + (named * log(named / expected) if named else 0.0))
-
-    @property
-    def differs(self) -> bool:
-        """Whether it is named so much less often that it matters."""
-        return self.resident - self.named >= LEAST_DIFFERENCE * self.samples > 0
-
-    @property
-    def is_proof(self) -> bool:
-        return self.differs and self.evidence >= PROOF
-
-    def shown(self, *, evades: bool) -> Sampling:
-        return Sampling(
-            samples=round(self.samples),
-            named_ratio=self.named / self.samples if self.samples else 0.0,
-            resident_ratio=self.resident / self.samples if self.samples else 0.0,
-            evades=evades,
-        )
-
-
-def tallies(comparisons: Iterable[Mapping[Party, Comparison]]) -> dict[Party, SampleCounts]:
-    """Add up cycles. A party that is missing in a cycle was neither named nor resident."""
-    found: dict[Party, SampleCounts] = {}
-    total = 0.0
-    for cycle in comparisons:
-        samples = max((comparison.samples for comparison in cycle.values()), default=0.0)
-        for party, comparison in cycle.items():
-            (found.get(party) or found.setdefault(party, SampleCounts(samples=total))).add(comparison)
-        for party in found.keys() - cycle.keys():
-            found[party].samples += samples
-        total += samples
-    return found
+    if not named or not busy_ns:
+        return None
+    seconds = busy_ns / 1e9
+    return SpotCheck(seconds=seconds, busy_seconds=seconds, resident=shares(there), named=named)

@@ -5,7 +5,13 @@ that are imported here are meant to be imported from here.
 """
 
 from podgpu.model.card import (
+    ASSUMPTIONS,
+    BOUNDED,
+    CERTAINTIES,
     ENDED,
+    ESTIMATED,
+    EXACT,
+    REPRESENTED,
     UNATTRIBUTED,
     Balance,
     Band,
@@ -37,6 +43,7 @@ from podgpu.model.device import (
     Refused,
     Slice,
     Span,
+    SpotLog,
     SwitchLog,
     value_of,
 )

@@ -15,8 +15,17 @@ UNATTRIBUTED = ("idle", "overhead", "host", "container", "unknown")
 ENDED = "ended"
 
 
-class Band(Struct, frozen=True, kw_only=True, gc=False):
-    """How sure a booking is: over one period, what was booked, and what it must be at least and can be at most."""
+# How sure a number is. `exact`: measured, or the only possibility. `bounded`: the truth is proven to lie between two
+# numbers. `estimated`: a likely value, under an assumption that is named.
+CERTAINTIES = ("exact", "bounded", "estimated")
+EXACT, BOUNDED, ESTIMATED = CERTAINTIES
+# What an estimate rests on. `checks`: readings of the log of context switches at random moments. `samples`: the
+# driver's samples, if no tenant keeps time with them. `claims`: what each was given.
+ASSUMPTIONS = ("checks", "samples", "claims")
+
+
+class Band(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """How sure a booking is: over one period, what was booked, what is proven about it, and what is likely."""
 
     elapsed_us: int  # length of the period
     booked_us: int  # busy time that was booked
@@ -25,7 +34,12 @@ class Band(Struct, frozen=True, kw_only=True, gc=False):
     booked_mj: int  # energy that was booked
     least_mj: int  # energy it used for certain
     most_mj: int  # energy it can have used
-    undersampled: bool = False  # samples named it far less often than its CPU time suggests
+    likely_least_us: int = 0  # busy time it likely had at least; what is certain, if the booking is no estimate
+    likely_most_us: int = 0  # busy time it likely had at most; what is possible, if the booking is no estimate
+    likely_least_mj: int = 0  # energy it likely used at least
+    likely_most_mj: int = 0  # energy it likely used at most
+    certainty: str = ""  # of the busy time: `exact`, `bounded` or `estimated`
+    rests_on: str = ""  # what an estimate assumes: `checks`, `samples` or `claims`; empty for any other
 
     @property
     def is_wide(self) -> bool:
@@ -37,28 +51,32 @@ class Band(Struct, frozen=True, kw_only=True, gc=False):
         return busy_us / self.elapsed_us if self.elapsed_us else 0.0
 
 
+REPRESENTED = "represented"
+
+
 class Sampling(Struct, frozen=True, kw_only=True, gc=False):
     """How the driver's samples of a container compare with its time on the card, by the log of context switches.
 
-    Both are shares of the time in which the card was busy, in the same seconds.
+    Both are shares of the time in which the card was busy. A container that keeps time with the samples does nothing
+    wrong: every camera does.
     """
 
-    samples: int  # how many were compared
-    named_ratio: float  # 0 to 1, the share of them that named it
+    checks: int  # how many readings of the log were compared
+    named_ratio: float  # 0 to 1, the share of the samples that named it
     resident_ratio: float  # 0 to 1, the share of the time that it was on the card
-    evades: bool = False  # whether they name it less often than chance allows
+    found: str  # `represented`; or, by more than chance, `undersampled` or `oversampled`
 
     @property
-    def evasion_ratio(self) -> float:
-        """The share of the card's busy time for which samples should have named it and did not."""
-        return max(0.0, self.resident_ratio - self.named_ratio) if self.evades else 0.0
+    def error_ratio(self) -> float:
+        """By how much the samples name it too often, or, below 0, too seldom; 0 if they represent it."""
+        return 0.0 if self.found == REPRESENTED else self.named_ratio - self.resident_ratio
 
 
 class Booking(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What one container has of one card or MIG instance. Counters are totals over the agent's life, in integers.
 
     All but `instance_ratio` are parts of the whole card, also on a MIG instance: they may be added up. Methods:
-    `measured`, `resident`, `exclusive`, `instance`, `weighted`, `reserved`, `equal`.
+    `measured`, `checked`, `resident`, `exclusive`, `instance`, `weighted`, `reserved`, `equal`.
     """
 
     method: str = ""  # how busy time and active energy were found; empty where none were
@@ -78,6 +96,10 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     most_busy_us: int = 0  # busy time it can have had, in the periods that are over
     least_energy_mj: int = 0  # energy it used for certain, in the periods that are over
     most_energy_mj: int = 0  # energy it can have used, in the periods that are over
+    likely_least_busy_us: int = 0  # busy time it likely had at least, in the periods that are over
+    likely_most_busy_us: int = 0  # busy time it likely had at most, in the periods that are over
+    likely_least_energy_mj: int = 0  # energy it likely used at least, in the periods that are over
+    likely_most_energy_mj: int = 0  # energy it likely used at most, in the periods that are over
     band: Band | None = None  # of the last period that is over; absent before the first
     sampling: Sampling | None = None  # its samples beside its time on the card; absent if never compared
     last_active_at: float | None = None  # seconds since 1970; absent if it never worked

@@ -168,6 +168,18 @@ class SwitchLog(Struct, frozen=True, kw_only=True, gc=False):
     switching_ns: int = 0
 
 
+class SpotLog(Struct, frozen=True, kw_only=True, gc=False):
+    """A short reading of a card's log at a random moment.
+
+    Without slices nothing was switched: one context was on the card throughout. `stands_for` is the time in seconds
+    from which the moment was drawn.
+    """
+
+    stands_for: float
+    slices: tuple[Slice, ...] = ()
+    is_incomplete: bool = False  # records were lost, or a clock was set
+
+
 class Device(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of one card, as a source reports it. With a fault there is nothing else.
 

@@ -15,9 +15,17 @@ class Use(Struct, frozen=True, gc=False):
     """Busy time and power of one period, as parts of the whole card. All numbers on a card are of the same period."""
 
     ratio: float | None = None  # 0 to 1, of the card's time; absent if not known
-    least: float | None = None  # what that is at least; absent where there is no doubt
-    most: float | None = None  # what that is at most; absent where there is no doubt
+    least: float | None = None  # what that is for certain; absent where there is no doubt
+    most: float | None = None  # what that can be; absent where there is no doubt
     watts: float | None = None  # mean power of the period; absent if not known
+    likely_least: float | None = None  # what that likely is at least; absent unless it is estimated
+    likely_most: float | None = None  # what that likely is at most; absent unless it is estimated
+    certainty: str = ""  # `exact`, `bounded` or `estimated`; empty if the ratio is not known
+
+    @property
+    def range(self) -> tuple[float | None, float | None]:
+        """The two numbers to show: of an estimate the likely ones."""
+        return (self.least, self.most) if self.likely_least is None else (self.likely_least, self.likely_most)
 
 
 class CardUse(Struct, frozen=True, kw_only=True, gc=False):
@@ -26,6 +34,7 @@ class CardUse(Struct, frozen=True, kw_only=True, gc=False):
     period: str  # `minute`: the last full minute. `reading`: since the previous reading
     ratio: float | None = None  # 0 to 1, of the card's time; absent if not known
     watts: float | None = None  # mean power of the period; absent if not known
+    note: str = ""  # how its busy time is divided, and what would make that surer; empty if nothing is to be said
 
 
 class Holding(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

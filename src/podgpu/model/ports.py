@@ -14,6 +14,7 @@ from podgpu.model import (
     Pod,
     PoolDevice,
     ResourceClaim,
+    SpotLog,
     SwitchLog,
     Workload,
 )
@@ -135,8 +136,8 @@ class SwitchLogSource(CountingPart, Protocol):
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         """Return the logs of these cards, each with its minor number. Those of others are closed."""
 
-    def shut(self, cards: Iterable[str]) -> None:
-        """Close the logs of these cards, and stay ready to open them again."""
+    async def check(self, cards: Mapping[str, int]) -> dict[str, list[SpotLog]]:
+        """Read the logs of these cards at random moments from now on, and return what was read since the last time."""
 
     def status(self) -> PartStatus: ...
     async def release(self, seconds: float) -> bool: ...

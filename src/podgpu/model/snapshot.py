@@ -58,6 +58,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...] = ()  # those with a claim or a process on a GPU
     unclaimed: tuple[Allocation, ...] = ()  # devices whose ids no sharing system knows, or that two pods have
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
+    log_is_off: bool = False  # the driver's log of context switches could be read here, and is not
     parts: tuple[PartStatus, ...] = ()  # what the agent reads from, and where it sends what it read
     errors: tuple[ErrorCount, ...] = ()  # counted by part and reason
     insight: Insight | None = None  # what follows from all this; absent until concluded

@@ -87,6 +87,8 @@ def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
         yield _seconds("busy_seconds_total", sum(booking.busy_us for booking in booked))
         yield _seconds("busy_bound_seconds_total", sum(booking.least_busy_us for booking in booked), _LEAST)
         yield _seconds("busy_bound_seconds_total", sum(booking.most_busy_us for booking in booked), _MOST)
+        yield _seconds("busy_likely_seconds_total", sum(booking.likely_least_busy_us for booking in booked), _LEAST)
+        yield _seconds("busy_likely_seconds_total", sum(booking.likely_most_busy_us for booking in booked), _MOST)
     yield _seconds("allocated_seconds_total", sum(booking.allocated_us for booking in booked))
     resident = [booking.resident_us for booking in booked if booking.resident_us is not None]
     if resident:
@@ -95,15 +97,18 @@ def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
         yield _joules(_ENERGY, sum(booking.energy_mj for booking in booked))
         yield _joules("energy_bound_joules_total", sum(booking.least_energy_mj for booking in booked), _LEAST)
         yield _joules("energy_bound_joules_total", sum(booking.most_energy_mj for booking in booked), _MOST)
+        yield _joules("energy_likely_joules_total", sum(booking.likely_least_energy_mj for booking in booked), _LEAST)
+        yield _joules("energy_likely_joules_total", sum(booking.likely_most_energy_mj for booking in booked), _MOST)
 
 
 def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
     """Yield what tenants of one name have of a card now."""
     for tenant in live:
-        yield Reading("info", 1.0, (tenant.booking.method, tenant.container.pod_uid))
+        certainty = tenant.use.certainty if tenant.use else ""
+        yield Reading("info", 1.0, (tenant.booking.method, certainty, tenant.container.pod_uid))
     booked = [tenant.booking for tenant in live]
     active = [booking.last_active_at for booking in booked if booking.last_active_at is not None]
-    evasions = [booking.sampling.evasion_ratio for booking in booked if booking.sampling is not None]
+    errors = [booking.sampling.error_ratio for booking in booked if booking.sampling is not None]
     held = [tenant.held_since for tenant in live if tenant.held_since is not None]
     idle = [
         tenant.holding.since
@@ -121,7 +126,7 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
             "power_watts": total(booking.power_watts for booking in booked),
             "allocated_ratio": total_of_known(booking.allocated_ratio for booking in booked),
             "processes": total(booking.processes for booking in booked),
-            "sampling_evasion_ratio": max(evasions, default=None),
+            "sampling_error_ratio": max(errors, key=abs, default=None),
             "last_active_timestamp_seconds": max(active, default=None),
             "held_since_timestamp_seconds": min(held, default=None),
             "idle_since_timestamp_seconds": max(idle, default=None),

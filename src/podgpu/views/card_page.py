@@ -48,6 +48,7 @@ def _card(card: Card, instance: Instance | None) -> str:
         f'<p><a href="./">All GPUs</a></p><h2>{escape(line(title))}</h2>',
         f"<p>{escape(line(f'{card.gpu.model}, {mig.uuid if mig else card.gpu.uuid}'))}</p>",
         f'<p class="banner">{escape(line(wrong))}</p>' if wrong else "",
+        f"<p>{escape(line(card.use.note))}</p>" if card.use and card.use.note else "",
         _table("Who is on it", _TENANTS, map(_tenant, tenants)) or "<p>No pod is on it.</p>",
         "" if mig else _table("Booked to no pod", _REST, _rest(card)),
         _table("XIDs since the agent started", _XIDS, _xids(card)),

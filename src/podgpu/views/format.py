@@ -45,9 +45,9 @@ def number_text(number: int) -> str:
 
 
 def use_text(use: Use | CardUse | None) -> str:
-    """Write `23% (12–34)`."""
+    """Write `23% (12–34)`, or `23% (~12–34)` for an estimate."""
     if isinstance(use, Use):
-        return numbers.use(use.ratio, use.least, use.most)
+        return numbers.use(use.ratio, *use.range, use.certainty)
     return numbers.percent(use.ratio if use else None)
 
 

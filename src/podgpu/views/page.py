@@ -17,7 +17,7 @@ from podgpu.views import card_facts, card_page
 from podgpu.views.format import MEANINGS, REASONS, STATEMENT_ROWS
 from podgpu.views.table import table
 from podgpu.views.text import line
-from podgpu.views.why_sentences import METHODS, NOT_GIVEN
+from podgpu.views.why_sentences import CERTAINTIES, METHODS, NOT_GIVEN, PROVEN
 
 REFRESH_SECONDS = 5
 COLUMNS = 140  # of text
@@ -118,6 +118,8 @@ def words_script() -> bytes:
         "reasons": REASONS,
         "meanings": MEANINGS,
         "evidence": EVIDENCE,
+        "certainties": CERTAINTIES,
+        "proven": PROVEN,
         "statement_rows": STATEMENT_ROWS,
         "card_facts": card_facts.WORDS,
         "numbers": TABLE,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, is_outsider, reading
 from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
-from podgpu.model import Card, GuestCard, Instance, Rest, Snapshot, Tenant
+from podgpu.model import BOUNDED, ESTIMATED, REPRESENTED, Card, GuestCard, Instance, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
 from podgpu.views.format import (
     REASONS,
@@ -26,14 +26,15 @@ MAX_EXCUSED = 3
 # From here on there is room for the PIDs.
 WIDE = 110
 
-_SHARE, _UTIL, _UTIL_BOUNDED, _MEMORY, _POWER = 5, 4, 13, 13, 7
+_SHARE, _UTIL, _MEMORY, _POWER = 5, 4, 13, 7
 _NUMBERS = range(1, 5)  # columns after the name
 _METHOD, _PIDS = 9, 24
 _NAME_LEAST = 12
-_BOUNDS = (
-    "23% (12–34): what it was at least and at most. On such a card, UTIL and POWER are of the last full minute; "
-    "see podgpu why POD."
-)
+_RANGES = {
+    BOUNDED: "23% (12–34): proven to be between the two.",
+    ESTIMATED: "23% (~12–34): an estimate, likely between the two.",
+}
+_OF_MINUTE = "On such a card, UTIL and POWER are of the last full minute; see podgpu why POD."
 _STATES = {
     WAITING: "waiting: given not long ago, and not used yet.",
     NOT_KNOWN: "unknown: whether it uses what it holds is not known; see podgpu why POD.",
@@ -45,13 +46,13 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     def paragraph(text: str, style: str = "") -> str:
         return "".join(f"{styled(row, style, colour=colour)}\n" for row in wrapped(text, width))
 
-    has_bounds = any(card.use is not None and card.use.period == MINUTE for card in snapshot.cards)
+    has_ranges = any(card.use is not None and card.use.period == MINUTE for card in snapshot.cards)
     page = [paragraph(_title(snapshot), BOLD)]
     if snapshot.cards:
-        page += _card_lines(snapshot, width, has_bounds=has_bounds, colour=colour)
+        page += _card_lines(snapshot, width, colour=colour)
     else:
         page.append(paragraph("Every GPU is given to virtual machines." if snapshot.guests else "No GPU found."))
-    notes = _legend(snapshot, has_bounds=has_bounds)
+    notes = _legend(snapshot, has_ranges=has_ranges)
     if snapshot.guests:
         notes.append(f"Given to virtual machines, and not measured: {_guests(snapshot.guests)}.")
     notes += [f"Not charged: {text}." for text in _few(excused_texts(snapshot.cards))]
@@ -62,12 +63,15 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     return "".join(page)
 
 
-def _legend(snapshot: Snapshot, *, has_bounds: bool) -> list[str]:
+def _legend(snapshot: Snapshot, *, has_ranges: bool) -> list[str]:
     """Explain the words and numbers of the table that need it."""
     tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
     states = {tenant.holding.state for tenant in tenants if tenant.holding}
     notes = [text for state, text in _STATES.items() if state in states]
-    notes += [_BOUNDS] * has_bounds
+    if has_ranges:
+        shown = {tenant.use.certainty for tenant in tenants if tenant.use}
+        words = [text for certainty, text in _RANGES.items() if certainty in shown]
+        notes.append(" ".join((*words, _OF_MINUTE)))
     return notes + [_OF_CARD] * any(card.instances for card in snapshot.cards)
 
 
@@ -102,9 +106,12 @@ class CardTableRow(NamedTuple):
     is_container: bool = False
 
 
-def _card_lines(snapshot: Snapshot, width: int, *, has_bounds: bool, colour: bool) -> list[str]:
-    """Numbers have a fixed width and a long name is cut, so that it cannot push them off the screen."""
-    columns = [("SHARE", _SHARE), ("UTIL", _UTIL_BOUNDED if has_bounds else _UTIL), ("MEMORY GiB", _MEMORY)]
+def _card_lines(snapshot: Snapshot, width: int, *, colour: bool) -> list[str]:
+    """A long name is cut, so that it cannot push the numbers off the screen."""
+    uses = [tenant.use for card in snapshot.cards for tenant in card.tenants]
+    uses += [rest.use for card in snapshot.cards for rest in visible_rest(card)]
+    longest = max([_UTIL, *(len(use_text(use)) for use in uses)])
+    columns = [("SHARE", _SHARE), ("UTIL", longest), ("MEMORY GiB", _MEMORY)]
     columns += [("POWER", _POWER), ("METHOD", _METHOD), *([("PIDS", _PIDS)] if width >= WIDE else [])]
     headings, sizes = zip(*columns, strict=True)
     rows = [CardTableRow("GPU", headings, BOLD)]
@@ -159,9 +166,9 @@ def _tenant_rows(tenants: Iterable[Tenant], now: float, indent: int) -> Iterator
         numbers = (_share(tenant), use_text(tenant.use), held, power)
         cells = (*numbers, _method(tenant, now), pids(tenant.running, MAX_PIDS))
         yield CardTableRow(" " * indent + full_name(tenant.container), cells, is_container=True)
-        if (seen := booking.sampling) and seen.evades:
-            shares = f"{percent(seen.resident_ratio)}, named {percent(seen.named_ratio)}"
-            yield CardTableRow(f"{' ' * (indent + 2)}evades samples: {shares}", style=RED)
+        if (seen := booking.sampling) and seen.found != REPRESENTED:
+            shares = f"on the GPU {percent(seen.resident_ratio)}, sampled {percent(seen.named_ratio)}"
+            yield CardTableRow(f"{' ' * (indent + 2)}{line(seen.found)}: {shares}")
 
 
 def _method(tenant: Tenant, now: float) -> str:

@@ -7,7 +7,7 @@ from podgpu.catalog.xids import named
 from podgpu.insight.card_problems import adds_up, present_words
 from podgpu.insight.problem_kind import fault_words
 from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING, is_outsider
-from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
+from podgpu.model import ENDED, REPRESENTED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
@@ -24,7 +24,11 @@ _STATES = {
     WAITING: "Waiting for its first use",
     UNKNOWN: "Not known whether it uses this",
 }
-_FOUND_BY = {"measured": "by samples", "resident": "by the log of context switches"}
+_FOUND_BY = {
+    "measured": "by samples",
+    "checked": "by samples and checks of the log",
+    "resident": "by the log of context switches",
+}
 _PERIODS = {"minute": "in the last full minute", "reading": "since the previous reading"}
 
 _HEADINGS = ("memory bytes", "busy seconds", "energy joules")
@@ -134,6 +138,8 @@ def _on_card(evidence: PodEvidence, card: Card) -> Iterator[Fact]:
         yield "Down", line(fault_words(card.fault))
     if lost := switching_text(card):
         yield "Switching", f"{lost} {sentences.SWITCHING}"
+    if card.use is not None and card.use.note:
+        yield "Sharing", line(card.use.note)
     # XIDs that were raised while it was on the card: it may have caused them, or suffered from them.
     for record in card.xids:
         if any(map(evidence.owns, record.present or ())):
@@ -234,8 +240,11 @@ def _busy(tenant: Tenant, period: str) -> Iterator[Fact]:
         return
     facts = [] if use.ratio is None else [f"{use_text(use)} of the GPU's time"]
     facts += [] if use.watts is None else [watts(use.watts)]
-    by = f", {_FOUND_BY.get(tenant.booking.method, 'by an estimate')}" if bounds(use.least, use.most) else ""
-    yield "Busy", f"{', '.join(facts)}, {_PERIODS.get(period, period)}{by}"
+    how = f", {use.certainty}" if use.certainty else ""
+    by = f" {_FOUND_BY.get(tenant.booking.method, 'by claims')}" if how and bounds(*use.range) else ""
+    yield "Busy", f"{', '.join(facts)}, {_PERIODS.get(period, period)}{how}{by}"
+    if use.likely_least is not None and bounds(use.least, use.most):
+        yield "Proven", f"between {percent(use.least)} and {percent(use.most)} of the GPU's time"
 
 
 def _booked(booking: Booking, card: Card) -> str:
@@ -288,11 +297,9 @@ def _holding(tenant: Tenant, *, is_stored: bool) -> Iterator[str]:
 def _sampled(booking: Booking) -> Iterator[str]:
     """Whether samples are to be believed."""
     seen = booking.sampling
-    if seen is not None and seen.evades:
-        named = f"samples name it {percent(seen.named_ratio)}"
-        yield f"{sentences.EVADES} {percent(seen.resident_ratio)} of the GPU's busy time, {named}."
-    elif booking.band and booking.band.undersampled and seen is None:
-        yield sentences.UNDERSAMPLED
+    if seen is not None and seen.found != REPRESENTED:
+        named = f"{percent(seen.resident_ratio)} of the GPU's busy time was its own, samples name it"
+        yield f"{sentences.MISSAMPLED} By the log of context switches, {named} {percent(seen.named_ratio)}."
 
 
 def _not_given(evidence: PodEvidence, container: ContainerEvidence) -> str:

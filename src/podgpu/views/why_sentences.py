@@ -4,8 +4,15 @@ METHODS = {
     "measured": (
         "Busy time and active energy are divided by samples. Five times a second the driver samples the GPU: it names "
         "the process that ran last and gives the whole GPU's busy time, so a tenant may be named for time that was "
-        "another's. Its least and most busy time follow from how often it was named and how busy the GPU was, unless "
-        "a tenant times its work by the samples. Kernels that draw unequal power in equal time cannot be distinguished."
+        "another's. Its likely range follows from how often it was named and how busy the GPU was. It holds if no "
+        "tenant keeps time with the samples, which come every 200 ms: work at 5, 10, 25 or 30 frames a second does. "
+        "Kernels that draw unequal power in equal time cannot be distinguished."
+    ),
+    "checked": (
+        "Busy time and active energy are divided by the driver's samples, corrected by readings of its log of context "
+        "switches at random moments. These are right whatever rhythm tenants have. The likely range follows from how "
+        "much the readings differ from one another; it is wide for tenants that come and go over seconds. Kernels that "
+        "draw unequal power in equal time cannot be distinguished."
     ),
     "resident": (
         "The driver's log of context switches shows which context was on the GPU, to the microsecond. A context stays "
@@ -33,6 +40,15 @@ METHODS = {
     ),
     "": "No use is booked to it now. It is charged for the idle energy of the share that it holds.",
 }
+CERTAINTIES = {
+    "exact": "Measured, or the only possibility: it is alone on the GPU or its instance, or has no process there.",
+    "bounded": "The truth is proven to lie between the two numbers.",
+    "estimated": (
+        "The two numbers are a likely range, no bounds: they should hold in 95 of 100 minutes, if what is said above "
+        "does."
+    ),
+}
+PROVEN = "What needs no assumption: the least that it had for certain, and the most that it can have had."
 STORED = (
     "This is read from a store. It keeps numbers, and no processes, claims or other evidence. To see those, ask the "
     "pod's node with `podgpu why {name} --url http://{node}:19400`, or name the agents too: with --kube.context, or "
@@ -50,13 +66,9 @@ SETTLED = (
     "the other reading names"
 )
 SWITCHING = "of the GPU's time goes into switching between tenants. With MPS or MIG they would run side by side."
-EVADES = (
-    "It evades sampling: it is on the GPU when no sample is taken, by its rhythm or by intention. The driver's log of "
-    "context switches shows it on the GPU for"
-)
-UNDERSAMPLED = (
-    "Samples name it far less often than its CPU time suggests. It may pause around each sample, so it may have used "
-    "all the busy time that is booked to others. --switches=check would settle it."
+MISSAMPLED = (
+    "The driver's samples do not represent it, and other tools that read them show a wrong share. Work that keeps time "
+    "with the samples does that; nothing is wrong with it."
 )
 NOT_GIVEN = (
     "It uses this without an allocation: no claim is known. Look for a privileged container or for "

@@ -135,7 +135,7 @@ const restOf = (gpu, name) => gpu.rest.filter((rest) => rest[name] > 0).map((res
 
 /** All numbers of a tenant on its card. Each of its segments has the same tip. */
 function tenantTip(tenant) {
-  const parts = [known(tenant.memory) && memory(tenant.memory), known(tenant.busy) && `busy ${use(tenant.busy, tenant.least, tenant.most)}`, known(tenant.watts) && watts(tenant.watts), known(tenant.share) && `given ${percent(tenant.share)}`];
+  const parts = [known(tenant.memory) && memory(tenant.memory), known(tenant.busy) && `busy ${use(tenant.busy, tenant.least, tenant.most, tenant.certainty)}`, known(tenant.watts) && watts(tenant.watts), known(tenant.share) && `given ${percent(tenant.share)}`];
   return [tenant.id, ...parts, tenant.isIdle && `idle ${age(tenant.idleFor)}`].filter(Boolean).join(" · ");
 }
 
@@ -211,7 +211,7 @@ function busyBar(gpu, look) {
     rail: slices ? [] : shared.map((tenant) => ({ look: look(tenant), value: tenant.coreLimit ?? tenant.share, tip: `${tenant.id} was given ${percent(tenant.coreLimit ?? tenant.share)}` })),
     label: busyLabel(gpu, rest),
     about: PERIODS[gpu.period],
-    spoken: `Busy ${PERIODS[gpu.period] ?? ""}: ${spoken(gpu, (tenant) => known(tenant.busy) && use(tenant.busy, tenant.least, tenant.most), rest, percent)}${percent(gpu.busy)} in all`,
+    spoken: `Busy ${PERIODS[gpu.period] ?? ""}: ${spoken(gpu, (tenant) => known(tenant.busy) && use(tenant.busy, tenant.least, tenant.most, tenant.certainty), rest, percent)}${percent(gpu.busy)} in all`,
   };
 }
 
@@ -233,7 +233,7 @@ function busyLabel(gpu, rest) {
     const inside = gpu.slices.filter((slice) => known(slice.active)).map((slice) => percent(slice.active));
     if (inside.length) parts.push(`slices ${inside.join(", ")}`);
   } else if (active.length > 1 || active.some((tenant) => known(tenant.least))) {
-    parts.push(...active.slice(0, NAMED).map((tenant) => `${tenant.pod} ${use(tenant.busy, tenant.least, tenant.most)}`));
+    parts.push(...active.slice(0, NAMED).map((tenant) => `${tenant.pod} ${use(tenant.busy, tenant.least, tenant.most, tenant.certainty)}`));
   }
   const unattributed = rest.reduce((sum, part) => sum + part.value, 0);
   if (unattributed >= BUSY) parts.push(`unattributed ${percent(unattributed)}`);

@@ -11,7 +11,7 @@ function readingsOf(owner) {
   return first;
 }
 
-const useOf = ({ use = {} }) => ({ busy: use.ratio, least: use.least, most: use.most, watts: use.watts });
+const useOf = ({ use = {} }) => ({ busy: use.ratio, least: use.likely_least ?? use.least, most: use.likely_most ?? use.most, certainty: use.certainty, proven: [use.least, use.most], watts: use.watts });
 
 export const podId = ({ namespace, pod, container }) => (namespace || pod ? `${namespace}/${pod}` : container);
 

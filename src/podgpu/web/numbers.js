@@ -2,7 +2,7 @@
 
 import { words } from "./words.js";
 
-const { quantities, plurals, unknown, most, group, point, minus, range, time, day } = words.numbers;
+const { quantities, plurals, unknown, most, group, point, minus, range, likely, time, day } = words.numbers;
 
 export const UNKNOWN = unknown;
 
@@ -111,10 +111,10 @@ export function bounds(least, most) {
   return low === high ? "" : `${low}${range}${high}`;
 }
 
-/** `23% (12–34)`: the number, and its bounds if there are any. */
-export function use(ratio, least, most) {
+/** `23% (12–34)`, the number and its bounds if there are any, or `23% (~12–34)`, with a likely range. */
+export function use(ratio, least, most, certainty) {
   const span = isNumber(ratio) ? bounds(least, most) : "";
-  return span ? `${percent(ratio)} (${span})` : percent(ratio);
+  return span ? `${percent(ratio)} (${certainty === "estimated" ? likely : ""}${span})` : percent(ratio);
 }
 
 // Made once, since that is slow.

@@ -6,7 +6,7 @@ import { chart } from "./chart.js";
 import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { COLUMNS } from "./history.js";
-import { age, duration, energy, gpus as gpuCount, memory, moment, percent, use, watts } from "./numbers.js";
+import { age, bounds, duration, energy, gpus as gpuCount, memory, moment, percent, use, watts } from "./numbers.js";
 import { words } from "./words.js";
 
 const REFRESH_MS = 30_000;
@@ -73,7 +73,9 @@ function numbersOf({ gpu, tenant }) {
   if (tenant.holding) rows.splice(1, 0, stateOf(tenant));
   if (known(tenant.memoryLimit)) rows.push(["Memory limit", memory(tenant.memoryLimit), limit]);
   if (known(tenant.coreLimit)) rows.push(["SM limit", percent(tenant.coreLimit), limit]);
-  rows.push(["Busy", known(tenant.busy) ? use(tenant.busy, tenant.least, tenant.most) : "not known", `${period} ${method}`.trim()]);
+  rows.push(["Busy", known(tenant.busy) ? use(tenant.busy, tenant.least, tenant.most, tenant.certainty) : "not known", `${period} ${method}`.trim()]);
+  if (known(tenant.busy) && tenant.certainty) rows.push(["Certainty", tenant.certainty, words.certainties[tenant.certainty] ?? ""]);
+  if (tenant.certainty === "estimated" && bounds(...tenant.proven)) rows.push(["Proven", `between ${tenant.proven.map(percent).join(" and ")}`, words.proven]);
   if (known(tenant.ofInstance)) rows.push(["Of its slice", percent(tenant.ofInstance), "Activity of the MIG instance's multiprocessors, measured."]);
   if (known(booking.resident_us)) rows.push(["On the card", duration(booking.resident_us / 1e6), "Since the agent started, at work or not, by the driver's log of context switches."]);
   rows.push(["Power", watts(tenant.watts), `${period} Its part of the card's power: idle power by share, the rest by busy time.`.trim()]);

@@ -68,7 +68,7 @@ export function workRows({ colours, at, link }) {
         const look = `${givenLook ?? colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
         const bar = (value, total, label) => ({ slices: [{ size: 1, total: total || value || 1, segments: [{ look, value }] }], label, spoken: label });
         write(given, known(held) ? gpuCount(held) : "not given");
-        busy.draw(bar(used, total ?? held, known(used) ? `${gpuCount(used)} · ${useText(use.ratio, use.least, use.most)}` : "busy time not known"), at().work);
+        busy.draw(bar(used, total ?? held, known(used) ? `${gpuCount(used)} · ${useText(use.ratio, use.likely_least ?? use.least, use.likely_most ?? use.most, use.certainty)}` : "busy time not known"), at().work);
         memory.draw(bar(bytes, room, known(bytes) ? partOf("memory", bytes, room) : "memory not known"), at().work);
         write(power, watts(row.power_watts));
       },

@@ -1,15 +1,15 @@
 """A card that two pods share, second by second, with its samples and its log. One of them may hide from the samples."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.agent.sampling_checks import ProcessorTime, SamplingChecks
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.host.procfs import Procfs
-from podgpu.model import Booking, BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
+from podgpu.model import Booking, BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SpotLog, SwitchLog
 from tests.agent.stage import StillPods, write_proc
 from tests.agent.test_attribution import GPU, OTHER, UID, cgroup, pod
 
@@ -19,42 +19,39 @@ BEGIN = 1_000 * SAMPLE
 OPEN_PID, HIDING_PID = 70, 80
 TURN, PART, SWITCH = round(4.7 * MS), round(2.4 * MS), round(0.08 * MS)  # out of step with the samples
 BEFORE, AFTER = 14 * MS, 8 * MS  # how long a hider rests around a sample
-DELAY = 250 * MS  # until a switch is certainly in the log
+CHECK = 300 * MS
+STRETCH = 6_600 * MS  # from which the moment of each check is drawn
 
 
 @dataclass
 class Reader:
-    """Has a log of the card while it is open. `opened` are the spans in which it was, in seconds."""
+    """Checks the log of the card at random moments, as the reading process does. `checked` are these, in seconds."""
 
     card: "SharedCard"
+    chance: Random
     name: str = "switches"
     errors: Counter[str] = field(default_factory=Counter)
-    opened: list[tuple[float, float]] = field(default_factory=list)
-    _since: int | None = None
-    _known: int = 0
+    checked: list[float] = field(default_factory=list)
+    _next: int = BEGIN
 
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
+        return {}
+
+    async def check(self, cards: Mapping[str, int]) -> dict[str, list[SpotLog]]:
         if not cards:
-            self.shut([GPU])
+            self._next = self.card.now_ns
             return {}
-        if self._since is None:
-            self._since = self._known = self.card.now_ns
-            return {}
-        begin, self._known = self._known, self.card.now_ns - DELAY
-        slices = tuple(
-            Slice(0, piece.begin_ns, piece.end_ns) if self.card.is_blurred else piece
-            for piece in self.card.slices(begin, self._known)
-        )
-        return {GPU: SwitchLog(begin_ns=begin, end_ns=self._known, slices=slices, switches=len(slices))}
-
-    def shut(self, cards: Iterable[str]) -> None:
-        if self._since is not None and GPU in cards:
-            self.opened.append(((self._since - BEGIN) / 1e9, (self.card.now_ns - BEGIN) / 1e9))
-            self._since = None
-
-    @property
-    def is_open(self) -> bool:
-        return self._since is not None
+        found = []
+        while self._next + STRETCH <= self.card.now_ns:
+            at = self._next + round(self.chance.random() * (STRETCH - CHECK))
+            self._next += STRETCH
+            self.checked.append((at - BEGIN) / 1e9)
+            slices = tuple(
+                Slice(0, piece.begin_ns, piece.end_ns) if self.card.is_blurred else piece
+                for piece in self.card.slices(at, at + CHECK)
+            )
+            found.append(SpotLog(stands_for=STRETCH / 1e9, slices=slices))
+        return {GPU: found}
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True)
@@ -68,31 +65,21 @@ class Reader:
 class SharedCard:
     """The clock stands still between two cycles. The second pod hides while `hides`, and has half of the card."""
 
-    def __init__(
-        self, folder: Path, *, checks: bool, chance: Callable[[], float] = lambda: 0.5, interval: float = 5.0
-    ) -> None:
+    def __init__(self, folder: Path, *, checks: bool, seed: int = 1, interval: float = 5.0) -> None:
         proc = folder / "proc"
         write_proc(proc, OPEN_PID, cgroup(UID, "a"))
         write_proc(proc, HIDING_PID, cgroup(OTHER, "b"))
         self.now_ns = BEGIN
         self.hides = True
         self.is_blurred = False  # the log hides whose each slice is
-        self.cpu = {OPEN_PID: 1.0, HIDING_PID: 1.0}  # cores that they use
-        self.reader = Reader(self)
+        self.reader = Reader(self, Random(seed))
         self._interval = interval
-        switch_logs = SwitchLogs(
-            self.reader,
-            always=False,
-            checks_only=True,
-            clock=lambda: self.seconds,
-            checks=SamplingChecks(clock=lambda: self.seconds, chance=chance),
-        )
+        switch_logs = SwitchLogs(self.reader, always=False, checks_only=True, clock=lambda: self.seconds)
         self.attribution = Attribution(
             interval=interval,
             pod_sources=[StillPods((pod(), pod(OTHER, "batch", "b")))],
             processes=Procfs(proc),
             switch_logs=switch_logs if checks else None,
-            processor_time=ProcessorTime(self._cpu_us),
         )
 
     @property
@@ -146,9 +133,6 @@ class SharedCard:
             windows=tuple(BusyWindow(stamp - SAMPLE, stamp, 198 * MS) for stamp in stamps),
         )
         return await self.attribution.attribute([device], self.seconds)
-
-    def _cpu_us(self, pid: int) -> int:
-        return round(self.cpu[pid] * self.seconds * 1e6)
 
 
 def bookings(found: Attributed) -> tuple[Booking, Booking]:

@@ -3,21 +3,19 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from podgpu.agent import sampling_checks, switch_log
+from podgpu.agent import switch_log
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.agent.sampling_checks import SamplingChecks
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.host.procfs import Procfs
-from podgpu.ledger import residency
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party
-from podgpu.model import BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
+from podgpu.model import BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SpotLog, SwitchLog
 from podgpu.sources.switches.watcher import SwitchWatcher
 from tests.agent.stage import StillPods, check_card, write_proc
 from tests.agent.test_attribution import GPU, OTHER, UID, cgroup, pod
@@ -44,7 +42,9 @@ class Reader:
         self.asked.append(dict(cards))
         return {card: SwitchLog(begin_ns=0, end_ns=1, slices=self._slices) for card in cards}
 
-    def shut(self, cards: Iterable[str]) -> None: ...
+    async def check(self, cards: Mapping[str, int]) -> dict[str, list[SpotLog]]:
+        self.asked.append(dict(cards))
+        return {card: [SpotLog(stands_for=6.6, slices=self._slices)] for card in cards}
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True)
@@ -132,9 +132,7 @@ class Scene:
         node.script(begin_ago_ns=60_000_000_000)  # however late the child opens the log
         node.play(records)
         self.watcher = SwitchWatcher()
-        self.switch_logs = SwitchLogs(
-            self.watcher, always=False, checks_only=checks_only, checks=SamplingChecks(chance=lambda: 0.0)
-        )
+        self.switch_logs = SwitchLogs(self.watcher, always=False, checks_only=checks_only)
         self.attribution = Attribution(
             interval=0.5,
             pod_sources=[StillPods((pod(), pod(OTHER, "batch", "b")))],
@@ -193,49 +191,32 @@ async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Pa
     await scene.attribution.close()
 
 
-async def test_a_check_opens_the_log_for_a_while_and_keeps_the_process(
-    node: SwitchNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sampling_checks, "CHECK_SECONDS", 0.3)
+async def test_a_check_leaves_the_samples_to_divide_and_the_log_closed(node: SwitchNode, tmp_path: Path) -> None:
     scene = Scene(tmp_path, node, checks_only=True)
-    await scene.cycle()
-    await scene.cycle()  # the first one after it is known that the card is shared
-    assert node.is_bound()
-    await asyncio.sleep(0.5)
     snapshot = await scene.cycle()
-    assert node.wait_until_free()
-    reader = scene.watcher.pid
-    assert reader
-    for _ in range(2):
+    while not scene.switch_logs.checks(GPU):
+        await asyncio.sleep(0.1)
         snapshot = await scene.cycle()
-    assert scene.watcher.pid == reader
-    assert not node.is_bound()
+        assert not scene.switch_logs.open
+    (check,) = scene.switch_logs.checks(GPU) or ()
+    assert {piece.pid for piece in check.slices} == {70, 80}
+    assert node.wait_until_free()
     assert {tenant.booking.method for tenant in snapshot.cards[0].tenants} == {"measured"}
     assert {tenant.booking.resident_us for tenant in snapshot.cards[0].tenants} == {None}
     await scene.attribution.close()
 
 
-async def test_the_log_decides_once_it_shows_that_samples_are_evaded(
-    node: SwitchNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The samples name the first pod alone. What would take ten seconds to prove is taken for proof at once."""
-    monkeypatch.setattr(residency, "PROOF", 0.5)
-    monkeypatch.setattr(sampling_checks, "DOUBT", 0.25)
-    scene = Scene(tmp_path, node, checks_only=True)
-    snapshot = await scene.cycle()
-    while not any(tenant.booking.sampling for tenant in snapshot.cards[0].tenants):
-        await asyncio.sleep(0.25)
-        snapshot = await scene.cycle()
-    (card,) = snapshot.cards
-    assert card.balance
-    check_card(card, card.balance)
-    chat, batch = sorted(card.tenants, key=lambda tenant: tenant.container.pod != "chat")
-    assert batch.booking.sampling
-    assert batch.booking.sampling.evades
-    assert batch.booking.sampling.evasion_ratio == pytest.approx(0.9 / 3.8, abs=0.02)
-    assert (chat.booking.method, batch.booking.method) == ("resident", "resident")
-    assert node.is_bound()
-    await scene.attribution.close()
+async def test_checks_are_asked_for_while_a_card_is_shared() -> None:
+    reader = Reader(Slice(7, 0, 1))
+    logs = SwitchLogs(reader, always=False, checks_only=True)
+    await logs.watch([Device(gpu=CARD)])
+    assert logs.checks(GPU) is None
+    logs.note([sheet("host", "container")])
+    (found,) = await logs.watch([Device(gpu=CARD)])
+    assert reader.asked == [{}, {GPU: 0}]
+    assert [process.pid for process in found.processes] == [7]
+    assert len(logs.checks(GPU) or ()) == 1
+    assert logs.evidence(found, Interval(elapsed_us=1)) is None
 
 
 async def test_without_a_log_looks_go_on(node: SwitchNode, tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def moment(minute: int, *, mig: str = "") -> Cluster:
     booking = Booking(
         memory_bytes=(minute + 1) * GIB,
         allocated_ratio=0.125 if mig else 1.0,
-        least_busy_us=6_000_000 * minute,
-        most_busy_us=12_000_000 * minute,
+        likely_least_busy_us=6_000_000 * minute,
+        likely_most_busy_us=12_000_000 * minute,
         band=BAND,
     )
     instance = Instance(

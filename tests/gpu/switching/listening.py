@@ -1,6 +1,7 @@
 """A reader of the driver's log of context switches in a process of its own: `listening.py SECONDS FILE`."""
 
 import ctypes
+import fcntl
 import json
 import os
 import subprocess
@@ -55,10 +56,11 @@ class Heard:
 class Listening:
     """A reader at work. `heard` is there once it has ended."""
 
-    def __init__(self, seconds: float, *, capable: bool = True) -> None:
+    def __init__(self, seconds: float, *, capable: bool = True, beside: bool = False) -> None:
+        """`beside` another reader: without the lock by which podgpu's readers keep each other out."""
         self._file = Path(tempfile.mkstemp(suffix=".json")[1])
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(seconds), str(self._file)],
+            [sys.executable, __file__, str(seconds), str(self._file), *(["beside"] if beside else [])],
             stderr=subprocess.PIPE,
             preexec_fn=None if capable else without_capabilities,
         )
@@ -123,4 +125,6 @@ def without_capabilities() -> None:
 
 
 if __name__ == "__main__":
+    if "beside" in sys.argv:
+        fcntl.flock = lambda *_: None
     read(float(sys.argv[1]), sys.argv[2])

@@ -19,9 +19,11 @@ ENERGY = {"energy_joules_total", "power_watts"}
 NEEDS = {
     "busy_seconds_total": ACTIVITY,
     "busy_bound_seconds_total": ACTIVITY,
+    "busy_likely_seconds_total": ACTIVITY,
     "sm_utilization_ratio": ACTIVITY,
     "energy_joules_total": ENERGY,
     "energy_bound_joules_total": ENERGY,
+    "energy_likely_joules_total": ENERGY,
     "power_watts": {"power_watts"},
 }
 JOULES = re.compile(rb"^(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION\{.*\}) (\S+)$", re.MULTILINE)

@@ -95,20 +95,6 @@ async def test_no_more_is_asked_of_the_driver_than_by_the_prototype(node: Switch
     assert not node.is_bound()
 
 
-async def test_a_log_can_be_shut_and_opened_again_by_the_same_process(node: SwitchNode) -> None:
-    async with opened() as reader:
-        await reader.read(CARD)
-        first = reader.pid
-        assert node.is_bound()
-        reader.shut(CARD)
-        assert node.wait_until_free()
-        reader.shut(CARD)
-        await reader.read(CARD)
-        assert node.is_bound()
-        assert reader.pid == first
-        assert not reader.errors
-
-
 async def test_nothing_is_open_while_no_card_is_watched(node: SwitchNode) -> None:
     async with opened() as reader:
         assert await reader.read({}) == {}

@@ -26,14 +26,15 @@ def load_style(ratio: float | None) -> str:
 
 
 def bar(use: Use, size: int) -> Line:
-    """Draw what is certain solid, and what is in doubt shaded."""
+    """Draw what is certain, or likely, solid, and what is in doubt shaded."""
     if use.ratio is None:
         return [(" " * size, PLAIN)]
-    sure = use.ratio if use.least is None else use.least
-    most = use.ratio if use.most is None else use.most
+    low, high = use.range
+    sure = use.ratio if low is None else low
+    most = use.ratio if high is None else high
     eighths = round(min(max(sure, 0.0), 1.0) * size * 8)
     full, part = divmod(eighths, 8)
-    solid = "█" * full + (_EIGHTHS[part] if part and use.least is None else "")
+    solid = "█" * full + (_EIGHTHS[part] if part and low is None else "")
     doubt = _DOUBT * (round(min(max(most, 0.0), 1.0) * size) - len(solid))
     return [(solid + doubt, load_style(use.ratio)), (_REST * (size - len(solid) - len(doubt)), DIM)]
 

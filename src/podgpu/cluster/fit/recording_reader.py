@@ -67,8 +67,8 @@ def _note(holders: dict[FitHolder, _HolderRecord], node: NodeKey, snapshot: Snap
         if booking.memory_bytes is not None:
             record.memory[minute] = max(record.memory.get(minute, 0.0), float(booking.memory_bytes))
         if booking.bookable and booking.band is not None:
-            record.most[minute] = booking.most_busy_us / _MICRO
-            record.least[minute] = booking.least_busy_us / _MICRO
+            record.most[minute] = booking.likely_most_busy_us / _MICRO
+            record.least[minute] = booking.likely_least_busy_us / _MICRO
 
 
 def _tenants(node: NodeKey, snapshot: Snapshot) -> Iterator[tuple[FitHolder, Card, Tenant]]:

@@ -4,11 +4,11 @@ Times are nanoseconds since the start, of the windows and the log alike.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from podgpu.catalog import agent_parts
-from podgpu.model import BusyWindow, PartStatus, Slice, SwitchLog
+from podgpu.model import BusyWindow, PartStatus, Slice, SpotLog, SwitchLog
 from podgpu.sources.simulator.timeline import CardTimeline, ReadingWindow
 
 ROTATION_NS = 2_500_000  # in which each process with work gets one slice
@@ -29,8 +29,8 @@ class DemoSwitches:
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         return {}
 
-    def shut(self, cards: Iterable[str]) -> None:
-        """Nothing is open."""
+    async def check(self, cards: Mapping[str, int]) -> dict[str, list[SpotLog]]:
+        return {}
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True)

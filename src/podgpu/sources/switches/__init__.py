@@ -8,6 +8,7 @@ driver branches where their layout is known. Whatever happens to that process, t
     child    the child process: reads the logs of the cards it is asked to watch
     driver   the calls, and one card's log: opens it, reads what is new
     layout   what the calls look like in memory
+    access   whether the log could be read, without trying
     slices   turns records into slices, in the agent
 
 The child process imports `child`, `driver` and `layout`, and these import little: it takes a third of the memory.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from podgpu.model import ENDED_PID, HIDDEN_PID, Slice, Span, SwitchLog
+from podgpu.model import ENDED_PID, HIDDEN_PID, Slice, Span, SpotLog, SwitchLog
 from podgpu.sources.switches import layout
 
 LONGEST_SWITCH_NS = 1_000_000  # ten times what a switch takes; a longer gap means that the card was idle
@@ -35,7 +35,8 @@ class LogRecords(Struct, frozen=True, array_like=True, gc=False):
 class CardRecords(Struct, frozen=True, array_like=True):
     """What the child process read of a card's log since its previous answer. With a `reason` there is no log.
 
-    `began_ns` is when it was opened, by the card's clock. A switch is certainly in the log after `delay_ns`.
+    `began_ns` is when it was opened, by the card's clock. A switch is certainly in the log after `delay_ns`. Of a
+    check only the first `checked_ns` count, and its moment was drawn from a time of `drawn_from_ns`.
     """
 
     uuid: str
@@ -46,12 +47,28 @@ class CardRecords(Struct, frozen=True, array_like=True):
     delay_ns: int = 0
     clock: CardClock = CardClock(0, 0)
     drained: tuple[LogRecords, ...] = ()
+    drawn_from_ns: int = 0
+    checked_ns: int = 0
 
 
 class CurrentContext(Struct, gc=False):
     pid: int
     context: int
     begin_ns: int
+
+
+def spot_log(found: CardRecords) -> tuple[SpotLog, Counter[str]]:
+    """Return what a check says, and what was odd in it."""
+    builder = SliceBuilder(found.began_ns)
+    log = builder.log(found)
+    stands_for = found.drawn_from_ns / 1e9
+    if log is None:
+        return SpotLog(stands_for=stands_for, is_incomplete=bool(builder.counts)), builder.counts
+    end_ns = log.begin_ns + found.checked_ns
+    slices = tuple(
+        Slice(piece.pid, piece.begin_ns, min(piece.end_ns, end_ns)) for piece in log.slices if piece.begin_ns < end_ns
+    )
+    return SpotLog(stands_for=stands_for, slices=slices, is_incomplete=bool(log.lost)), builder.counts
 
 
 class SliceBuilder:

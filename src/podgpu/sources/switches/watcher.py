@@ -2,16 +2,15 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 
 import msgspec
 
 from podgpu.log import warning
-from podgpu.model import Fault, PartStatus, SwitchLog
+from podgpu.model import Fault, PartStatus, SpotLog, SwitchLog
 from podgpu.sources.child_process import ChildProcess
 from podgpu.sources.switches import NAME
-from podgpu.sources.switches.slices import CardRecords, SliceBuilder
+from podgpu.sources.switches.slices import CardRecords, SliceBuilder, spot_log
 
 PATIENCE = 1.0  # seconds to wait for an answer; one that comes later counts for the next cycle
 LONGEST_PAUSE = 300.0  # seconds between two attempts to start a child that keeps dying
@@ -29,33 +28,36 @@ class SwitchWatcher(ChildProcess[list[CardRecords]]):
 
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         """Return the logs of these cards since the last time. Those of other cards are closed."""
+        answer = await self._asked("watch", cards)
+        return {} if answer is None else await self._logs(answer)
+
+    async def check(self, cards: Mapping[str, int]) -> dict[str, list[SpotLog]]:
+        """Read these cards at random moments from now on, and return what was read since the last time."""
+        answer = await self._asked("check", cards)
+        return {} if answer is None else await self._spot_logs(answer)
+
+    async def _asked(self, order: str, cards: Mapping[str, int]) -> list[CardRecords] | None:
         if self._released_seconds:
-            return {}
+            return None
         async with self._turn:
             if not cards:
                 await self._stop()
                 self._fault = None
-                return {}
+                return None
             # A child that is stuck must not hold up every cycle.
             patience = max(0.0, PATIENCE - self._silent_seconds) if self._is_stuck else PATIENCE
             try:
-                answer = await self._ask(lambda: _watch(cards), patience)
+                answer = await self._ask(lambda: _request(order, cards), patience)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 await self._record_exit(error)
-                return {}
-        if answer is None:
-            if self._is_stuck and not self._released_seconds:
-                self._fault = Fault(reason="reader_stuck", seconds=self._silent_seconds)
-                self.errors["reader_stuck"] += 1
-                self._kill_if_silent()
-            return {}
-        self._failed_starts = 0
-        return await self._logs(answer)
-
-    def shut(self, cards: Iterable[str]) -> None:
-        """Close the logs of these cards. The child stays, with nothing open."""
-        with suppress(ConnectionError, RuntimeError):
-            self._send("\n".join(("shut", *cards)).encode())
+                return None
+        if answer is not None:
+            self._failed_starts = 0
+        elif self._is_stuck and not self._released_seconds:
+            self._fault = Fault(reason="reader_stuck", seconds=self._silent_seconds)
+            self.errors["reader_stuck"] += 1
+            self._kill_if_silent()
+        return answer
 
     def status(self) -> PartStatus:
         fault = Fault(reason="released") if self._released_seconds else self._fault
@@ -89,6 +91,19 @@ class SwitchWatcher(ChildProcess[list[CardRecords]]):
         self._judge(counts, next((card for card in answer if card.reason), None))
         return logs
 
+    async def _spot_logs(self, answer: list[CardRecords]) -> dict[str, list[SpotLog]]:
+        found: dict[str, list[SpotLog]] = {}
+        counts: Counter[str] = Counter()
+        for card in answer:
+            if not card.reason:
+                log, odd = spot_log(card)
+                found.setdefault(card.uuid, []).append(log)
+                counts.update(odd)
+                await asyncio.sleep(0)
+        if answer:  # else nothing was due, and nothing is known anew
+            self._judge(counts, next((card for card in answer if card.reason), None))
+        return found
+
     def _judge(self, counts: Counter[str], refused: CardRecords | None) -> None:
         self.errors.update({reason: count for reason, count in counts.items() if count and reason not in NOT_ERRORS})
         if refused:
@@ -99,5 +114,5 @@ class SwitchWatcher(ChildProcess[list[CardRecords]]):
             self._fault = None
 
 
-def _watch(cards: Mapping[str, int]) -> bytes:
-    return "\n".join(("watch", *(f"{minor} {uuid}" for uuid, minor in cards.items()))).encode()
+def _request(order: str, cards: Mapping[str, int]) -> bytes:
+    return "\n".join((order, *(f"{minor} {uuid}" for uuid, minor in cards.items()))).encode()
