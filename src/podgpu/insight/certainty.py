@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from podgpu.catalog.agent_parts import SWITCHES
 from podgpu.model import BOUNDED, ESTIMATED, EXACT, Band, Card, Snapshot, Tenant, Use
 
 # What a number since the previous reading is worth, by how it was found.
 OF_METHODS = {"exclusive": EXACT, "instance": EXACT, "resident": BOUNDED}
 BY_SAMPLES = "measured"
-SWITCHES = "switches"
+
 
 DIVIDED = (
     "Tenants share this GPU, and the driver's samples divide its busy time. Ranges are likely, not proven: a tenant "
@@ -125,8 +126,8 @@ def note(card: Card, snapshot: Snapshot) -> str:
     users = [tenant for tenant in card.tenants if tenant.running] + [rest for rest in card.rest if rest.running]
     if len(users) < 2 or all(tenant.booking.method != BY_SAMPLES for tenant in card.tenants):
         return ""
-    if any(part.name == SWITCHES for part in snapshot.parts):
-        is_down = any(part.name == SWITCHES and not part.up for part in snapshot.parts)
+    if any(part.name == SWITCHES.name for part in snapshot.parts):
+        is_down = any(part.name == SWITCHES.name and not part.up for part in snapshot.parts)
         return f"{DIVIDED} {NOT_READ}" if is_down else DIVIDED
     return f"{DIVIDED} {NARROWED}" if snapshot.log_is_off else f"{DIVIDED} {NARROWED} {NEEDS}"
 
