@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.cluster.allocations import allocate
 from podgpu.model import (
@@ -255,9 +256,13 @@ def test_what_init_containers_ask_for_counts_once() -> None:
     def asking(count: str, *, init: bool = False) -> PodContainer:
         return PodContainer(name=f"c{count}{init}", is_init=init, limits={"nvidia.com/gpu": count})
 
-    both = (asking("3", init=True), asking("1"), asking("1"))
-    pod = Pod(namespace="t", name="p", uid="u", phase="Pending", containers=both)
-    assert allocate(KubeObjects(at=1.0, pods=(pod,))).pending[0].asks == {"nvidia.com/gpu": "3"}
+    def asked(*containers: PodContainer) -> dict[str, str]:
+        pod = Pod(namespace="t", name="p", uid="u", phase="Pending", containers=containers)
+        return allocate(KubeObjects(at=1.0, pods=(pod,))).pending[0].asks
+
+    assert asked(asking("3", init=True), asking("1"), asking("1")) == {"nvidia.com/gpu": "3"}
+    sidecar = replace(asking("2", init=True), is_sidecar=True)
+    assert asked(sidecar, asking("3", init=True), asking("1")) == {"nvidia.com/gpu": "5"}
 
 
 def test_a_node_that_did_not_change_is_the_same_object() -> None:

@@ -128,6 +128,18 @@ def test_of_too_many_labels_those_that_count_are_kept() -> None:
     assert sum(len(key) + len(value) for key, value in found.labels.items()) <= LABEL_BYTES
 
 
+def test_an_init_container_that_is_always_restarted_is_a_sidecar() -> None:
+    item = pod("p", UID)
+    item["spec"]["initContainers"] = [
+        {"name": "side", "restartPolicy": "Always"},
+        {"name": "once"},
+        {"name": "often", "restartPolicy": "OnFailure"},
+    ]
+    item["spec"]["containers"] = [{"name": "main", "restartPolicy": "Always"}]
+    found = {container.name: container.is_sidecar for container in made(item).containers}
+    assert found == {"side": True, "once": None, "often": None, "main": None}
+
+
 def test_init_and_ephemeral_containers_count_and_a_finished_one_does_not_run() -> None:
     item = pod("p", UID)
     item["status"] |= {

@@ -9,7 +9,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from fractions import Fraction
 from functools import partial
 from typing import TypeAlias
 
@@ -17,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import log, sharing
+from podgpu.cluster import demand
 from podgpu.cluster.node_allocations import NodeObjects, node_allocations
 from podgpu.feed import Feed
 from podgpu.kube.cluster_watch import ClusterWatch, ObjectFilter
@@ -141,23 +141,17 @@ def _claim_names(pod: Pod) -> Collection[str]:
     return dict.fromkeys(filter(None, (*pod.resource_claims.values(), pod.extended_claim)))
 
 
-def _asks(containers: Iterable[PodContainer], signs: tuple[str, ...]) -> dict[str, str]:
-    """Sum up what containers ask for. Init containers run before the others: the larger number counts."""
-    regular: defaultdict[str, list[str]] = defaultdict(list)
-    init: defaultdict[str, list[str]] = defaultdict(list)
-    for container in containers:
-        for resource, limit in container.limits.items():
-            if sharing.is_gpu(resource, signs) and quantity(limit):
-                (init if container.is_init else regular)[resource].append(limit)
-    return {resource: _larger(regular[resource], init[resource]) for resource in sorted({*regular, *init})}
-
-
-def _larger(regular: list[str], init: list[str]) -> str:
-    total = sum((quantity(text) or Fraction(0) for text in regular), Fraction(0))
-    largest = max(init, key=lambda text: quantity(text) or Fraction(0), default="")
-    if largest and (quantity(largest) or 0) > total:
-        return largest
-    return regular[0] if len(regular) == 1 else str(int(total))
+def _asks(containers: Sequence[PodContainer], signs: tuple[str, ...]) -> dict[str, str]:
+    """Sum up what the containers of a pod ask for."""
+    limits = grouped(
+        ((resource, limit) for container in containers for resource, limit in container.limits.items()),
+        lambda limit: limit[0],
+    )
+    return {
+        resource: texts[0][1] if len(texts) == 1 else str(int(demand.of_pod(containers, resource)))
+        for resource, texts in sorted(limits.items())
+        if sharing.is_gpu(resource, signs) and any(quantity(text) for _, text in texts)
+    }
 
 
 PART = "allocations"

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import __version__, sharing
+from podgpu.cluster import demand
 from podgpu.model import (
     UNKNOWN,
     Allocation,
@@ -22,6 +23,7 @@ from podgpu.model import (
     Gpu,
     KubeNode,
     Pod,
+    PodContainer,
     PoolDevice,
     ResourceClaim,
     Snapshot,
@@ -228,15 +230,50 @@ def _allocations(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[A
         allocated = partial(Allocation, namespace=pod.namespace, pod=pod.name, container=container.name)
         status = [(name, uid) for name, uid in container.devices if not name.startswith("claim:")]
         yield from (allocated(resource=resource, device_id=device_id) for resource, device_id in status)
-        if (container.is_init and not container.running) or container.is_ephemeral or not pod.node:
+        if (demand.passes(container) and not container.running) or container.is_ephemeral or not pod.node:
             continue
-        listed = {name for name, _ in status}
-        # If the node itself could not be read, it is not known what its kubelet hands out.
-        offered = node.capacity or container.limits
-        for resource in sorted(container.limits.keys() & offered.keys() - listed):
-            units = kube_cards.count(container.limits[resource])
-            if units and sharing.is_gpu(resource, signs):
+        for resource in sorted(_asked(container, node, signs) - {name for name, _ in status}):
+            if units := kube_cards.count(container.limits[resource]):
                 yield allocated(resource=resource, device_id="", units=units)
+
+
+def _asked(container: PodContainer, node: KubeNode, signs: tuple[str, ...]) -> set[str]:
+    """Return which GPU resources of the node a container asks for."""
+    # If the node itself could not be read, it is not known what its kubelet hands out.
+    offered = node.capacity or container.limits
+    return {resource for resource in container.limits.keys() & offered.keys() if sharing.is_gpu(resource, signs)}
+
+
+def _counted(inventory: Inventory) -> Iterator[Allocation]:
+    """Yield the allocations that no sharing system understands.
+
+    Init containers use what the others of their pod are given later, so of them only what they need beyond that counts.
+    """
+    passing = {
+        (pod.namespace, pod.name, container.name)
+        for pod in inventory.pods
+        for container in pod.containers
+        if demand.passes(container)
+    }
+    for allocation in sharing.unclaimed(inventory):
+        if allocation.device_id or allocation.names not in passing:
+            yield allocation
+    signs = sharing.signs()
+    for pod in inventory.pods:
+        initial = [container for container in pod.containers if demand.passes(container)]
+        for resource in sorted({name for container in initial for name in _asked(container, inventory.node, signs)}):
+            if more := demand.beyond(pod.containers, resource):
+                container, units = more
+                allocation = Allocation(
+                    namespace=pod.namespace,
+                    pod=pod.name,
+                    container=container.name,
+                    resource=resource,
+                    device_id="",
+                    units=int(units),
+                )
+                if not sharing.is_understood(allocation, inventory):
+                    yield allocation
 
 
 def _by_count(inventory: Inventory, claims: Iterable[Claim]) -> tuple[list[Claim], tuple[Allocation, ...]]:
@@ -249,7 +286,7 @@ def _by_count(inventory: Inventory, claims: Iterable[Claim]) -> tuple[list[Claim
     is_whole = hands_out_whole(inventory, sharing.node_annotations())
     found: list[Claim] = []
     left: list[Allocation] = []
-    for allocation in sharing.unclaimed(inventory):
+    for allocation in _counted(inventory):
         if is_whole and allocation.resource == WHOLE and not allocation.device_id and allocation.units <= len(free):
             chosen, free = free[: allocation.units], free[allocation.units :]
             found += [replace(inventory.claim(allocation, card, system=exclusive.NAME), source=SPEC) for card in chosen]

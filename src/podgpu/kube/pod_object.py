@@ -21,6 +21,7 @@ CONFIG_MIRROR = "kubernetes.io/config.mirror"
 SUBMITTER = "SUBMITTER"
 CLUSTER_NAME = "clusterName"
 LONGEST_NAME = 253
+SIDECAR = "Always"  # an init container that is restarted runs beside the main containers
 
 Label = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
 Subdomain = Annotated[str, Meta(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?\Z", max_length=253)]
@@ -61,9 +62,10 @@ class EnvVar(Struct):
     value: str = ""
 
 
-class ContainerSpec(Struct):
+class ContainerSpec(Struct, rename="camel"):
     name: Label
     image: str = ""
+    restart_policy: str | None = None
     env: list[EnvVar] | None = None
     resources: Resources | None = None
 
@@ -252,6 +254,7 @@ def _listed(
             image=status.image or spec.image,
             running=status.state is not None and status.state.running is not None,
             is_init=is_init,
+            is_sidecar=(is_init and spec.restart_policy == SIDECAR) or None,
             is_ephemeral=is_ephemeral,
             devices=tuple(dict.fromkeys(_devices(status))),  # each once, in their order
             limits={key: str(value) for key, value in (resources.limits or {}).items() if "/" in key},

@@ -51,6 +51,7 @@ class PodContainer(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     cgroup: str = ""  # its path; empty until a process of a pod has shown how the kubelet names them
     running: bool = False  # whether it runs now
     is_init: bool = False  # whether it is an init container
+    is_sidecar: bool | None = None  # true for an init container that keeps running beside the others; else absent
     is_ephemeral: bool = False  # whether it is an ephemeral container
     devices: tuple[tuple[str, str], ...] = ()  # (resource, device id), where the status has them
     limits: dict[str, str] = {}  # on extended resources, as Kubernetes writes quantities

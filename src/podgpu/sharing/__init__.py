@@ -229,12 +229,11 @@ def unclaimed(inventory: Inventory, claims: Iterable[Claim] = ()) -> tuple[Alloc
 
     Leave out those of containers whose cards are known by their processes, or by an annotation that is gone.
     """
-    known, of_gpus, own = systems(), signs(), inventory.once(_own_resources)
+    of_gpus = signs()
     strange = [
         allocation
         for allocation in (*inventory.allocations, *inventory.dynamic_allocations)
-        if is_gpu(allocation.resource, of_gpus)
-        and not any(system.explains(allocation, inventory) for system in own.get(allocation.resource, known))
+        if is_gpu(allocation.resource, of_gpus) and not is_understood(allocation, inventory)
     ]
     held = {(allocation.names, allocation.resource, allocation.device_id) for allocation in strange}
     resources = {(names, resource) for names, resource, _ in held}
@@ -246,6 +245,11 @@ def unclaimed(inventory: Inventory, claims: Iterable[Claim] = ()) -> tuple[Alloc
     }
     left = (allocation for allocation in strange if (allocation.names, _vendor(allocation.resource)) not in placed)
     return (*left, *(replace(allocation, disputed=True) for allocation in inventory.disputed))
+
+
+def is_understood(allocation: Allocation, inventory: Inventory) -> bool:
+    known = inventory.once(_own_resources).get(allocation.resource) or systems()
+    return any(system.explains(allocation, inventory) for system in known)
 
 
 def _vendor(resource: str) -> str:

@@ -264,6 +264,7 @@ EDITED = [
     _edited(metadata__uid="a b"),
     _edited(spec__containers=[{"name": "Bad Name"}]),
     _edited(spec__containers=[{"name": f"c{number}"} for number in range(MOST_CONTAINERS + 2)]),
+    _edited(spec__initContainers=[{"name": "side", "restartPolicy": "Always"}, {"name": "once"}]),
     _edited(status__startTime=None, status__phase="Failed", status__qosClass="Guaranteed"),
     _edited(
         status__containerStatuses=[

@@ -41,16 +41,18 @@ class PodSpec(_message.Message):
     def __init__(self, containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[PodClaim, _Mapping]]] = ...) -> None: ...
 
 class ContainerSpec(_message.Message):
-    __slots__ = ("name", "image", "env", "resources")
+    __slots__ = ("name", "image", "env", "resources", "restart_policy")
     NAME_FIELD_NUMBER: _ClassVar[int]
     IMAGE_FIELD_NUMBER: _ClassVar[int]
     ENV_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    RESTART_POLICY_FIELD_NUMBER: _ClassVar[int]
     name: str
     image: str
     env: _containers.RepeatedCompositeFieldContainer[EnvVar]
     resources: Resources
-    def __init__(self, name: _Optional[str] = ..., image: _Optional[str] = ..., env: _Optional[_Iterable[_Union[EnvVar, _Mapping]]] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
+    restart_policy: str
+    def __init__(self, name: _Optional[str] = ..., image: _Optional[str] = ..., env: _Optional[_Iterable[_Union[EnvVar, _Mapping]]] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., restart_policy: _Optional[str] = ...) -> None: ...
 
 class EnvVar(_message.Message):
     __slots__ = ("name", "value")
