@@ -16,6 +16,7 @@ from podgpu.cluster.discovery import NodeTarget
 from podgpu.cluster.node_state import ReadFault
 from podgpu.config import Config
 from podgpu.config.precedence import load
+from podgpu.doctor.cluster import examine_cluster
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiServer
 from podgpu.kube.cluster_watch import ClusterWatch
@@ -90,6 +91,26 @@ async def test_without_any_agent_it_shows_what_kubernetes_gave_and_says_so() -> 
     assert (node.name, node.state, node.origin, node.reason) == (NODE, "allocation", "api", "no_agent")
     assert node.snapshot is not None and any(card.tenants for card in node.snapshot.cards)
     assert all(part.up for part in parts.values()) and {"agents", "nodes", "apiserver"} <= parts.keys()
+
+
+async def test_where_agents_run_everywhere_it_is_no_problem_that_there_are_no_exporters() -> None:
+    fake = cluster_of(agent_pod())
+    async with Fleet(1, lambda _, __: document(NODE)) as fleet:
+        fake.pods_at = {"podgpu-x1": fleet.urls[0]}
+        async with opened(fake) as cluster:
+            found = cluster.loop.cluster
+    assert {part.name: part.fault for part in found.parts if part.fault} == {}
+    assert found.insight is not None and found.insight.problems == ()
+    assert next(finding for finding in examine_cluster(found) if finding.id == "cluster.parts").status == "PASS"
+
+
+async def test_where_neither_agents_nor_exporters_run_the_next_step_is_to_install_agents() -> None:
+    async with opened(cluster_of()) as cluster:
+        found = cluster.loop.cluster
+    assert found.insight is not None
+    (problem,) = found.insight.problems
+    assert problem.text.startswith("agents: no_agent: no running pod with app.kubernetes.io/name=podgpu")
+    assert "Install the podgpu agent" in problem.next_step and "nvidia-smi" not in problem.next_step
 
 
 async def test_an_agent_is_read_through_the_proxy_and_again_only_if_it_has_news() -> None:

@@ -37,6 +37,9 @@ async def test_having_no_agents_is_no_failure_but_not_being_allowed_to_look_is()
     forbidden = Fault(reason="forbidden", detail="cannot list pods")
     found = await PodDiscovery(Somewhere({}, nobody), Somewhere({}, forbidden)).find()
     assert [(part.name, part.up) for part in found.parts] == [("agents", True), ("exporters", False)]
+    assert [part.fault and part.fault.reason for part in found.parts] == ["no_agent", "forbidden"]
+    found = await PodDiscovery(Somewhere({"http://a1": "a"}), Somewhere({}, nobody)).find()
+    assert [(part.up, part.fault) for part in found.parts] == [(True, None), (True, None)]
 
 
 class Listed:

@@ -7,6 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podgpu.cluster.node_allocations import NO_AGENT
 from podgpu.model import Fault, PartStatus
 from podgpu.model.kube import grouped
 from podgpu.sources.dcgm import NAME as DCGM
@@ -56,13 +57,12 @@ class PodDiscovery:
         self._exporters = exporters
 
     async def find(self) -> Discovered:
-        agents, fault = await self._agents.find()
+        agents, no_agents = await self._agents.find()
         targets: dict[str, NodeTarget] = {}
         for url, node in agents.items():  # the oldest pod of a node comes first
             targets.setdefault(node, NodeTarget("agent", (url,), node))
-        parts = [_part("agents", fault)]
-        exporters, fault = await self._exporters.find()
-        parts.append(_part("exporters", fault))
+        exporters, no_exporters = await self._exporters.find()
+        parts = [_agents(no_agents), _exporters(no_exporters)]
         pages = grouped((url for url, node in exporters.items() if node not in targets), exporters.__getitem__)
         targets |= {node: NodeTarget(DCGM, tuple(urls), node) for node, urls in pages.items()}
         return Discovered(tuple(targets.values()), tuple(parts))
@@ -97,12 +97,19 @@ class BackedDiscovery:
 
 
 def _without_none_found(part: PartStatus) -> PartStatus:
-    """With a store, it is no fault that there are no agents or no exporters."""
-    is_none_found = part.fault is not None and part.fault.reason == NONE_FOUND
+    """With a store, it is no fault that there are no agents."""
+    is_none_found = part.fault is not None and part.fault.reason == NO_AGENT
     return replace(part, fault=None) if is_none_found else part
 
 
-def _part(name: str, fault: Fault | None) -> PartStatus:
-    """A cluster without agents or without exporters is no failure: it needs only the others."""
-    is_up = fault is None or fault.reason == NONE_FOUND
-    return PartStatus(name=name, up=is_up, fault=fault)
+def _agents(fault: Fault | None) -> PartStatus:
+    """A cluster without agents is no failure, but less is known of it."""
+    is_none_found = fault is not None and fault.reason == NONE_FOUND
+    shown = replace(fault, reason=NO_AGENT) if fault and is_none_found else fault
+    return PartStatus(name="agents", up=fault is None or is_none_found, fault=shown)
+
+
+def _exporters(fault: Fault | None) -> PartStatus:
+    """Exporters only stand in for agents. Where both are missing, that is said of the agents."""
+    shown = None if fault and fault.reason == NONE_FOUND else fault
+    return PartStatus(name="exporters", up=shown is None, fault=shown)

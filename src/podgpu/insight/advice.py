@@ -21,6 +21,7 @@ NEXT = {
     "irq_issue": "If this lasts, look for Xid errors in the kernel log, then drain and reboot the node.",
     "library_not_found": "Use the nvidia runtime class for the pod, or mount libnvidia-ml.so.1 and set --nvml.library.",
     "lost": _OFF_THE_BUS,
+    "no_agent": "Install the podgpu agent. If it is installed, name its --cluster.namespace and --cluster.daemonset.",
     "no_host_pid": "The agent cannot see the node's processes. Set hostPID: true on its pod.",
     "no_permission": "Give the agent the access that it was denied here.",
     "no_socket": "Mount /var/lib/kubelet/pod-resources into the agent's pod, the directory and not the socket.",
