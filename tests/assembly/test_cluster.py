@@ -19,7 +19,7 @@ from podgpu.config.precedence import load
 from podgpu.doctor.cluster import examine_cluster
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiServer
-from podgpu.kube.cluster_watch import ClusterWatch
+from podgpu.kube.cluster_watch import NODES, ClusterWatch
 from podgpu.model import ClusterNode
 from podgpu.views.json import encode
 from tests.cluster.fleet import Fleet
@@ -91,6 +91,22 @@ async def test_without_any_agent_it_shows_what_kubernetes_gave_and_says_so() -> 
     assert (node.name, node.state, node.origin, node.reason) == (NODE, "allocation", "api", "no_agent")
     assert node.snapshot is not None and any(card.tenants for card in node.snapshot.cards)
     assert all(part.up for part in parts.values()) and {"agents", "nodes", "apiserver"} <= parts.keys()
+
+
+async def test_what_nobody_holds_of_a_cordoned_node_is_not_free() -> None:
+    fake = cluster_of(agent_pod())
+    fake.lists_of[NODES][0]["spec"]["unschedulable"] = True
+    async with Fleet(1, lambda _, __: document(NODE)) as fleet:
+        fake.pods_at = {"podgpu-x1": fleet.urls[0]}
+        async with opened(fake) as cluster:
+            node, insight = only(cluster), cluster.loop.cluster.insight
+    assert (node.state, node.cordoned) == ("fresh", True)
+    assert node.snapshot is not None and node.snapshot.insight is not None and insight is not None
+    free = node.snapshot.insight.sums.free_gpus  # as the agent counts, which does not know
+    assert free
+    assert (insight.sums.free_gpus, insight.sums.free_whole_gpus, insight.sums.cordoned_gpus) == (0.0, 0, free)
+    assert insight.sums.gpus == node.snapshot.insight.sums.gpus
+    assert insight.sums.allocated_gpus == node.snapshot.insight.sums.allocated_gpus
 
 
 async def test_where_agents_run_everywhere_it_is_no_problem_that_there_are_no_exporters() -> None:

@@ -41,6 +41,24 @@ async def test_cards_without_a_name_have_a_row_each(chromium: Browser) -> None:
 
 
 COUNT = "document.querySelector('.count').textContent"
+
+
+async def test_gpus_of_a_cordoned_node_are_not_free(chromium: Browser) -> None:
+    document = cluster_of(await demo_document(), 2)
+    for row in document["nodes"]:
+        row["snapshot"]["cards"][0] |= {"tenants": [], "rest": []}
+    document["nodes"][0]["cordoned"] = True
+    script = Script(document)
+    sums = script.state["insight"]["sums"]
+    assert sums["cordoned_gpus"] == sums["free_gpus"] >= 1
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url)
+        await page.expect_text(".tiles", f"{numbers.gpu_number(sums['cordoned_gpus'])} cordoned")
+        await page.expect_text("main", "· cordoned")
+        await page.open(f"{url}?state=free")
+        await page.expect(COUNT, f"{sums['free_whole_gpus']} of 16 GPUs")
+
+
 PIXELS = """(names => {
   const canvas = document.querySelector('.map canvas');
   const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);

@@ -79,6 +79,12 @@ CAPACITY: tuple[Metric, ...] = (
         own_labels=_CARDS,
     ),
     gauge(
+        "podgpu_cluster_cordoned_gpus",
+        "Shares of cards that are not allocated, in cards, on a node that is cordoned: no pod is placed there, so they "
+        "are not free. Absent for other nodes.",
+        own_labels=_CARDS,
+    ),
+    gauge(
         "podgpu_cluster_fragmented_gpus",
         "The part of free_gpus on cards that are partly allocated: no use to a pod that needs a whole card.",
         own_labels=_CARDS,

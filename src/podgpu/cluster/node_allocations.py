@@ -186,6 +186,7 @@ def node_allocations(found: NodeObjects, at: float, pod_labels: Collection[str] 
         allocatable={name: text for name, text in node.allocatable.items() if sharing.is_gpu(name, signs)},
         model=only(card.gpu.model for card in snapshot.cards) if snapshot.cards else model_of(node),
         ready=node.ready,
+        cordoned=node.cordoned or None,
         address=node.address,
     )
 

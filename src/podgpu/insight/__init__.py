@@ -43,15 +43,19 @@ def concluded(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool 
 
 
 def conclude_node(node: ClusterNode, settings: InsightSettings) -> ClusterNode:
-    """Return the node with what follows from it: the same object if it is fresh and concluded already."""
+    """Return the node with what follows from it: the same object if it is fresh and concluded already.
+
+    An agent does not know that its node is cordoned. Of a node that is not fresh, problems are history.
+    """
     if node.snapshot is None:
         return node
-    snapshot = concluded(node.snapshot, settings)
-    if node.state == "fresh":
+    snapshot, is_fresh = concluded(node.snapshot, settings), node.state == "fresh"
+    if is_fresh and not node.cordoned:
         return node if snapshot is node.snapshot else replace(node, snapshot=snapshot, insight=None)
     node = replace(node, snapshot=snapshot)
+    found = snapshot.insight.problems if is_fresh and snapshot.insight else ()
     settings = settings.at(snapshot.taken_at)
-    return replace(node, insight=_insight(cards_of_node(node), snapshot.guests, (), settings))
+    return replace(node, insight=_insight(cards_of_node(node), snapshot.guests, found, settings))
 
 
 def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:

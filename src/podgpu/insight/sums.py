@@ -31,7 +31,9 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
     all_cards = list(cards)
     up = [on for on in all_cards if on.card.fault is None]
     fresh = [on for on in up if on.is_fresh]
-    free = [(on.card, _free(on.card)) for on in up]
+    cordoned = [on for on in up if on.is_cordoned]
+    usable = [on for on in up if not on.is_cordoned]
+    free = [(on.card, _free(on.card)) for on in usable]
     memory = [memory_used(on.card) for on in fresh]
     return replace(
         _with_use(held_sums(placements(all_cards)), [on.card.use for on in fresh], len(up)),
@@ -39,8 +41,9 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
         lost_gpus=len(all_cards) - len(up),
         free_gpus=_rounded(sum((share for _, share in free), NOTHING)),
         fragmented_gpus=_rounded(sum((share for card, share in free if card.tenants), NOTHING)),
-        free_whole_gpus=sum(not on.card.tenants and not on.card.instances for on in up),
-        free_instances=_free_instances(up),
+        cordoned_gpus=_rounded(sum((_free(on.card) for on in cordoned), NOTHING)) if cordoned else None,
+        free_whole_gpus=sum(not on.card.tenants and not on.card.instances for on in usable),
+        free_instances=_free_instances(usable),
         memory_used_bytes=_whole(memory),
         unknown_memory=memory.count(None),
         memory_total_bytes=_whole(reading(on.card.readings, "memory_total_bytes") for on in fresh),

@@ -82,6 +82,11 @@ class NodeCard(Struct, frozen=True, gc=False):
         return self.node.name if self.node else self.snapshot.node
 
     @property
+    def is_cordoned(self) -> bool:
+        """Whether no pod can be placed on it, though nobody may hold it."""
+        return self.node is not None and bool(self.node.cordoned)
+
+    @property
     def key(self) -> tuple[str, str, int]:
         """Cards of which only Kubernetes knows have no UUID. Those without a number too are told by their place."""
         gpu = self.card.gpu

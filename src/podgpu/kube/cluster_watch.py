@@ -53,8 +53,13 @@ class NodeStatus(Struct):
     capacity: dict[str, str | int] | None = None
 
 
+class NodeSpec(Struct):
+    unschedulable: bool | None = None
+
+
 class NodeObject(Struct):
     metadata: NodeMetadata
+    spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
 
@@ -81,6 +86,7 @@ def _node(wanted: ObjectFilter, data: bytes | msgspec.Raw) -> CachedObject[KubeN
         name=metadata.name,
         address=next((entry.address for entry in status.addresses or () if entry.type == INTERNAL), ""),
         ready=_ready(status),
+        cordoned=bool(item.spec and item.spec.unschedulable),
         labels={name: value for name, value in labels.items() if wanted.node_label(name)},
         annotations={name: value for name, value in annotations.items() if name in wanted.node_annotations},
         allocatable=_extended(status.allocatable),

@@ -77,6 +77,7 @@ class KubeNode(Struct, frozen=True, kw_only=True):
     name: str
     address: str = ""  # its internal IP address; empty if not known
     ready: bool | None = None  # absent if not known
+    cordoned: bool = False  # no pod is placed on it
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     allocatable: dict[str, str] = {}  # extended resources, as Kubernetes writes quantities

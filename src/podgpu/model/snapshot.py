@@ -133,8 +133,9 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     allocatable: dict[str, str] = {}  # resources of GPUs, as the node offers them to Kubernetes
     model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
     ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
+    cordoned: bool | None = None  # true if Kubernetes places no pod on it; else absent
     address: str = ""  # its internal IP address; empty if not known
-    insight: Insight | None = None  # what follows, if the node is not fresh; else the snapshot has it
+    insight: Insight | None = None  # what follows, if the node is not fresh or is cordoned; else the snapshot has it
     written: Written | None = None  # in no document
 
     @property

@@ -3,6 +3,7 @@
 import { FROM_STORE, rangeOf } from "./address.js";
 import { cellAt, layOut, nextRow, paint } from "./cells.js";
 import { fill, h, known, morph, write } from "./dom.js";
+import { freeWord } from "./model.js";
 import { age, celsius, count, integer, percent } from "./numbers.js";
 import { SHADES, labelOf } from "./shades.js";
 
@@ -255,6 +256,6 @@ export class Fleet {
 
 function tipOf(gpu) {
   const who = gpu.tenants.map((tenant) => `${tenant.id}${tenant.isIdle ? ` (idle ${age(tenant.idleFor)})` : ""}`).join(", ");
-  const facts = [gpu.isUp ? known(gpu.busy) && percent(gpu.busy) : "lost", known(gpu.celsius) && celsius(gpu.celsius), gpu.problems.join(", "), who || "free"];
+  const facts = [gpu.isUp ? known(gpu.busy) && percent(gpu.busy) : "lost", known(gpu.celsius) && celsius(gpu.celsius), gpu.problems.join(", "), who || freeWord(gpu)];
   return [`${gpu.node.name} · GPU ${gpu.number}`, ...facts.filter(Boolean)].join(" · ");
 }

@@ -2,7 +2,7 @@
 
 import { Bar } from "./bar.js";
 import { h, known, renew, shortModel, write, writeWhole } from "./dom.js";
-import { BUSY, countBy } from "./model.js";
+import { BUSY, countBy, freeWord } from "./model.js";
 import { age, celsius, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts, written } from "./numbers.js";
 import { words } from "./words.js";
 
@@ -191,7 +191,7 @@ const ofTotal = (quantity, part, total) => (known(total) ? partOf(quantity, part
 
 function memoryLabel(gpu) {
   const used = known(gpu.memoryUsed) ? ofTotal("memory", gpu.memoryUsed, gpu.memoryTotal) : "not known";
-  if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((rest) => rest.memory > 2 ** 28) ? "no pod" : "free"}`;
+  if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((rest) => rest.memory > 2 ** 28) ? "no pod" : freeWord(gpu)}`;
   const systems = [...new Set(gpu.tenants.map((tenant) => tenant.system).filter(Boolean))].join(", ");
   const unseen = gpu.tenants.filter((tenant) => !known(tenant.memory)).length;
   return [used, gpu.slices.length ? gpu.slices.map((slice) => slice.profile).join(" ") : systems, unseen && `${integer(unseen)} with unknown memory`].filter(Boolean).join(" · ");

@@ -114,6 +114,9 @@ function makeGpu(card, node, key, before) {
   return gpu;
 }
 
+/** What to say of a GPU that nobody holds. */
+export const freeWord = (gpu) => (gpu.node.isCordoned ? "cordoned" : "free");
+
 /** The states that the filter can choose. */
 function statesOf(gpu) {
   const holders = gpu.tenants.filter((tenant) => tenant.holding);
@@ -121,7 +124,7 @@ function statesOf(gpu) {
     lost: !gpu.isUp,
     busy: gpu.busy >= BUSY,
     idle: known(gpu.idleFor),
-    free: gpu.isUp && !gpu.tenants.length,
+    free: gpu.isUp && !gpu.tenants.length && !gpu.node.isCordoned,
     shared: holders.length > 1 || holders.some((tenant) => tenant.share < 1),
     mig: gpu.isMig,
     stale: gpu.node.state !== "fresh",
@@ -140,6 +143,7 @@ function makeNode(row, before) {
     snapshot,
     state: isAwaited ? "starting" : row.state,
     origin: row.origin ?? "",
+    isCordoned: Boolean(row.cordoned),
     row,
     sums: (row.insight ?? snapshot?.insight)?.sums,
     driver: snapshot?.driver_version ?? "",

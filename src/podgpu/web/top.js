@@ -119,7 +119,7 @@ export class Tiles {
     const idle = sums.unused_pods ? `by ${count(sums.unused_pods, "pod")}` : "by no pod";
     this.#put("Held, not used", gpuNumber(sums.unused_gpus), join(`${idle} for ${duration(after)} or more${cost}`, unknown(sums.unknown_pods)), history.totals.series(3), up);
     const free = slices.map((slice) => `${integer(slice.count)} × ${slice.profile}`);
-    this.#put("Free", gpuNumber(sums.free_gpus), join(`${integer(sums.free_whole_gpus)} whole`, ...free, pending.length && `${count(pending.length, "pod")} waiting`));
+    this.#put("Free", gpuNumber(sums.free_gpus), join(`${integer(sums.free_whole_gpus)} whole`, ...free, sums.cordoned_gpus && `${gpuNumber(sums.cordoned_gpus)} cordoned`, pending.length && `${count(pending.length, "pod")} waiting`));
     this.#put("Power", watts(sums.power_watts), join(known(sums.power_limit_watts) && `of ${watts(sums.power_limit_watts)} at most`, unknown(sums.unknown_power)), history.totals.series(2), sums.power_limit_watts);
   }
 }

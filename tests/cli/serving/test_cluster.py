@@ -126,6 +126,26 @@ async def test_without_an_agent_pods_hold_what_the_scheduler_counts_for_them() -
     assert [node.snapshot.unclaimed for node in found.nodes if node.snapshot] == [()]
 
 
+async def test_what_nobody_holds_of_a_cordoned_node_is_not_free() -> None:
+    nodes = [gpu_node("open", 4), gpu_node("shut", 4, unschedulable=True)]
+    pods = [gpu_pod(f"on-{name}", name, [], asking("main", 1)) for name in ("open", "shut")]
+    fake = FakeApi(pods=pods, lists_of={NODES: nodes}, objects={"/version": {"major": "1"}})
+    async with fake, serving(f"--kube.api={fake.url}", "--cluster.via=proxy") as url:
+        found = await cluster_at(url)
+        metrics = (await asyncio.to_thread(page, f"{url}/metrics")).decode()
+    assert {node.name: node.cordoned for node in found.nodes} == {"open": None, "shut": True}
+    assert found.insight is not None
+    sums = found.insight.sums
+    assert (sums.gpus, sums.allocated_gpus, sums.free_gpus, sums.free_whole_gpus) == (8, 2.0, 3.0, 3)
+    assert sums.cordoned_gpus == 3.0
+    lines = [line for line in metrics.splitlines() if line.startswith(("podgpu_cluster_free", "podgpu_cluster_cord"))]
+    assert lines == [
+        'podgpu_cluster_free_gpus{node="open",model=""} 3.0',
+        'podgpu_cluster_free_gpus{node="shut",model=""} 0.0',
+        'podgpu_cluster_cordoned_gpus{node="shut",model=""} 3.0',
+    ]
+
+
 async def test_a_wrong_address_is_a_mistake_that_says_what_to_write() -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "podgpu", "cluster", "--cluster.agents=gpu-1:19400"),

@@ -128,6 +128,7 @@ def _capacity(place: tuple[str, ...], cards: list[NodeCard]) -> Iterator[Series]
         return
     unknown = sums.unknown_shares and of_cards(on for on in cards if on.card.fault is None).unknown_shares
     yield "free_gpus", place, None if unknown else sums.free_gpus
+    yield "cordoned_gpus", place, None if unknown else sums.cordoned_gpus
     yield "fragmented_gpus", place, None if unknown else sums.fragmented_gpus
     if any(on.is_fresh and on.card.readings for on in cards):
         yield "busy_gpus", place, None if sums.unknown_busy else sums.busy_gpus
