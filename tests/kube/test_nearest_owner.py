@@ -26,7 +26,7 @@ CRON = owned("c", "Job", "nightly-1", "u-n", "batch/v1")
 LEADER = owned("l", "StatefulSet", "vllm-0", "u-sts")
 ALONE = owned("a", "ReplicaSet", "alone", "u-alone")
 ROLLOUT = owned("r", "ReplicaSet", "web-xyz", "u-r", **{"rollouts-pod-template-hash": "xyz"})
-BARE = Pod(namespace="ns", name="bare", uid="u-bare")
+BARE = Pod(namespace="ns", name="bare", uid="u-bare", phase="Running")
 
 
 @pytest.mark.parametrize(

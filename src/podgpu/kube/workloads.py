@@ -242,6 +242,8 @@ class Workloads:
         self._due = {uid: due for uid, due in self._due.items() if uid in wanted}
 
     def _workload(self, pod: Pod) -> Workload | None:
+        if not pod.phase and pod.owner is None:
+            return None  # only its names are known, as from log folders, and not whether it has an owner
         workload = self._nearest_owner(pod) if self._nearest else self._top(pod)
         for label in self._name_labels:
             if workload and pod.labels.get(label):

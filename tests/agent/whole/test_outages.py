@@ -12,6 +12,7 @@ from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet import podresources
+from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.object_watch import PodWatch
 from podgpu.model import Device, Gpu, PartStatus, Report, Snapshot, Workload
 from podgpu.views.native import families
@@ -156,6 +157,44 @@ async def test_names_outlive_the_api_server(library: Path, tmp_path: Path, monke
                 )
                 assert workloads(during) == workloads(before)
                 assert [pod.uid for pod in during.pods] == [pod.uid for pod in before.pods]
+
+
+async def test_an_agent_that_starts_without_the_api_server_does_not_take_a_pod_for_its_own_workload(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log folders name the pods meanwhile, and say nothing of their owners."""
+    pods = listed()
+    names = (item["metadata"] for item in pods["items"] if item["metadata"]["name"].startswith("chat-"))
+    for name in names:
+        (tmp_path / f"log/pods/{name['namespace']}_{name['name']}_{name['uid']}/server").mkdir(parents=True)
+    card = h200(0)
+    card.uuid = "GPU-7f3c9a13-52d4-4b8e-9c60-1a2b3c4d5e63"
+
+    def named(snapshot: Snapshot) -> list[Workload | None]:
+        """What the pods were made for that hold the card, once their UIDs are known."""
+        tenants = [tenant for card in snapshot.cards for tenant in card.tenants if tenant.container.pod_uid]
+        return [tenant.workload for tenant in tenants if tenant.container.pod.startswith("chat-")]
+
+    with kubelet_root() as root:
+        async with FakeKubelet(root) as kubelet:
+            kubelet.replies = pod_resources("kubernetes-1.36.4")
+            version = int(pods["metadata"]["resourceVersion"])
+            server = FakeApi(pods=pods["items"], version=version, objects=owners())
+            api = ApiServer(server.url)
+            async with agent_over(
+                library,
+                tmp_path,
+                FakeNode([card]),
+                monkeypatch,
+                kubelet=kubelet,
+                pod_sources=[PodWatch(api, NODE), LogDirs(tmp_path / "log")],
+                api=api,
+            ) as agent:
+                before = await snapshot_when(agent, "the pods are named", named)
+                assert set(named(before)) == {None} and not workloads(before)
+                async with server:
+                    after = await snapshot_when(agent, "their owner is known", workloads)
+                assert set(named(after)) == {Workload(kind="Deployment", name="chat")}
 
 
 class OnceOnly:
