@@ -77,6 +77,32 @@ def test_whole_cards_are_some_cards_that_nobody_names() -> None:
     assert {(card.gpu.uuid, card.gpu.index) for card in cards(seen)} == {("", -1)}
 
 
+@pytest.mark.parametrize(
+    ("capacity", "labels", "cards_in_mig_mode"),
+    [
+        ({"nvidia.com/mig-1g.18gb": 7}, {}, 1),
+        ({"nvidia.com/mig-1g.18gb": 28}, {}, 1),  # it may be one card whose instances are offered four times
+        ({"nvidia.com/mig-1g.18gb": 14}, {"nvidia.com/mig-1g.18gb.count": "14"}, 2),
+        (
+            {"nvidia.com/mig-3g.71gb": 3, "nvidia.com/mig-1c.3g.71gb": 9},
+            {"nvidia.com/mig-3g.71gb.count": "3", "nvidia.com/mig-1c.3g.71gb.count": "9"},
+            3,
+        ),
+        ({"nvidia.com/gpu": 2, "nvidia.com/mig-7g.141gb": 0}, {"nvidia.com/gpu.count": "2"}, 0),
+        ({"nvidia.com/gpu": 2, "nvidia.com/mig-7g.141gb": 1}, {"nvidia.com/gpu.count": "8"}, 6),
+        ({"nvidia.com/gpu": 2}, {"nvidia.com/gpu.count": "8"}, 0),
+        ({"nvidia.com/mig-999g.x": 5, "nvidia.com/mig-": 5}, {}, 0),
+    ],
+)
+def test_cards_in_mig_mode_are_counted_as_far_as_they_are_sure(
+    capacity: dict[str, int], labels: dict[str, str], cards_in_mig_mode: int
+) -> None:
+    seen = found(offering(capacity, labels=labels))
+    assert [card.gpu.mig_enabled for card in cards(seen)].count(True) == cards_in_mig_mode
+    if total := labels.get("nvidia.com/gpu.count"):
+        assert len(cards(seen)) == int(total)
+
+
 def test_replicas_without_ids_are_on_no_card() -> None:
     """Four of a resource may be four cards or one: labels say that it is one."""
     labels = {

@@ -72,6 +72,11 @@ def test_only_a_card_without_tenants_and_instances_is_free_as_a_whole() -> None:
     assert (sums.gpus, sums.free_whole_gpus, sums.free_gpus, sums.fragmented_gpus) == (3, 1, 2.75, 0.75)
 
 
+def test_a_card_in_mig_mode_without_instances_is_not_free() -> None:
+    sums = of_cards([on(FREE), on(replace(FREE, gpu=Gpu(uuid="GPU-1", index=1, mig_enabled=True)))])
+    assert (sums.gpus, sums.free_gpus, sums.free_whole_gpus, sums.fragmented_gpus) == (2, 1.0, 1, 0.0)
+
+
 def test_instances_without_a_tenant_are_free_and_counted_by_profile() -> None:
     instances = (instance(1, "1g.10gb"), instance(2, "1g.10gb"), instance(3, "2g.20gb"))
     cut = replace(FREE, instances=instances, tenants=(tenant("a", 0.125, mig="MIG-1"),))

@@ -56,8 +56,9 @@ def model_of(node: KubeNode) -> str:
 def known_cards(inventory: Inventory) -> tuple[Device, ...]:
     """Return each card once: those with a UUID or a number, then those of which only the count is known."""
     known = _named_cards(sharing.cards(inventory))
-    missing = _missing(inventory, known, sharing.node_annotations())
-    nameless = [_called(kube_cards.card(), f"{NAMELESS}{place}") for place in range(missing)]
+    missing, in_mig_mode = _missing(inventory, known, sharing.node_annotations())
+    cards = [kube_cards.card()] * missing + [kube_cards.card(in_mig_mode=True)] * in_mig_mode
+    nameless = [_called(card, f"{NAMELESS}{place}") for place, card in enumerate(cards)]
     return tuple(_described(card, inventory.node) for card in (*known, *nameless))
 
 
@@ -120,18 +121,27 @@ def _described(device: Device, node: KubeNode) -> Device:
     )
 
 
-def _missing(inventory: Inventory, known: list[Device], registers: Collection[str]) -> int:
-    """How many cards there are besides those that are known. The cards of nameless MIG instances are not known."""
+def _missing(inventory: Inventory, known: list[Device], registers: Collection[str]) -> tuple[int, int]:
+    """How many cards there are besides those that are known, and how many in MIG mode besides these.
+
+    NVIDIA's label counts both. The card of nameless MIG instances stands for one, though it may be several.
+    """
     node = inventory.node
-    if any(card.instances and is_made_up(card.gpu.uuid) for card in known) and COUNT in node.labels:
-        return 0
     is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
-    if labelled := kube_cards.offered(node.labels, COUNT) if is_of_cards else 0:
-        return max(0, min(labelled, kube_cards.MOST_CARDS) - len(known))
-    whole = min(kube_cards.offered(node.capacity, WHOLE), kube_cards.MOST_CARDS)
+    labelled = min(kube_cards.offered(node.labels, COUNT), kube_cards.MOST_CARDS) if is_of_cards else 0
+    is_whole = hands_out_whole(inventory, registers)
+    whole = min(kube_cards.offered(node.capacity, WHOLE), kube_cards.MOST_CARDS) if is_whole else 0
+    in_mig_mode = kube_cards.least_in_mig_mode(node)
+    if in_mig_mode and is_whole:
+        in_mig_mode = max(in_mig_mode, labelled - whole)
+    hidden = max(0, in_mig_mode - sum(bool(card.instances) for card in known))
+    if labelled:
+        left = max(0, labelled - len(known))
+        hidden = min(hidden, left)
+        return left - hidden, hidden
     others = set(_of_others(inventory))
     own = [card for card in known if not card.instances and card.gpu.uuid not in others]
-    return max(0, whole - len(own)) if hands_out_whole(inventory, registers) else 0
+    return max(0, whole - len(own)), hidden
 
 
 def hands_out_whole(inventory: Inventory, registers: Collection[str]) -> bool:
@@ -298,7 +308,7 @@ def _by_count(inventory: Inventory, claims: Iterable[Claim]) -> tuple[list[Claim
 
 def _is_placeable(device: Device) -> bool:
     """Whether only the count of such cards is known. A card with a number is a certain card, so it must be named."""
-    return device.gpu.uuid.startswith(NAMELESS) and not device.instances
+    return device.gpu.uuid.startswith(NAMELESS) and not device.gpu.mig_enabled
 
 
 def _card(device: Device, claims: Iterable[Claim], found: NodeObjects) -> Card:

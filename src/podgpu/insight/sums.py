@@ -32,7 +32,7 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
     up = [on for on in all_cards if on.card.fault is None]
     fresh = [on for on in up if on.is_fresh]
     cordoned = [on for on in up if on.is_cordoned]
-    usable = [on for on in up if not on.is_cordoned]
+    usable = [on for on in up if not on.is_cordoned and not _is_undivided(on.card)]
     free = [(on.card, _free(on.card)) for on in usable]
     memory = [memory_used(on.card) for on in fresh]
     return replace(
@@ -125,6 +125,11 @@ def held_sums(places: Iterable[Placement]) -> Sums:
         unused_cost_per_hour=(_added(place.cost_per_hour for place, _ in idle) or 0.0) if has_prices else None,
         unused_cost=(_added(place.idle_cost for place, _ in idle) or 0.0) if has_prices else None,
     )
+
+
+def _is_undivided(card: Card) -> bool:
+    """Whether a card is in MIG mode and no instances are known. As it is, no pod can be given any of it."""
+    return card.gpu.mig_enabled and not card.instances
 
 
 def _free(card: Card) -> Fraction:

@@ -71,7 +71,7 @@ class Sums(Struct, frozen=True, kw_only=True, gc=False):
     unused_gpus: float = 0.0  # held, and idle
     unused_pods: int = 0  # pods that hold something idle
     unknown_pods: int = 0  # pods for which it is unknown whether they use what they hold
-    free_gpus: float | None = None  # shares that no tenant holds; absent for a group
+    free_gpus: float | None = None  # shares that no tenant holds and a pod can get; absent for a group
     cordoned_gpus: float | None = None  # such shares on cordoned nodes, which are not free; absent if there are none
     fragmented_gpus: float | None = None  # the part of that on cards with tenants; absent for a group
     free_whole_gpus: int | None = None  # cards without tenants or MIG instances; absent for a group

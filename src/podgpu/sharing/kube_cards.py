@@ -13,6 +13,9 @@ MOST_BYTES = 1 << 44  # of a card
 
 # A resource's name with this is the label in which NVIDIA says how often each device is handed out.
 REPLICAS = ".replicas"
+COUNT = ".count"  # the same, for how many devices there are
+_PROFILE = re.compile(r"nvidia\.com/mig-(?P<slices>[1-9])[cg]\.[-.+0-9a-z]{1,32}")
+MOST_SLICES = 7  # of a card
 
 UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MIG = re.compile(r"MIG-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -25,12 +28,16 @@ def card(
     model: str = "",
     memory: int | None = None,
     instances: Iterable[MigInstance] = (),
+    in_mig_mode: bool = False,
 ) -> Device:
-    """Make a card. Its `number` may be the driver's index or that of /dev/nvidiaN: whoever wrote it does not say."""
+    """Make a card. Its `number` may be the driver's index or that of /dev/nvidiaN: whoever wrote it does not say.
+
+    One `in_mig_mode` may have instances that are not known.
+    """
     index = UNKNOWN if number is None else number
     migs = tuple(Instance(mig=mig) for mig in instances)
     return Device(
-        gpu=Gpu(uuid=uuid, index=index, minor=number, model=model, mig_enabled=bool(migs)),
+        gpu=Gpu(uuid=uuid, index=index, minor=number, model=model, mig_enabled=in_mig_mode or bool(migs)),
         ability=Ability(),
         readings=(Reading(MEMORY, float(memory)),) if memory else (),
         instances=migs,
@@ -72,6 +79,16 @@ def size(value: str | int) -> int | None:
     """Read a number of bytes, if it is one that a card may have."""
     found = quantity(value)
     return int(found) if found and 1 <= found <= MOST_BYTES else None
+
+
+def least_in_mig_mode(node: KubeNode) -> int:
+    """Return how many cards in MIG mode a node has at least, by the resources of their profiles.
+
+    An instance may be offered several times, so only the label says how many there are.
+    """
+    profiles = [found for found in map(_PROFILE.fullmatch, node.capacity) if found and offered(node.capacity, found[0])]
+    slices = sum(offered(node.labels, f"{found[0]}{COUNT}") * int(found["slices"]) for found in profiles)
+    return min(max(1, -(-slices // MOST_SLICES)), MOST_CARDS) if profiles else 0
 
 
 def numbered(many: int, memory: int | None = None) -> list[Device]:

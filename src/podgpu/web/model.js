@@ -115,7 +115,12 @@ function makeGpu(card, node, key, before) {
 }
 
 /** What to say of a GPU that nobody holds. */
-export const freeWord = (gpu) => (gpu.node.isCordoned ? "cordoned" : "free");
+export function freeWord(gpu) {
+  if (gpu.node.isCordoned) return "cordoned";
+  return isUndivided(gpu) ? "no instances known" : "free";
+}
+
+const isUndivided = (gpu) => gpu.isMig && !gpu.slices.length;
 
 /** The states that the filter can choose. */
 function statesOf(gpu) {
@@ -124,7 +129,7 @@ function statesOf(gpu) {
     lost: !gpu.isUp,
     busy: gpu.busy >= BUSY,
     idle: known(gpu.idleFor),
-    free: gpu.isUp && !gpu.tenants.length && !gpu.node.isCordoned,
+    free: gpu.isUp && !gpu.tenants.length && !gpu.node.isCordoned && !isUndivided(gpu),
     shared: holders.length > 1 || holders.some((tenant) => tenant.share < 1),
     mig: gpu.isMig,
     stale: gpu.node.state !== "fresh",

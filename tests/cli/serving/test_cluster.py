@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from podgpu.kube.cluster_watch import NODES
 from podgpu.model import Cluster
 from podgpu.views.cluster.json import decode
@@ -92,7 +94,7 @@ def running(*names: str) -> list[dict[str, Any]]:
     return [{"name": name, "state": {"running": {}}} for name in names]
 
 
-def held(cluster: Cluster) -> Counter[str]:
+def held_by(cluster: Cluster) -> Counter[str]:
     """How many cards each pod holds. A card that two containers of a pod hold is one card."""
     cards = [card for node in cluster.nodes if node.snapshot for card in node.snapshot.cards]
     return Counter(pod for card in cards for pod in {tenant.container.pod for tenant in card.tenants})
@@ -122,8 +124,41 @@ async def test_without_an_agent_pods_hold_what_the_scheduler_counts_for_them() -
     fake = FakeApi(pods=pods, lists_of={NODES: [gpu_node("n", 16)]}, objects={"/version": {"major": "1"}})
     async with fake, serving(f"--kube.api={fake.url}", "--cluster.via=proxy") as url:
         found = await cluster_at(url)
-    assert held(found) == {"same": 1, "known": 1, "more": 3, "beside": 2, "after": 3, "two": 2}
+    assert held_by(found) == {"same": 1, "known": 1, "more": 3, "beside": 2, "after": 3, "two": 2}
     assert [node.snapshot.unclaimed for node in found.nodes if node.snapshot] == [()]
+
+
+MIG = "nvidia.com/mig-1g.18gb"
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["free", "held"])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {},
+        {"nvidia.com/gpu.count": "4", f"{MIG}.count": "7", "nvidia.com/gpu.product": "NVIDIA-H200"},
+    ],
+    ids=["bare", "labelled"],
+)
+async def test_without_an_agent_a_card_in_mig_mode_is_a_card(labels: dict[str, str], held: bool) -> None:
+    node = gpu_node("n", 3)
+    node["metadata"]["labels"] = labels
+    for offered in ("capacity", "allocatable"):
+        node["status"][offered] = {GPU: "3", MIG: "7"}
+    ids = [{"resourceID": "MIG-0a1b2c3d-1111-5111-8111-000000000001"}]
+    status = {"name": "main", "allocatedResourcesStatus": [{"name": MIG, "resources": ids}]}
+    on_instance = gpu_pod("slice", "n", [], {"name": "main", "resources": {"limits": {MIG: "1"}}})
+    on_instance["status"] |= {"phase": "Running", "containerStatuses": [status]}
+    pods = [gpu_pod("two", "n", [], asking("main", 2)), *([on_instance] if held else [])]
+    fake = FakeApi(pods=pods, lists_of={NODES: [node]}, objects={"/version": {"major": "1"}})
+    async with fake, serving(f"--kube.api={fake.url}", "--cluster.via=proxy") as url:
+        found = await cluster_at(url)
+    (snapshot,) = (node.snapshot for node in found.nodes)
+    assert snapshot is not None and found.insight is not None
+    assert [card.gpu.mig_enabled for card in snapshot.cards].count(True) == 1
+    sums = found.insight.sums
+    assert (sums.gpus, sums.free_whole_gpus) == (4, 1)
+    assert held_by(found) == {"two": 2, **({"slice": 1} if held else {})}
 
 
 async def test_what_nobody_holds_of_a_cordoned_node_is_not_free() -> None:
