@@ -30,7 +30,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
-from podgpu.model.kube import only
+from podgpu.model.kube import STATUS, only
 from podgpu.sharing import exclusive, kube_cards
 from podgpu.sharing.inventory import Inventory
 
@@ -167,7 +167,6 @@ def _of_others(inventory: Inventory) -> Iterator[str]:
     yield from (device.attributes.get("uuid", "") for device in inventory.pool_devices)
 
 
-STATUS, SPEC = "pod status", "pod spec"  # who reported a claim
 DETAIL = "nothing reads its GPUs: only what Kubernetes allocated is known. Install the agent to see what is used"
 NO_AGENT = "no_agent"
 
@@ -300,7 +299,7 @@ def _by_count(inventory: Inventory, claims: Iterable[Claim]) -> tuple[list[Claim
     for allocation in _counted(inventory):
         if is_whole and allocation.resource == WHOLE and not allocation.device_id and allocation.units <= len(free):
             chosen, free = free[: allocation.units], free[allocation.units :]
-            found += [replace(inventory.claim(allocation, card, system=exclusive.NAME), source=SPEC) for card in chosen]
+            found += [inventory.claim(allocation, card, system=exclusive.NAME) for card in chosen]
         else:
             left.append(replace(allocation, memory_bytes=sharing.memory_of(allocation, inventory)))
     return found, tuple(left)

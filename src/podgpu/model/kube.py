@@ -95,6 +95,9 @@ class KubeObjects(Struct, frozen=True, kw_only=True):
     workloads: dict[str, Workload] = {}
 
 
+# Who reported a claim of a pod on a node without an agent: its status has device ids, its spec only numbers.
+STATUS, SPEC = "pod status", "pod spec"
+
 N = TypeVar("N", int, float)
 T = TypeVar("T")
 K = TypeVar("K")

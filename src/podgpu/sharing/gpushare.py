@@ -49,7 +49,7 @@ Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
 class HeldUnits(Struct, frozen=True, kw_only=True):
     """A container's units on each card, by each reading of the annotation. `allocation` is one of its ids.
 
-    `units` is how many it has, `annotated` how many of them the annotation is about.
+    `units` is how many it has, `annotated` how many of them the annotation is about. `source` is empty without one.
     """
 
     allocation: Allocation
@@ -153,7 +153,7 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
     else:
         cards = inventory.once(_offered).keys() or inventory.gpus
         readings = tuple({card: units} for card in cards & inventory.gpus if len(cards) == 1)
-        source = inventory.source
+        source = ""
     return HeldUnits(allocation=ids[0], units=units, annotated=annotated, readings=readings, source=source)
 
 

@@ -24,7 +24,7 @@ from podgpu.model import (
     VirtualGpu,
     value_of,
 )
-from podgpu.model.kube import grouped
+from podgpu.model.kube import SPEC, grouped
 from podgpu.sharing.folders import rightly_named
 from podgpu.sharing.kube_cards import MEMORY, parts_of_each
 
@@ -345,6 +345,7 @@ class Inventory:
 
         Without `device_id` and `source`, they are those of the allocation and of the inventory.
         """
+        is_listed = bool(allocation.device_id) or self.is_seen
         gpu = self.instances.get(device, device)
         return Claim(
             gpu=gpu,
@@ -356,6 +357,6 @@ class Inventory:
             resource=allocation.resource,
             device_id=device_id or allocation.device_id,
             system=system,
-            source=source or self.source,
+            source=source or (self.source if is_listed else SPEC),
             index=index,
         )

@@ -1,6 +1,11 @@
 """The tables of `kubectl inspect gpushare`, from the nodes and pods that they imply."""
 
+import asyncio
+from collections import Counter
 from math import nan
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podgpu.cluster.allocations import allocate
 from podgpu.model import (
@@ -15,7 +20,7 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
-from podgpu.views.cluster.card_memory import GIB, ClusterMemory, NodeMemory, PodMemory, cluster_memory
+from podgpu.views.cluster.card_memory import GIB, ClusterMemory, NodeMemory, PodMemory, allocated, cluster_memory
 from podgpu.views.cluster.inspect import detail, narrow, summary, table, waiting
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import objects_of
@@ -112,6 +117,46 @@ async def test_a_pod_without_a_card_is_pending() -> None:
         ["placed", "xmcvt", "0", "4", "0"],
         ["lost", "xmcvt", "0", "0", "3"],
     ]
+
+
+async def test_on_a_node_with_one_card_a_pod_without_an_index_is_pending_too() -> None:
+    """As in the original. The plugin gives it the only card all the same, so elsewhere it is shown there."""
+    pods = [pod("placed", "n1", 4, 0, of_card=11), pod("lost", "n1", 3)]
+    fake = cluster([node("n1", 11, 1)], pods)
+    found = allocate(await objects_of(fake))
+    snapshot = found.nodes["n1"].snapshot
+    assert snapshot is not None
+    assert [tenant.container.pod for tenant in snapshot.cards[0].tenants] == ["lost", "placed"]
+    shown = await held(cluster([node("n1", 11, 1)], pods))
+    assert summary(shown).splitlines()[:2] == [
+        "NAME  IPADDRESS  GPU0(Allocated/Total)  PENDING(Allocated)  GPU Memory(GiB)",
+        "n1    n1         4/11                   3                   7/11",
+    ]
+    assert [line.split() for line in detail(shown).splitlines()[5:7]] == [
+        ["placed", "xmcvt", "4", "0"],
+        ["lost", "xmcvt", "0", "3"],
+    ]
+
+
+NODES = st.lists(st.integers(1, 3), min_size=1, max_size=3)
+PODS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9), st.integers(-1, 2)), min_size=1, max_size=6)
+
+
+@given(NODES, PODS)
+def test_random_clusters_have_the_columns_of_the_original(sizes: list[int], wanted: list[tuple[int, int, int]]) -> None:
+    """Its rule: what the limits ask for is on the card of the index, and pending without an index."""
+    nodes = [node(f"n{number}", 11 * size, size) for number, size in enumerate(sizes)]
+    pods, expected = [], [Counter[int]() for _ in sizes]
+    for number, (any_place, units, any_index) in enumerate(wanted):
+        place = any_place % len(sizes)
+        index = min(any_index, sizes[place] - 1)
+        pods.append(pod(f"p{number}", f"n{place}", units, index if index >= 0 else None, of_card=11))
+        expected[place][index] += units
+    shown = asyncio.run(held(cluster(nodes, pods)))
+    for own, numbers in zip(shown.nodes, expected, strict=True):
+        found = Counter({card.index: allocated(card.pods).size // GIB for card in own.cards if card.pods})
+        found += Counter({-1: allocated(own.pending).size // GIB})
+        assert found == numbers
 
 
 async def test_a_pod_on_several_cards_is_listed_once() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from podgpu.insight.tenants import reading
-from podgpu.model import UNKNOWN, Card, Claim, Cluster, ClusterNode, Instance, PendingPod, Snapshot, Tenant
-from podgpu.model.kube import grouped
+from podgpu.model import UNKNOWN, Card, Claim, Cluster, ClusterNode, Instance, PendingPod, Snapshot
+from podgpu.model.kube import SPEC, grouped
 from podgpu.views.text import printable
 
 TOTAL, USED = "memory_total_bytes", "memory_used_bytes"
@@ -117,7 +117,7 @@ def _card(card: Card) -> CardMemory:
         uuid=card.gpu.uuid,
         total_bytes=whole,
         used_bytes=_reading(card, USED),
-        pods=tuple(_by_pod(_container(tenant, card, whole) for tenant in card.tenants if tenant.claims)),
+        pods=tuple(_by_pod(_containers(card, named=True))),
     )
 
 
@@ -126,15 +126,25 @@ def _reading(device: Card | Instance, metric: str) -> int | None:
     return None if value is None else int(value)
 
 
-def _container(tenant: Tenant, card: Card, whole: int | None) -> PodMemory:
-    ref = tenant.container
-    return PodMemory(
-        namespace=ref.namespace,
-        name=ref.pod,
-        uid=ref.pod_uid,
-        allocated_bytes=known_sum(_size(claim, card, whole) for claim in tenant.claims).exact,
-        used_bytes=0 if tenant.idle else tenant.booking.memory_bytes,
-    )
+def _containers(card: Card, *, named: bool) -> Iterator[PodMemory]:
+    """Yield what containers have of a card by the claims that name it, or by those that do not."""
+    whole = _reading(card, TOTAL)
+    for tenant in card.tenants:
+        claims = [claim for claim in tenant.claims if _is_named(claim, card) == named]
+        if claims:
+            ref = tenant.container
+            yield PodMemory(
+                namespace=ref.namespace,
+                name=ref.pod,
+                uid=ref.pod_uid,
+                allocated_bytes=known_sum(_size(claim, card, whole) for claim in claims).exact,
+                used_bytes=0 if tenant.idle else tenant.booking.memory_bytes,
+            )
+
+
+def _is_named(claim: Claim, card: Card) -> bool:
+    """Whether anything names the card of a claim. A pod without an index has the numbered card that is the only one."""
+    return claim.source != SPEC or card.gpu.index == UNKNOWN
 
 
 def _size(claim: Claim, card: Card, whole: int | None) -> int | None:
@@ -159,6 +169,8 @@ def _pending(snapshot: Snapshot) -> Iterator[PodMemory]:
         namespace, pod = allocation.namespace, allocation.pod
         uid = uids.get((namespace, pod), "")
         yield PodMemory(namespace=namespace, name=pod, uid=uid, allocated_bytes=allocation.memory_bytes)
+    for card in snapshot.cards:
+        yield from _containers(card, named=False)
 
 
 def _by_pod(containers: Iterable[PodMemory]) -> Iterator[PodMemory]:
