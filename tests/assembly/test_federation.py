@@ -21,7 +21,7 @@ from tests.cluster.nodes import card, fresh, tenant
 from tests.fakeapi.recorded import NODE
 from tests.fakeapi.whole import recorded_cluster
 from tests.patience import until
-from tests.serve.cluster.test_server import StubFeed, serving
+from tests.serve.cluster.test_server import StubFeed, get, serving
 from tests.tree import SETTINGS
 
 LOST = ClusterNode(name="gpu-b", state="failed", reason="timeout", detail="No answer within 5 s.")
@@ -98,6 +98,27 @@ async def test_series_have_the_cluster_and_the_bare_name_of_the_node() -> None:
     assert 'podgpu_cluster_source_up{source="west"} 1.0' in page
     alone = "".join(map(lines, metrics.of_cluster(EAST)))
     assert 'podgpu_cluster_nodes{state="failed"} 1.0' in alone, "no label where one cluster is read"
+
+
+async def test_drop_in_pages_name_nodes_as_the_series_do_with_the_cluster_beside() -> None:
+    east, west = (cluster(fresh("gpu-node.1", card(f"GPU-{name}", tenant(f"{name}/p")))) for name in ("east", "west"))
+    async with federated(StubFeed(east), StubFeed(west)) as opened, serving(opened.loop) as server:
+        whole, by_node, of_one = [
+            json.loads((await get(server, f"/container/metrics{query}")).body)
+            for query in ("", "?node=gpu-node.1", "?node=gpu-node.1&cluster=west")
+        ]
+        mapped, nodes = [(await get(server, path)).body.decode() for path in ("/metrics/pod-gpu-map", "/metrics/nodes")]
+    assert [(row["cluster"], row["node_name"], row["device_uuid"]) for row in whole] == [
+        ("east", "gpu-node.1", "GPU-east"),
+        ("west", "gpu-node.1", "GPU-west"),
+    ]
+    assert by_node == whole and of_one == whole[1:]
+    for page, family in ((mapped, "pod_and_gpu_map_info"), (nodes, "gpu_node_1_info")):
+        assert [line for line in page.splitlines() if not line.startswith("#")] == [
+            f'{family}{{cluster="{name}",gpu_id="GPU-{name}",gpu_model="NVIDIA H200",namespace="{name}",'
+            'node="gpu-node.1",pod_name="p"} 1.0'
+            for name in ("east", "west")
+        ]
 
 
 async def test_what_changes_there_changes_here_and_the_rest_is_not_made_again() -> None:

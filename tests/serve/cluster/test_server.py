@@ -17,7 +17,7 @@ from podgpu.feed import Feed
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
 from podgpu.option.value import Address
-from podgpu.serve.cluster.pages import BillMaker, FitMaker, UsageHistory
+from podgpu.serve.cluster.pages import BillMaker, ClusterFeed, FitMaker, UsageHistory
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
@@ -57,7 +57,7 @@ class StubFeed(Feed[Cluster]):
 
 @asynccontextmanager
 async def serving(
-    feed: StubFeed,
+    feed: ClusterFeed,
     dialect: str = "native",
     history: UsageHistory | None = None,
     bills: BillMaker | None = None,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 
 import msgspec
+from msgspec.structs import replace
 
 from podgpu import catalog
 from podgpu.catalog.agent_parts import DCGM, NVML
@@ -23,6 +24,7 @@ from podgpu.views.text import clean
 
 Object = dict[str, str | float | None]
 
+CLUSTER = "cluster"
 _FILTERS = {"pod": "pod", "namespace": "namespace", "container": "container", "node": "node_name"}
 _SOURCES = frozenset({NVML.name, DCGM.name})
 _NO_CONTAINER = ContainerRef("", "", "")
@@ -30,7 +32,7 @@ OPEN, SEPARATOR, CLOSE = b"[\n", b",\n", b"\n]\n"
 NO_CONTAINERS = b"[]\n"
 
 _CLOCKS = "clocks_event_reasons"
-OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})  # where empty
+OMITTED = frozenset({CLUSTER, "mig_profile", "mig_instance_id", "workload_name", "workload_kind"})  # where empty
 FIELDS = {
     "sm_active": "DCGM_FI_PROF_SM_ACTIVE",
     "sm_occupancy": "DCGM_FI_PROF_SM_OCCUPANCY",
@@ -100,17 +102,19 @@ def of_node(options: DcgmPageOptions, query: Mapping[str, str], node: ClusterNod
     """Write a node's objects without the brackets around them."""
     if node.snapshot is None or node.state != "fresh":  # old numbers would pass for new ones
         return b""
-    written = document(node.snapshot, options, query)
+    written = answers(replace(node.snapshot, node=node.bare_name), options, node.cluster)(query)
     return written.removeprefix(OPEN).removesuffix(CLOSE) if written != NO_CONTAINERS else b""
 
 
-def answers(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
+def answers(snapshot: Snapshot, options: DcgmPageOptions, cluster: str = "") -> Answers:
+    """`cluster` is that of the node, where several are read: it is a field and a filter more."""
+    filters = {**_FILTERS, **({CLUSTER: CLUSTER} if cluster else {})}
     rows = sorted(_rows(snapshot, split=options.per_container == "on"), key=lambda row: row.place)
 
     @cache
     def written(missing: float | None) -> tuple[list[tuple[Object, bytes]], bytes]:
         """Return each object with its text, and the text of all."""
-        objects = [_object(snapshot, row, missing) for row in rows]
+        objects = [_object(snapshot, row, missing, cluster) for row in rows]
         texts = [msgspec.json.format(msgspec.json.encode([row]), indent=2) for row in objects]
         # Each without the brackets around it.
         each = [(row, text[len(OPEN) : 1 - len(CLOSE)]) for row, text in zip(objects, texts, strict=True)]
@@ -118,7 +122,7 @@ def answers(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
 
     def answer(query: Mapping[str, str]) -> bytes:
         each, whole = written(None if query.get("missing") == "null" else 0)
-        wanted = {field: query[name] for name, field in _FILTERS.items() if query.get(name)}.items()
+        wanted = {field: query[name] for name, field in filters.items() if query.get(name)}.items()
         return _listed(text for row, text in each if wanted <= row.items()) if wanted else whole
 
     return answer
@@ -145,17 +149,18 @@ def _rows(snapshot: Snapshot, *, split: bool) -> Iterator[ContainerRow]:
                 yield ContainerRow(entity, occupant, values)
 
 
-def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Object:
+def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None, cluster: str) -> Object:
     """A row in the order of the document."""
     numbers = {field: missing if value is None else in_json(value) for field, value in row.values.items()}
     taken_at = datetime.fromtimestamp(snapshot.taken_at, UTC).isoformat().replace("+00:00", "Z")
-    return {**_identity(snapshot, row), **numbers, "timestamp": taken_at}
+    return {**_identity(snapshot, row, cluster), **numbers, "timestamp": taken_at}
 
 
-def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
+def _identity(snapshot: Snapshot, row: ContainerRow, cluster: str) -> dict[str, str]:
     gpu, container = row.entity.card.gpu, row.container
     workload = row.occupant.workload if row.occupant else None
     facts = {
+        CLUSTER: cluster,
         "node_name": snapshot.node,
         "model_name": gpu.model,
         "device": f"nvidia{gpu.index}",

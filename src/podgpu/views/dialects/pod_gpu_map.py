@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
@@ -29,10 +29,12 @@ class MapRow(Struct, frozen=True, order=True):
     namespace: str
     node: str
     pod_name: str
+    cluster: str = ""  # the label is there only where several clusters are read
 
     @property
     def labels(self) -> Labels:
-        return Labels(self.__struct_fields__, astuple(self))
+        names, values = self.__struct_fields__[:-1], astuple(self)[:-1]
+        return Labels(("cluster", *names), (self.cluster, *values)) if self.cluster else Labels(names, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +47,25 @@ class PodGpuMapOptions:
     )
 
 
-def rows(snapshot: Snapshot | None) -> list[MapRow]:
-    """Each row once, in the order of the cards. A node that was not read has none."""
-    if snapshot is None:
-        return []
+def rows(snapshot: Snapshot, cluster: str = "") -> list[MapRow]:
+    """Each row once, in the order of the cards."""
     mapped = (
-        MapRow(tenant.uuid, tenant.gpu.model, tenant.container.namespace, snapshot.node, tenant.container.pod)
+        MapRow(
+            gpu_id=tenant.uuid,
+            gpu_model=tenant.gpu.model,
+            namespace=tenant.container.namespace,
+            node=snapshot.node,
+            pod_name=tenant.container.pod,
+            cluster=cluster,
+        )
         for tenant in pod_tenants(snapshot)
     )
     return list(dict.fromkeys(mapped))
+
+
+def rows_of_node(node: ClusterNode) -> list[MapRow]:
+    """The rows of a node within its cluster. One that was not read has none."""
+    return rows(replace(node.snapshot, node=node.bare_name), node.cluster) if node.snapshot else []
 
 
 def map_family(mapped: Iterable[MapRow]) -> Family:
@@ -89,17 +101,17 @@ def metric_name(node: str) -> str:
 
 def of_node(node: ClusterNode) -> list[Family]:
     """A node's series on the page of a whole cluster."""
-    return [map_family(rows(node.snapshot))]
+    return [map_family(rows_of_node(node))]
 
 
 def of_cluster(options: PodGpuMapOptions, cluster: Cluster) -> list[Family]:
     """The deprecated families, which are numbered over all nodes."""
-    mapped = (row for node in cluster.nodes for row in rows(node.snapshot))
+    mapped = (row for node in cluster.nodes for row in rows_of_node(node))
     return deprecated_families(mapped, options)
 
 
 def by_node(node: ClusterNode) -> list[Family]:
-    return node_families(rows(node.snapshot))
+    return node_families(rows_of_node(node))
 
 
 def _map(snapshot: Snapshot, options: PodGpuMapOptions) -> list[Family]:
