@@ -78,6 +78,7 @@ class Kind(Enum):
     GAUGE = "gauge"
     COUNTER = "counter"
     INFO = "info"
+    SUMMARY = "summary"  # of other systems only
 
 
 class Cadence(Enum):

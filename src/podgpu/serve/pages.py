@@ -14,9 +14,10 @@ from podgpu.model import Snapshot, of_one
 from podgpu.option import OptionsOf
 from podgpu.option.value import NATIVE, did_you_mean
 from podgpu.serve.http.request import Request
+from podgpu.serve.traffic import TrafficCounter
 from podgpu.views import exposition, json, native, page, series
 from podgpu.views.cluster.json import slim as slimmed
-from podgpu.views.dialects import PREFIX, Answers, Document, Families, dialects, dialects_of
+from podgpu.views.dialects import PREFIX, Answers, Document, Families, TrafficFamilies, dialects, dialects_of
 from podgpu.views.exposition import Format, page_format
 from podgpu.views.series import EVERYTHING, GROUPS, Family, FamilyQuery, SeriesFilter
 
@@ -80,12 +81,14 @@ def gzip_stream(parts: Sequence[BodyPart]) -> list[bytes]:
 class PageRegistry:
     """A path `/metrics/NAME` makes NAME a dialect, which an address can be given.
 
-    `whole` has what can be asked for by name, for pages that leave out some of it.
+    `whole` has what can be asked for by name, for pages that leave out some of it. `traffic` has what pages tell of
+    how they were served.
     """
 
     pages: Mapping[str, MetricsView]
     documents: Mapping[str, DocumentView] = field(default_factory=dict)
     whole: Mapping[str, MetricsView] = field(default_factory=dict)
+    traffic: Mapping[str, TrafficFamilies] = field(default_factory=dict)
 
     @property
     def dialects(self) -> list[str]:
@@ -114,10 +117,25 @@ class NodePages:
         self._families: dict[str, Sequence[Family]] = {}
         self._answers: dict[str, Answers] = {}
         self._compressed: dict[bytes, RenderedPage] = {}
+        self._traffic = {path: TrafficCounter() for path in registry.traffic}
 
     def metrics(self, snapshot: Snapshot, path: str, form: Format, *, gzipped: bool) -> RenderedPage:
-        key = _Key(path, form, gzipped)
-        return self._page(snapshot, key, lambda: exposition.render(self._fitted(snapshot, path), form), form.value)
+        key = _Key(path, form, gzipped and path not in self._traffic)
+        page = self._page(snapshot, key, lambda: exposition.render(self._fitted(snapshot, path), form), form.value)
+        if path not in self._traffic:
+            return page
+        told = RenderedPage(page.body + exposition.render(self._told(path), form), form.value)
+        return compressed(told) if gzipped else told
+
+    def count(self, path: str, body_bytes: int, seconds: float) -> None:
+        """Count a request for a page that tells how it was served."""
+        if counter := self._traffic.get(path):
+            counter.add(body_bytes, seconds)
+
+    def _told(self, path: str) -> Sequence[Family]:
+        """What a page tells of the requests before this one."""
+        counter = self._traffic.get(path)
+        return self.registry.traffic[path](counter.state) if counter else ()
 
     def some(self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format) -> bytes:
         """Render the families that a client asks for, also those that the page leaves out."""
@@ -126,7 +144,7 @@ class NodePages:
         if key not in self._families:
             view = self.registry.whole.get(path) or self.registry.pages[path]
             self._families[key] = view(snapshot, dict(self._dropped))
-        families = [family for family in self._families[key] if asked.matches(family)]
+        families = [family for family in (*self._families[key], *self._told(path)) if asked.matches(family)]
         return exposition.render(series.fit(families, self._series_limit)[0], form)
 
     def document(self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool) -> RenderedPage:
@@ -208,12 +226,15 @@ def register_pages(options: OptionsOf, choice: SeriesFilter = EVERYTHING) -> Pag
     pages: dict[str, MetricsView] = {OWN: partial(native.families, choice=choice)}
     whole: dict[str, MetricsView] = {OWN: partial(native.families, choice=replace(choice, detail=True))}
     documents: dict[str, DocumentView] = {}
+    traffic: dict[str, TrafficFamilies] = {}
     for dialect in dialects():
         chosen = options(dialect.options) if dialect.options else None
         pages |= {path: _metrics(view, chosen, choice) for path, view in dialect.pages.items()}
         whole |= {path: _metrics(view, chosen, choice) for path, view in dialect.full_pages.items()}
         documents |= {path: _document(view, chosen) for path, view in dialect.documents.items()}
-    return PageRegistry(pages, documents, whole)
+        if dialect.traffic:
+            traffic |= dict.fromkeys(dialect.pages, _traffic(dialect.traffic, choice))
+    return PageRegistry(pages, documents, whole, traffic)
 
 
 def form_of(path: str, accept: str | None) -> Format:
@@ -239,6 +260,10 @@ def asked(request: Request) -> FamilyQuery | None:
 
 def _metrics(view: Families, options: object, choice: SeriesFilter) -> MetricsView:
     return lambda snapshot, _dropped: choice.apply(view(snapshot, options))
+
+
+def _traffic(view: TrafficFamilies, choice: SeriesFilter) -> TrafficFamilies:
+    return lambda traffic: choice.apply(view(traffic))
 
 
 def _document(view: Document, options: object) -> DocumentView:

@@ -79,6 +79,13 @@ class NodeRoutes:
         }
 
     def _metrics(self, path: str, request: Request) -> Response:
+        began = time.monotonic()
+        response = self._metrics_page(path, request)
+        if request.method == "GET":
+            self._pages.count(path, len(response.body), time.monotonic() - began)
+        return response
+
+    def _metrics_page(self, path: str, request: Request) -> Response:
         snapshot, form = self._feed.snapshot, form_of(path, request.headers.get("accept"))
         if (wanted := asked(request)) is not None:
             return fresh_response(self._pages.some(snapshot, path, wanted, form), form.value, request)

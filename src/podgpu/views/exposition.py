@@ -21,7 +21,7 @@ class Format(Enum):
 UNITS = frozenset({"amperes", "bytes", "celsius", "hertz", "joules", "meters", "ratio", "seconds", "volts", "watts"})
 
 BLOCK = 500  # lines
-_TEXT_TYPE = {Kind.GAUGE: "gauge", Kind.COUNTER: "counter", Kind.INFO: "gauge"}
+_TEXT_TYPE = {Kind.GAUGE: "gauge", Kind.COUNTER: "counter", Kind.INFO: "gauge", Kind.SUMMARY: "summary"}
 
 
 def render(families: Iterable[Family], form: Format) -> bytes:
@@ -72,6 +72,9 @@ def _blocks(family: Family) -> Iterator[str]:
         )
         if text:
             yield text
+    if family.totals:
+        written = zip(family.totals, family.writing(family.totals.values()), strict=True)
+        yield "".join(f"{name}{suffix} {number}\n" for suffix, number in written)
 
 
 def _joined(key: Key) -> str:
@@ -92,7 +95,7 @@ def _openmetrics_type(family: Family) -> tuple[str, str]:
     if family.kind is Kind.INFO:
         name = family.name.removesuffix("_info")
         return (name, "info") if name != family.name else (name, "gauge")
-    return family.name, "gauge"
+    return family.name, "summary" if family.kind is Kind.SUMMARY else "gauge"
 
 
 # More than any honest client lists. What follows is ignored.

@@ -72,7 +72,8 @@ class Family:
     """One metric: no series can be there twice, since the keys of `samples` are the labels.
 
     `group` is what clients can ask for together; most pages of other systems are about containers. `writing` is how its
-    numbers look: on a page of another system, as they do there.
+    numbers look: on a page of another system, as they do there. `totals` are the two other samples of a summary, by
+    what is added to its name.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Family:
     samples: dict[Key, float] = field(default_factory=dict)
     group: str = "containers"
     writing: Writing = own
+    totals: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def gauge(cls, name: str, help_text: str, writing: Writing) -> "Family":
@@ -101,7 +103,7 @@ class Family:
 
 def count(families: Iterable[Family]) -> int:
     """Count the series."""
-    return sum(len(family.samples) for family in families)
+    return sum(len(family.samples) + len(family.totals) for family in families)
 
 
 NAMES = frozenset(catalog.families())  # of podgpu's own metrics

@@ -13,6 +13,8 @@ PREFIX = "/metrics/"
 
 # The second argument is an instance of the dialect's class of options, or None if it has none.
 Families = Callable[[Snapshot, Any], Sequence[Family]]
+# Families about the page itself.
+TrafficFamilies = Callable[["PageTraffic"], Sequence[Family]]
 # From a query's parameters to JSON. What does not depend on the query is prepared once: there may be many queries.
 Answers = Callable[[Mapping[str, str]], bytes]
 Document = Callable[[Snapshot, Any], Answers]
@@ -20,6 +22,19 @@ Document = Callable[[Snapshot, Any], Answers]
 
 class UnreadableError(Exception):
     """The GPUs could not be read. The system that the document stands in for answered with an error then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTraffic:
+    """How often a page was served since the start, with how many bytes, and how long that took.
+
+    `recent_seconds` are the times of the last minute's requests, each until its response was ready to be sent.
+    """
+
+    requests: int = 0
+    body_bytes: int = 0
+    seconds: float = 0.0
+    recent_seconds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +48,15 @@ class Dialect:
     docs then have them; several dialects may share one class. The pages get an instance of it.
 
     `full_pages` are pages with more families than clients get by default: they can ask for these by name or group.
+
+    `traffic` makes families about the serving of each page, if the system had such. They end the page.
     """
 
     pages: Mapping[str, Families] = field(default_factory=dict)
     documents: Mapping[str, Document] = field(default_factory=dict)
     full_pages: Mapping[str, Families] = field(default_factory=dict)
     options: type | None = None
+    traffic: TrafficFamilies | None = None
 
 
 def dialects() -> tuple[Dialect, ...]:

@@ -3,14 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import NamedTuple
 
 from podgpu import option
+from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Snapshot
 from podgpu.model.kube import grouped, total
 from podgpu.option.value import OneOf, on_off
-from podgpu.views.dialects import Dialect
+from podgpu.views.dialects import Dialect, PageTraffic
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, mib, percent, pod_tenants
 from podgpu.views.sample_format import cpp
 from podgpu.views.series import Family, Labels
@@ -24,6 +25,10 @@ _HELP = {
     TOTAL: "Total GPU memory per pod (Allocated vGPU memory based on ratio, likely in Bytes)",
 }
 _MULTIPLIED_HELP = {UTILIZATION: "GPU SM utilization per pod"}
+
+BYTES, SCRAPES, LATENCIES = "exposer_transferred_bytes_total", "exposer_scrapes_total", "exposer_request_latencies"
+_LATENCIES_HELP = "Latencies of serving metrics requests."
+QUANTILES = (0.5, 0.9, 0.99)
 
 # A pod's namespace and name.
 PodName = tuple[str, str]
@@ -147,4 +152,25 @@ def _labels(gpu_id: str, namespace: str, pod: PodName) -> Labels:
     return Labels(("gpu_id", "pod"), (gpu_id, pod[1]))
 
 
-DIALECT = Dialect(pages={"/metrics/vgpu-monitor": families}, options=VgpuMonitorOptions)
+def served(traffic: PageTraffic) -> list[Family]:
+    """What the HTTP library of the original tells of itself, in microseconds."""
+    latencies = Family(LATENCIES, Kind.SUMMARY, _LATENCIES_HELP, Worth.DETAIL, writing=cpp)
+    ordered = sorted(traffic.recent_seconds)
+    for quantile in QUANTILES if ordered else ():
+        rank = max(1, ceil(quantile * len(ordered)))
+        latencies.put(ordered[rank - 1] * 1e6, Labels(("quantile",), (str(quantile),)))
+    latencies.totals.update({"_sum": traffic.seconds * 1e6, "_count": float(traffic.requests)})
+    return [
+        _counter(BYTES, "Transferred bytes to metrics services", traffic.body_bytes),
+        _counter(SCRAPES, "Number of times metrics were scraped", traffic.requests),
+        latencies,
+    ]
+
+
+def _counter(name: str, help_text: str, value: float) -> Family:
+    family = Family(name, Kind.COUNTER, help_text, Worth.DETAIL, writing=cpp)
+    family.put(float(value), Labels((), ()))
+    return family
+
+
+DIALECT = Dialect(pages={"/metrics/vgpu-monitor": families}, options=VgpuMonitorOptions, traffic=served)
