@@ -99,7 +99,8 @@ def _opened(config: Config) -> Target:
     url = config.of(TerminalOptions).url
     if url is not None:
         return _http(config, url)
-    if _names_cluster(config):
+    # An agent on this machine may be given an API server too, so only here does that name a cluster.
+    if _names_cluster(config) or config.kube_api not in ("auto", "off"):
         return _direct(config)
     from podgpu.cli._target.http import NothingListens
 

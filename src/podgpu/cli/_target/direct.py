@@ -25,6 +25,7 @@ FULL_SECONDS = 15.0
 CLOSE_SECONDS = 3.0
 _LOOK_SECONDS = 0.05
 _DOCS = "docs/report.md says what to do"
+NODES = "nodes"  # the part that lists them
 
 
 class DirectTarget:
@@ -34,7 +35,7 @@ class DirectTarget:
     is_one_node = False
 
     def __init__(self, config: Config) -> None:
-        """Raise UserError if there is a store and it does not answer: there would be nothing to show."""
+        """Raise UserError if nothing answers: there would be nothing to show."""
         store = config.of(StoreOptions)
         self._events = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._events.run_forever, daemon=True)
@@ -51,6 +52,8 @@ class DirectTarget:
                     time.sleep(_LOOK_SECONDS)
             if store.url:
                 self._check_store()
+            else:
+                self._check_nodes()
         except BaseException:
             self.close()
             raise
@@ -91,6 +94,17 @@ class DirectTarget:
             raise UserError(f"store_late: no answer in time; {_DOCS}")
         if part.fault is not None and (not part.up or part.fault.reason == "store_empty"):
             raise UserError(f"{part.fault.reason}: {part.fault.detail}; {_DOCS}")
+
+    def _check_nodes(self) -> None:
+        """A cluster without GPUs is none if it could not be asked for them."""
+        if self.cluster.nodes:
+            return
+        if not self._opened.loop.ready:
+            raise UserError("no answer in time; check the address of the API server, and the network in between")
+        down = {part.name: part.fault for part in self.cluster.parts if part.fault and not part.up}
+        if down:
+            name = NODES if NODES in down else next(iter(down))  # that one knows which right is missing
+            raise UserError(f"{name}: {down[name].reason}: {down[name].detail}; docs/cluster.md says what to do")
 
     def _progress(self) -> str:
         known = sum(node.snapshot is not None for node in self.cluster.nodes)
