@@ -1,5 +1,10 @@
 """Everything has a name when it is pointed at, and keys reach it."""
 
+import json
+import subprocess
+from pathlib import Path
+from urllib.parse import quote
+
 import pytest
 
 from tests.browser.chromium import Browser
@@ -68,6 +73,42 @@ async def test_the_legend_names_every_namespace(chromium: Browser) -> None:
         await page.open(url)
         legend = "[...document.querySelectorAll('.legend li')].map(e => e.textContent)"
         await page.until(f"{sorted(names)}.every(name => {legend}.includes(name))")
+
+
+def words_of(command: str, folder: Path) -> list[str]:
+    """Return the words that podgpu is given if bash runs the command, which must do nothing else."""
+    script = "podgpu() { printf '%s\\0' \"$@\"; }\n" + command
+    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=True)
+    assert not list(folder.iterdir())
+    return done.stdout.split("\0")[:-1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pretrain-0",
+        "$(touch owned)",
+        "`touch owned`",
+        "a;touch owned",
+        "it's",
+        "two words",
+        "a\x1b[201~\ntouch owned\n",
+    ],
+)
+async def test_a_copied_command_is_one_that_a_shell_takes_as_it_is(
+    chromium: Browser, name: str, tmp_path: Path
+) -> None:
+    """Names may come from anybody's page. A control character could end the paste."""
+    document = await demo_document()
+    text = json.dumps(document).replace("pretrain-0", json.dumps(name)[1:-1])
+    copied = "document.querySelector('button[aria-label=\"Copy the command\"]')?.dataset.copy ?? ''"
+    async with staged(Script(json.loads(text))) as url, chromium.page() as page:
+        await page.open(f"{url}?pod={quote(f'research/{name}', safe='')}")
+        await page.until(f"({copied}).startsWith('podgpu why ')")
+        command = str(await page.run(copied))
+    assert not set(command) & set(map(chr, range(32)))
+    shown = "".join("?" if ord(letter) < 32 else letter for letter in name)
+    assert words_of(command, tmp_path) == ["why", f"research/{shown}"]
 
 
 async def test_keys_leave_the_page_alone_while_their_list_is_open(chromium: Browser) -> None:

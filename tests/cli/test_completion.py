@@ -9,9 +9,12 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.cli.completion import SCRIPTS, candidates
 from podgpu.cli.main import main
+from podgpu.model import Pod
+from tests.cli.shells import at_a_terminal
 from tests.serve.rig import StubNode, serving
 from tests.views.quirks import SNAPSHOT
 
@@ -55,6 +58,49 @@ def test_each_script_is_one_that_its_shell_takes(shell: str, capsys: pytest.Capt
         pytest.skip(f"needs {shell}")
     done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+HOSTILE = ["x$(touch owned)", "x`touch owned`", "x;touch owned;", "x&touch owned", "x y", "x'y", 'x"y', "x*", "x\\y"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_no_name_is_run_by_the_shell_that_completes_it(shell: str, name: str, tmp_path: Path) -> None:
+    if which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    with at_a_terminal(shell, tmp_path, name) as terminal:
+        words = terminal.words_after_tab("podgpu why x")
+        terminal.run("true")
+    assert words == ["why", name]
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_an_ordinary_name_is_completed(shell: str, tmp_path: Path) -> None:
+    if which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    with at_a_terminal(shell, tmp_path, "ml/llama-0") as terminal:
+        assert terminal.words_after_tab("podgpu why ml/l") == ["why", "ml/llama-0"]
+
+
+async def test_only_names_that_kubernetes_permits_are_offered() -> None:
+    node = StubNode()
+    names = [
+        ("ml", "llama-0"),
+        ("ml", "$(touch owned)"),
+        ("a b", "p"),
+        ("ml", "x\ny"),
+        ("ml", "-rf"),
+        ("ML", "p"),
+        ("", "p"),
+    ]
+    pods = tuple(Pod(namespace=namespace, name=name, uid=str(at)) for at, (namespace, name) in enumerate(names))
+    node.current = replace(SNAPSHOT, node="$(touch owned)", pods=pods, cards=(), unclaimed=())
+    async with serving(node) as server:
+        url = f"--url=http://127.0.0.1:{server.ports[0]}"
+        assert await asyncio.to_thread(candidates, ["why", url, ""]) == ["ml/llama-0"]
+        assert await asyncio.to_thread(candidates, ["top", url, "-n", ""]) == ["ml"]
+        assert await asyncio.to_thread(candidates, ["top", url, "--node", ""]) == []
 
 
 def test_bash_completes_a_word_with_an_equals_sign(tmp_path: Path) -> None:

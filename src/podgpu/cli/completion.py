@@ -1,5 +1,6 @@
 """Completes what the user types in a shell. The scripts ask podgpu itself what fits."""
 
+import re
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +18,13 @@ OPTIONS = ()
 _NO_FILES = ":4"
 # A shell waits for it, so names that take longer are left out.
 DEADLINE_SECONDS = 1.5
+# A namespace or node, or a pod after its namespace. A store or an agent may name others, which nobody can have made.
+_PERMITTED = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?")
 
 BASH = """\
 # podgpu completion for bash; load it with: source <(podgpu completion bash)
 _podgpu() {
-    local words current before found
+    local words current before found quoted
     # The line is cut at spaces alone: bash would cut at = and : too.
     read -ra words <<< "${COMP_LINE:0:COMP_POINT}"
     [[ "${COMP_LINE:COMP_POINT-1:1}" == " " ]] && words+=("")
@@ -29,7 +32,9 @@ _podgpu() {
     before="${current%"${current##*[=:]}"}"
     COMPREPLY=()
     while IFS= read -r found; do
-        COMPREPLY+=("${found#"$before"}")
+        # Bash puts it on the line as it is.
+        printf -v quoted %q "${found#"$before"}"
+        COMPREPLY+=("$quoted")
     done < <("${words[0]}" completion bash -- "${words[@]:1}" 2>/dev/null)
 }
 complete -F _podgpu podgpu kubectl-podgpu
@@ -134,7 +139,10 @@ def _positionals(parser: ArgumentParser, before: Sequence[str]) -> Sequence[str]
 
 
 def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Sequence[str]:
-    """Ask the target that the flags so far name. Without an answer in time there are none: a shell shows no errors."""
+    """Ask the target that the flags so far name. Without an answer in time there are none: a shell shows no errors.
+
+    Names that Kubernetes does not permit are left out: they would be put on the user's command line.
+    """
     import os
     import threading
 
@@ -145,7 +153,7 @@ def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Seq
 
     def look() -> None:
         with suppress(Exception), open_target(load(_target_flags(before), os.environ)) as target:
-            found.extend(of(target.cluster))
+            found.extend(filter(_PERMITTED.fullmatch, of(target.cluster)))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

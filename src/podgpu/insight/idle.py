@@ -1,6 +1,7 @@
 """Who holds a GPU and does not use it, since when, and what that costs: by team or namespace, and by pod."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -73,7 +74,7 @@ def _waste_row(owner: tuple[str, str], places: Sequence[Placement], now: float, 
     began = f", {'the first ' if len(set(starts)) > 1 else ''}since {since(first, now)}" if first else ""
     title = f"Team {name}" if by == TEAM else name
     text = f"{title} holds {what} without using {'it' if held <= 1 else 'them'}{price}{began}."
-    how = f"How this is known: podgpu why {pod_name(places[0].tenant.container)}"
+    how = f"How this is known: podgpu why {quote(pod_name(places[0].tenant.container))}"
     return WasteRow(
         by=by,
         name=name,

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
 
 from podgpu.catalog.xids import named
 from podgpu.insight.card_problems import adds_up, present_words
@@ -117,7 +118,7 @@ def _node(snapshot: Snapshot) -> Iterator[Fact]:
 
 
 def _stored(snapshot: Snapshot, name: str) -> list[Fact]:
-    note = sentences.STORED.format(name=line(name), node=line(snapshot.node))
+    note = sentences.STORED.format(name=quote(line(name)), node=quote(line(snapshot.node)))
     return [("Note", note)] if snapshot.stored else []
 
 

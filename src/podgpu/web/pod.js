@@ -3,7 +3,7 @@
 import { PERIODS } from "./address.js";
 import { LatestAnswer } from "./ask.js";
 import { chart } from "./chart.js";
-import { copyButton } from "./copy.js";
+import { copyButton, shellWord } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { COLUMNS } from "./history.js";
 import { age, bounds, duration, energy, gpus as gpuCount, memory, moment, percent, use, watts } from "./numbers.js";
@@ -110,7 +110,7 @@ const command = (text) => [h("code", {}, text), copyButton(text, "the command")]
 
 /** A store has no processes and claims, so where to find them is said instead. */
 const elsewhere = ({ gpu, tenant }) =>
-  h("p", { class: "dim pad" }, "These numbers come from a store, which holds no processes, no claims and no evidence. Ask the node's agent: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : tenant.id} --url http://${gpu.node.name}:19400`));
+  h("p", { class: "dim pad" }, "These numbers come from a store, which holds no processes, no claims and no evidence. Ask the node's agent: ", h("code", {}, `podgpu why ${shellWord(tenant.isOutsider ? tenant.container : tenant.id)} --url ${shellWord(`http://${gpu.node.name}:19400`)}`));
 
 function processes(list, { gpu, tenant }) {
   if (!list.length) return h("p", { class: "dim pad" }, "It has no process on this GPU, or none can be seen from here.");
@@ -178,6 +178,6 @@ export function podPage(id, { model, history, past, period, colours, back, linkG
     charts(history.pods.get(id), period && linkPeriod ? stored() : undefined, topsOf(places), look),
     h("h3", {}, "Its numbers, and how they are known"),
     ...places.map((place) => evidence(place, h("a", { href: linkGpu(place.tenant.mig || place.gpu.uuid) }, nameOf(place)), place.gpu.node.origin === "store" ? undefined : more?.tenant(place))),
-    places.every(({ gpu }) => gpu.node.origin === "store") ? null : h("p", { class: "dim" }, "The whole chain of evidence: ", ...command(`podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
+    places.every(({ gpu }) => gpu.node.origin === "store") ? null : h("p", { class: "dim" }, "The whole chain of evidence: ", ...command(`podgpu why ${shellWord(tenant.isOutsider ? tenant.container : id)}`)),
   );
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from shlex import quote
 
 from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, YELLOW, Line
 from podgpu.insight.rows import SummaryItem, gpus_of, pods_of
@@ -31,7 +32,7 @@ def _pod(entry: SummaryItem) -> Iterator[Line]:
         yield from _place(place)
     ref = entry.places[0].tenant.container if entry.places else None
     if ref is not None:
-        yield [(f"{_INDENT}podgpu why {line(pod_name(ref))} shows all the evidence", DIM)]
+        yield [(f"{_INDENT}podgpu why {quote(line(pod_name(ref)))} shows all the evidence", DIM)]
 
 
 def _place(place: Placement) -> Iterator[Line]:
