@@ -28,9 +28,9 @@ def owners() -> dict[str, Any]:
     return found
 
 
-def dynamic_resources(version: str = "v1") -> dict[str, Any]:
+def dynamic_resources(version: str = "v1", cluster: str = "kubernetes-1.36.4-dra") -> dict[str, Any]:
     """Return the recorded ResourceClaims, and the list of ResourceSlices, by the path they are read at."""
-    cluster, root = "kubernetes-1.36.4-dra", f"/apis/resource.k8s.io/{version}"
+    root = f"/apis/resource.k8s.io/{version}"
     found = {f"{root}/resourceslices": listed(cluster, "api-resourceslices.json")}
     for item in listed(cluster, "api-resourceclaims.json")["items"]:
         place = f"namespaces/{item['metadata']['namespace']}/resourceclaims/{item['metadata']['name']}"

@@ -17,6 +17,7 @@ from tests.oracle.case import Case, CaseGpu, DynamicGiven, Right
 DRIVER, HAMI = "gpu.nvidia.com", "hami-core-gpu.project-hami.io"
 NAMESPACE, POOL = "ns", "node-1"
 MIB = 1 << 20
+SHARES = 24  # of each device
 
 Json: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[str, str]  # card, instance
@@ -140,8 +141,8 @@ def _grouped(case: Case) -> Case:
 
 
 def _consumed(case: Case, whole: list[str], chance: random.Random) -> Case:
-    """Several claims consume parts of a card's memory; the last one has two parts of it for two containers."""
-    devices = [{**device, "allowMultipleAllocations": True} for device in case.devices or ()]
+    """Several claims consume shares of a card and parts of its memory, each claim twice, for two containers."""
+    devices = [_sharable(device) for device in case.devices or ()]
     node = _node(case, "consumable capacity", devices)
     memory = {gpu.uuid: gpu.memory for gpu in case.gpus}
     for card, name in enumerate(whole):
@@ -149,11 +150,13 @@ def _consumed(case: Case, whole: list[str], chance: random.Random) -> Case:
         total = _capacity(devices, name) or memory[place[0]]
         for number in range(chance.randint(1, 4)):
             pod, parts = f"pod-{card}-{number}", [chance.randint(1, 9) * 1024 * MIB for _ in range(2)]
-            results = [_share(pod, f"r-{index}", name, {"memory": f"{part}"}) for index, part in enumerate(parts)]
+            shares = [chance.randint(1, 3) for _ in parts]
+            consumed = [{"memory": f"{part}", "shares": f"{share}"} for part, share in zip(parts, shares, strict=True)]
+            results = [_share(pod, f"r-{index}", name, what) for index, what in enumerate(consumed)]
             node.claim(f"claim-{pod}", results, pod)
             node.pod(pod, f"claim-{pod}", [name], {"c-0": "r-0", "c-1": "r-1"})
-            for index, part in enumerate(parts):
-                node.may(pod, f"c-{index}", place, memory=part, share=part / total)
+            for index, (part, share) in enumerate(zip(parts, shares, strict=True)):
+                node.may(pod, f"c-{index}", place, share=max(part / total, share / SHARES))
     return node.case()
 
 
@@ -174,6 +177,11 @@ def _hami(case: Case, chance: random.Random) -> Case:
 def _share(pod: str, request: str, device: str, consumed: dict[str, str]) -> Json:
     share_id = str(uuid5(NAMESPACE_OID, f"{pod} {request} {device}"))
     return {"request": request, "device": device, "shareID": share_id, "consumedCapacity": consumed}
+
+
+def _sharable(device: Json) -> Json:
+    capacity = {**device.get("capacity", {}), "shares": {"value": str(SHARES)}}
+    return {**device, "allowMultipleAllocations": True, "capacity": capacity}
 
 
 def _capacity(devices: list[Json], name: str) -> int:

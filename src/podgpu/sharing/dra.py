@@ -1,9 +1,12 @@
 """Dynamic resource allocation: devices by resource claims, as NVIDIA's and HAMi's DRA drivers hand them out.
 
 The pod's status, the kubelet's list and the claim itself, best first, say which devices of its claims a container uses.
-The kubelet lists a claim's devices under each of its containers; the claim says which of them are for which request. If
-several containers may use a device, each has an equal share, unless their claims say what they consume of its capacity.
-Then cores are the share, else memory, and both are limits.
+The kubelet lists a claim's devices under each of its containers; the claim says which of them are for which request.
+
+Several claims may have parts of a device. A part is the greatest of what its claim consumes of any capacity: who has
+all multiprocessors of an instance leaves nothing, whatever it has of the rest. Parts that consume nothing are equal. The
+containers of one part share it equally. Only the claim says that it has a part: until it is read, its share is not
+known. NVIDIA's driver limits nobody to what is consumed, HAMi's library does: there cores are the share, else memory.
 
 A device's ResourceSlice, or else its name, says which card or MIG instance it is. The number in a name is that of
 /dev/nvidiaN. An instance's name ends in its profile's id and where it starts. The names that NVIDIA's driver 25.3 to
@@ -13,6 +16,7 @@ A device's ResourceSlice, or else its name, says which card or MIG instance it i
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -31,7 +35,7 @@ from podgpu.model import (
     PoolDevice,
     ResourceClaim,
 )
-from podgpu.model.kube import quantity
+from podgpu.model.kube import amount, quantity
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import MIB, Inventory
 from podgpu.sharing.kube_cards import size
@@ -163,21 +167,21 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
             held_by[device].setdefault(container, {}).setdefault(held.share_id, held)
     for device, holders in held_by.items():
         users = Counter(share_id for parts in holders.values() for share_id in parts)
+        sizes = _sizes(holders, device, inventory)
         for container, parts in holders.items():
             for share_id, held in parts.items():
-                among = users[share_id] if held.consumed else len(holders)
-                yield _claim(container, held, device, among, inventory)
+                yield _claim(container, held, device, sizes[share_id] / users[share_id], inventory)
 
 
-def _claim(container: ContainerRef, held: HeldDevice, device: str, among: int, inventory: Inventory) -> Claim:
-    share, memory, cores = _part(held, device, inventory)
+def _claim(container: ContainerRef, held: HeldDevice, device: str, share: Fraction, inventory: Inventory) -> Claim:
     gpu = inventory.instances.get(device, device)
     driver, pool, name = held.place
+    memory, cores = _limits(held, inventory) if driver == HAMI else (None, None)
     return Claim(
         gpu=gpu,
         mig=device if gpu != device else "",
         container=container,
-        share=share / among,
+        share=float(share),
         memory_limit_bytes=memory,
         core_limit_ratio=cores,
         resource=driver,
@@ -187,28 +191,51 @@ def _claim(container: ContainerRef, held: HeldDevice, device: str, among: int, i
     )
 
 
-def _part(held: HeldDevice, device: str, inventory: Inventory) -> tuple[float, int | None, float | None]:
-    """Return share, memory and cores of what is held of a device.
+def _sizes(holders: Holders, device: str, inventory: Inventory) -> dict[str, Fraction]:
+    """Return how much of the device each part is, by the share id; 0 if that is not known.
 
-    A share of 0 is not known: only the kubelet names the part, or its claim consumes neither memory nor cores.
+    Parts that consume nothing have no more than the others leave. How many they are is not known as long as a claim is
+    not read.
     """
-    if not held.consumed:
-        return (0.0 if held.share_id and held.consumed is None else 1.0), None, None
+    found: dict[str, Fraction | None] = {}
+    for share_id, held in (part for parts in holders.values() for part in parts.items()):
+        if found.get(share_id) is None:  # else another container of the part has its claim
+            found[share_id] = _consumed(held, device, inventory)
+    known = [size for size in found.values() if size is not None]
+    equal = Fraction(0)
+    if 0 in known and len(known) == len(found):
+        equal = min(Fraction(1, len(known)), max(1 - sum(known), Fraction(0)) / known.count(Fraction(0)))
+    return {share_id: size or (equal if size is not None else Fraction(0)) for share_id, size in found.items()}
+
+
+def _consumed(held: HeldDevice, device: str, inventory: Inventory) -> Fraction | None:
+    """Return the greatest part of a capacity that the claim consumes; None if that is not known."""
+    if held.consumed is None:
+        return None
     offered = inventory.once(_pool).get(held.place)
     capacity = offered.capacity if offered else {}
-    memory = size(held.consumed.get(MEMORY, ""))
-    total = size(capacity.get(MEMORY, "")) or inventory.memory.get(device)
-    cores = _ratio(held.consumed, capacity)
-    of_memory = min(1.0, memory / total) if memory and total else 0.0
-    if held.place[0] == HAMI and memory:
-        memory -= memory % MIB  # its library counts in MiB
-    return cores or of_memory, memory, cores
+    parts = {name: _ratio(consumed, capacity.get(name, "")) for name, consumed in held.consumed.items()}
+    if parts.get(MEMORY, 0) is None:
+        parts[MEMORY] = _ratio(held.consumed[MEMORY], str(inventory.memory.get(device, "")))
+    if held.place[0] == HAMI:
+        return parts[CORES] if parts.get(CORES, 0) != 0 else parts.get(MEMORY)
+    return None if None in parts.values() else max(filter(None, parts.values()), default=Fraction(0))
 
 
-def _ratio(consumed: Mapping[str, str], capacity: Mapping[str, str]) -> float | None:
-    """Return the part of the cores; None, if they are not limited."""
-    cores, total = quantity(consumed.get(CORES, "")), quantity(capacity.get(CORES, ""))
-    return min(1.0, float(cores / total)) if cores and total else None
+def _ratio(consumed: str, capacity: str) -> Fraction | None:
+    part, total = quantity(consumed), quantity(capacity)
+    if part and total:
+        return min(Fraction(1), part / total)
+    return Fraction(0) if amount(consumed) == 0 else None
+
+
+def _limits(held: HeldDevice, inventory: Inventory) -> tuple[int | None, float | None]:
+    """Return the limits of memory and cores that HAMi's library enforces. It counts memory in MiB."""
+    consumed = held.consumed or {}
+    offered = inventory.once(_pool).get(held.place)
+    memory = size(consumed.get(MEMORY, ""))
+    cores = _ratio(consumed.get(CORES, ""), offered.capacity.get(CORES, "") if offered else "")
+    return memory and memory - memory % MIB, float(cores) if cores else None
 
 
 def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, HeldDevice]]:

@@ -44,7 +44,7 @@ def test_claims_have_of_a_card_what_they_consume() -> None:
     )
     rows = row("gpu-5"), row("gpu-5", pod="q", claim="d")
     found = held(*rows, pods=pods, claims=claims, pools=[capacity(memory="1000Mi")])
-    assert parts(found) == {"p/main": (0.1, 100 * MIB, None), "q/main": (0.7, 700 * MIB, None)}
+    assert parts(found) == {"p/main": (0.1, None, None), "q/main": (0.7, None, None)}
 
 
 def test_two_parts_of_a_card_in_one_claim_are_for_two_requests() -> None:
@@ -52,7 +52,7 @@ def test_two_parts_of_a_card_in_one_claim_are_for_two_requests() -> None:
     claim = shared(share("1", {"memory": "100Mi"}, "x"), share("2", {"memory": "200Mi"}, "y"))
     rows = row("gpu-5", "a"), row("gpu-5", "b")
     claims = held(*rows, pods=[two], claims=[claim], pools=[capacity(memory="1000Mi")])
-    assert parts(claims) == {"p/a": (0.1, 100 * MIB, None), "p/b": (0.2, 200 * MIB, None)}
+    assert parts(claims) == {"p/a": (0.1, None, None), "p/b": (0.2, None, None)}
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,10 @@ def test_only_parts_that_the_kubelet_lists_are_held(listed: tuple[str, ...], sha
 
 
 def test_a_part_whose_claim_cannot_be_read_is_of_unknown_size() -> None:
-    """The kubelet names it, but does not say how large it is. A device without parts is divided equally."""
-    part = held(replace(row("gpu-5"), share_id="1"), pods=[pod(container("main", "own"))])
-    assert parts(part) == {"p/main": (0.0, None, None)}
-    whole = held(row("gpu-5"), pods=[pod(container("main", "own"))])
-    assert parts(whole) == {"p/main": (1.0, None, None)}
+    """The kubelet may name it, but does not say how large it is."""
+    for share_id in ("1", ""):
+        part = held(replace(row("gpu-5"), share_id=share_id), pods=[pod(container("main", "own"))])
+        assert parts(part) == {"p/main": (0.0, None, None)}
 
 
 def test_a_claim_that_names_no_parts_is_read_all_the_same() -> None:
@@ -83,14 +82,14 @@ def test_a_claim_that_names_no_parts_is_read_all_the_same() -> None:
         claims=[claim],
         pools=[capacity(memory="1000Mi")],
     )
-    assert parts(claims) == {"p/main": (0.1, 100 * MIB, None)}
+    assert parts(claims) == {"p/main": (0.1, None, None)}
 
 
-def test_containers_of_one_part_share_it_and_each_has_its_limit() -> None:
+def test_containers_of_one_part_share_it_and_each_has_the_limit_that_a_library_enforces() -> None:
     two = pod(container("a", "own"), container("b", "own"))
-    rows = row("gpu-5", "a"), row("gpu-5", "b")
-    claim = shared(share("1", {"memory": "100Mi"}))
-    claims = held(*rows, pods=[two], claims=[claim], pools=[capacity(memory="1000Mi")])
+    rows = row("hami-gpu-5", "a", driver=HAMI), row("hami-gpu-5", "b", driver=HAMI)
+    claim = shared(share("1", {"memory": "100Mi"}, driver=HAMI))
+    claims = held(*rows, pods=[two], claims=[claim], pools=[capacity(HAMI, "hami-gpu-5", memory="1000Mi")])
     assert parts(claims) == {"p/a": (0.05, 100 * MIB, None), "p/b": (0.05, 100 * MIB, None)}
 
 
@@ -127,7 +126,7 @@ def test_a_status_that_names_what_the_claim_does_not_have_is_passed_over() -> No
     claim = shared(share("1", {"memory": "100Mi"}))
     rows, pools = [row("gpu-5")], [capacity(memory="1000Mi")]
     claims = held(*rows, pods=[pod(container("main", "own", told=told))], claims=[claim], pools=pools)
-    assert parts(claims) == {"p/main": (0.1, 100 * MIB, None)}
+    assert parts(claims) == {"p/main": (0.1, None, None)}
 
 
 def test_a_claim_of_a_group_of_pods_is_theirs_who_name_it() -> None:

@@ -27,6 +27,7 @@ from podgpu.sharing.inventory import Inventory
 
 DRIVER, POOL = "gpu.nvidia.com", "node-1"
 LEFT, RIGHT = "gpu-7-mig-1g18gb-19-0", "gpu-7-mig-1g18gb-19-1"
+UNKNOWN = 0.0  # the share of a device whose claim was not read
 
 
 def mig(uuid: str, start: int | None, profile: str = "1g.18gb") -> Instance:
@@ -112,7 +113,7 @@ EACH_ITS_OWN = {("p", "a", "MIG-left", 1.0), ("p", "b", "MIG-right", 1.0)}
 
 def test_a_card_by_the_number_in_its_name() -> None:
     (claim,) = held(row("gpu-5"))
-    assert (claim.gpu, claim.mig, claim.share) == ("GPU-5", "", 1.0)
+    assert (claim.gpu, claim.mig, claim.share) == ("GPU-5", "", UNKNOWN)
     assert (claim.system, claim.source) == ("dra", "podresources")
     assert (claim.resource, claim.device_id) == (DRIVER, "node-1/gpu-5")
     assert (claim.container.container, claim.container.pod_uid) == ("main", "")
@@ -124,9 +125,9 @@ def test_an_instance_knows_its_card_and_its_pod() -> None:
 
 
 def test_the_uuid_that_the_driver_tells_is_better_than_a_name() -> None:
-    assert shown(held(row("gpu-5"), pools=[offered("gpu-5", uuid="GPU-0")])) == {("p", "main", "GPU-0", 1.0)}
+    assert shown(held(row("gpu-5"), pools=[offered("gpu-5", uuid="GPU-0")])) == {("p", "main", "GPU-0", UNKNOWN)}
     assert shown(held(row("some-mig"), pools=[offered("some-mig", uuid="MIG-left")])) == {
-        ("p", "main", "MIG-left", 1.0)
+        ("p", "main", "MIG-left", UNKNOWN)
     }
     assert held(row("gpu-5"), pools=[offered("gpu-5", uuid="GPU-elsewhere")]) == []
 
@@ -135,7 +136,7 @@ def test_another_driver_is_understood_by_the_uuid_it_tells_alone() -> None:
     other = "gpu.example.com"
     told = PoolDevice(driver=other, pool=POOL, device="gpu-5", attributes={"uuid": "GPU-0"})
     assert held(row("gpu-5", driver=other)) == []
-    assert shown(held(row("gpu-5", driver=other), pools=[told])) == {("p", "main", "GPU-0", 1.0)}
+    assert shown(held(row("gpu-5", driver=other), pools=[told])) == {("p", "main", "GPU-0", UNKNOWN)}
 
 
 @pytest.mark.parametrize(
@@ -186,9 +187,10 @@ def test_the_kubelet_lists_too_much_and_the_claim_says_what_is_for_whom() -> Non
     assert shown(held(*TWO_ROWS, pods=[pod(*TWO)], claims=[TWO_CLAIM])) == EACH_ITS_OWN
 
 
-def test_without_the_claim_the_kubelets_list_is_taken_as_it_is() -> None:
-    both = {(name, device) for _, name, device, share in shown(held(*TWO_ROWS, pods=[pod(*TWO)])) if share == 0.5}
-    assert both == {(name, device) for name in "ab" for device in ("MIG-left", "MIG-right")}
+def test_without_the_claim_the_kubelets_list_is_taken_as_it_is_and_no_share_is_known() -> None:
+    """The claim may have a part of the device, or look after it. The kubelet lists both in the same way."""
+    places = {("p", name, device, UNKNOWN) for name in "ab" for device in ("MIG-left", "MIG-right")}
+    assert shown(held(*TWO_ROWS, pods=[pod(*TWO)])) == places
 
 
 def test_a_claim_that_is_reserved_for_others_is_older_than_the_pod() -> None:
@@ -225,7 +227,8 @@ def test_the_status_of_the_pod_tells_exactly(own: str, claims: list[ResourceClai
         claims=own,
     )
     found = held(*TWO_ROWS, pods=[told], claims=claims)
-    assert shown(found) == EACH_ITS_OWN
+    share = 1.0 if own and claims else UNKNOWN
+    assert shown(found) == {("p", "a", "MIG-left", share), ("p", "b", "MIG-right", share)}
     assert {claim.source for claim in found} == {"pod status"}
     assert {claim.device_id for claim in found} == {f"{POOL}/{LEFT}", f"{POOL}/{RIGHT}"}
 
@@ -268,14 +271,16 @@ def test_the_status_of_one_claim_leaves_the_others_to_the_kubelet() -> None:
         resource_claims={"own": "c", "second": "d"},
     )
     rows = [row("gpu-5"), row("gpu-0", claim="d")]
-    assert shown(held(*rows, pods=[holder])) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
+    claims = [claimed(("r", "gpu-5")), claimed(("r", "gpu-0"), name="d")]
+    found = held(*rows, pods=[holder], claims=claims)
+    assert shown(found) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
 
 
 def test_a_container_keeps_the_devices_of_two_claims_whose_names_are_not_known() -> None:
     status = [("claim:own", f"{DRIVER}/{POOL}/gpu-5"), ("claim:second", f"{DRIVER}/{POOL}/gpu-0")]
     both = pod(container("main", "own", "second", told=status), claims="")
     rows = [row("gpu-5", claim="c-1"), row("gpu-0", claim="c-2")]
-    assert shown(held(*rows, pods=[both])) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
+    assert shown(held(*rows, pods=[both])) == {("p", "main", "GPU-5", UNKNOWN), ("p", "main", "GPU-0", UNKNOWN)}
 
 
 def test_where_the_kubelet_lists_nothing_the_reserved_claim_tells() -> None:
@@ -321,7 +326,7 @@ def test_pods_that_share_a_claim_share_the_device() -> None:
 def test_one_container_holds_a_device_once_however_often_it_is_told() -> None:
     """Two claims may be given parts of one device."""
     rows = [row("gpu-5"), row("gpu-5", claim="d")]
-    assert shown(held(*rows)) == {("p", "main", "GPU-5", 1.0)}
+    assert shown(held(*rows)) == {("p", "main", "GPU-5", UNKNOWN)}
 
 
 def test_extended_resources_by_the_mappings_of_the_special_claim() -> None:
@@ -359,11 +364,14 @@ WORDS = st.text(alphabet="gpu-mi17/=: .x", max_size=24)
 def test_whatever_a_status_or_a_name_says_shares_stay_whole_and_devices_are_ours(
     told: list[tuple[str, str]], names: list[str]
 ) -> None:
+    """What the claim does not have is of unknown size."""
     holder = pod(container("main", "own", told=[(f"claim:{name}", device) for name, device in told]))
-    claims = held(*(row(name, "b") for name in names), row("gpu-5"), pods=[holder])
+    rows = *(row(name, "b") for name in names), row("gpu-5")
+    claims = held(*rows, pods=[holder], claims=[claimed(("r", "gpu-5"))])
     for device in {claim.mig or claim.gpu for claim in claims}:
         assert device in ("GPU-5", "GPU-0", "GPU-7", "MIG-left", "MIG-right")
-        assert sum(claim.share for claim in claims if (claim.mig or claim.gpu) == device) == pytest.approx(1.0)
+        shares = sum(claim.share for claim in claims if (claim.mig or claim.gpu) == device)
+        assert shares == pytest.approx(1.0) or (shares == UNKNOWN and device != "GPU-5")
 
 
 def test_a_claim_made_from_a_template_names_itself_where_the_pod_does_not() -> None:
