@@ -6,7 +6,7 @@ from podgpu import doctor
 from podgpu.doctor import Status
 from podgpu.insight import conclude
 from podgpu.insight.problems import KINDS
-from podgpu.model import Allocation, Booking, ContainerRef, Fault, PartStatus, Reading, Tenant
+from podgpu.model import Allocation, Booking, Claim, ContainerRef, Fault, PartStatus, Reading, Tenant
 from tests.doctor.sound_node import HERE, NOW, PROCESS, SETTINGS, SOUND, SPLIT, TENANT, WHOLE, examine
 
 
@@ -15,10 +15,12 @@ def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
     errors = Reading("ecc_errors_total", 2.0, ("uncorrected", "volatile", "dram"))
     assert WHOLE.balance
     idle = replace(TENANT, idle=True, held_since=NOW - 7200, booking=Booking(allocated_ratio=1.0))
+    part = ContainerRef("ml", "part-0", "c")
+    unsized = Tenant(container=part, claims=(Claim(gpu=WHOLE.gpu.uuid, container=part, share=0.0),))
     sick = replace(
         WHOLE,
         readings=(*WHOLE.readings, hot, errors, Reading("xid_last_code", 79), Reading("recovery_action", 1)),
-        tenants=(idle, Tenant(container=ContainerRef("ml", "sly-0", "c"), processes=(PROCESS,))),
+        tenants=(idle, Tenant(container=ContainerRef("ml", "sly-0", "c"), processes=(PROCESS,)), unsized),
         balance=replace(WHOLE.balance, switching_ratio=0.3),
     )
     sick = replace(

@@ -211,6 +211,7 @@ def _booking(totals: Totals, power: PowerSplit, *, idle: bool | None) -> Booking
         busy_us=totals.busy_us,
         energy_mj=totals.energy_mj,
         allocated_us=totals.allocated_us,
+        unsized_us=totals.unsized_us or None,
         resident_us=totals.resident_us,
         least_busy_us=totals.least_busy_us,
         most_busy_us=totals.most_busy_us,

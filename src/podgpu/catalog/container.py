@@ -58,6 +58,12 @@ CONTAINERS: tuple[Metric, ...] = (
         "Share of the whole card that is allocated to it, times time, used or not.",
         worth=CORE,
     ),
+    counter(
+        "podgpu_container_unknown_share_seconds_total",
+        "Time for which it held a share of unknown size, which podgpu_container_allocated_seconds_total lacks. Absent "
+        "if there is none.",
+        worth=CORE,
+    ),
     *_ends(
         "busy_bound_seconds_total",
         "bound",

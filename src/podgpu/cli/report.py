@@ -141,7 +141,7 @@ def run(config: Config, arguments: Namespace) -> int:
     print_problems(problems(statement))
     if (statement.coverage.ratio or 0.0) < arguments.min_coverage:
         return GAPS
-    return WARNED if statement.notices or statement.unpriced else 0
+    return WARNED if statement.notices or statement.unpriced or statement.total.unsized_us else 0
 
 
 def _verify(config: Config, arguments: Namespace, now: float) -> int:

@@ -56,6 +56,18 @@ def missing(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 
 @check(
+    "claims.shares",
+    "The size of every share that a pod holds is known.",
+    "Nothing is charged for such a share, and bills are incomplete. For a resource claim podgpu needs the right to read"
+    " it and its ResourceSlice: see claims.rights. Else the device plugin may have not registered yet.",
+)
+def shares(snapshot: Snapshot, _: Machine) -> CheckResult:
+    return by_problems(snapshot, "unknown_share") or (
+        passed("every share is known") if any(claims(snapshot)) else skipped("no device is allocated")
+    )
+
+
+@check(
     "claims.excused",
     "Each pod that holds a card for others without a charge is recognized by evidence that no tenant can forge.",
     "A pod that holds cards for others is recognized by its namespace: see --sharing.namespaces.",

@@ -23,6 +23,7 @@ from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
 from podgpu.model.kube import grouped, total
 from podgpu.numbers import duration, gpus, money
 
+UNKNOWN_SHARE = "It is charged for nothing that it holds. `podgpu why POD` and `podgpu doctor` show what is missing."
 NOT_GIVEN = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a device mounted from the host."
 
 
@@ -84,6 +85,18 @@ def _not_claimed(allocation: Allocation) -> str:
     return f"no sharing system knows {device}"
 
 
+def _unknown_share(on: NodeCard) -> Iterator[Problem]:
+    """Where no agent is, Kubernetes alone tells few shares: that there is none is the problem then."""
+    if on.card.fault is not None or not on.snapshot.parts:
+        return
+    for tenant in on.card.tenants:
+        if tenant.claims and held_share(tenant, on.card) is None:
+            name = pod_name(tenant.container)
+            what = "a MIG instance" if tenant.mig else "a share"
+            text = f"{name} holds {what} of GPU {on.card.gpu.number} whose size is not known."
+            yield on_card(on, "unknown_share", WARNING, "Unknown share", text, next_step=UNKNOWN_SHARE, pod=name)
+
+
 def _idle(snapshot: Snapshot, settings: InsightSettings) -> Iterator[Problem]:
     """One for each pod that holds something idle, the most wasteful first."""
     idle = [place for place in placements(cards_of_snapshot(snapshot)) if place.state == IDLE]
@@ -129,6 +142,9 @@ def _wasted(places: list[Placement]) -> float:
 KINDS = (
     ProblemKind("not_given", 50, "A pod uses a card that is not allocated to it.", of_card=_not_given),
     ProblemKind("unclaimed", 51, "A device that the kubelet allocated is not understood.", of_snapshot=_unclaimed),
+    ProblemKind(
+        "unknown_share", 52, "A pod holds a share of a card, and its size is not known.", of_card=_unknown_share
+    ),
     ProblemKind(
         "idle",
         70,

@@ -261,10 +261,11 @@ def _card_row(cards: Sequence[NodeCard], places: Sequence[Placement], *, name: s
 
 def _row(sums: Sums, places: Sequence[Placement], *, known_cards: int, **more: Any) -> SummaryRow:
     """Fill in what all rows have."""
+    is_held = any(is_holder(place.tenant) for place in places)
     return SummaryRow(
         cards=sums.gpus,
         pods=sums.pods,
-        held_gpus=sums.allocated_gpus if any(is_holder(place.tenant) for place in places) else None,
+        held_gpus=sums.allocated_gpus if is_held and not sums.unknown_shares else None,
         busy_gpus=sums.busy_gpus,
         use_ratio=None if sums.busy_gpus is None or not known_cards else round(sums.busy_gpus / known_cards, DIGITS),
         memory_used_bytes=sums.memory_used_bytes,

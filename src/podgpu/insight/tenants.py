@@ -182,9 +182,9 @@ def held_share(tenant: Tenant, card: Card) -> Fraction | None:
         return exact(tenant.booking.allocated_ratio)
     if not tenant.claims:
         return NOTHING
-    share = min(WHOLE, sum((exact(claim.share) for claim in tenant.claims), NOTHING))
-    if not share:  # a claim of 0 is one of unknown size
+    if not all(claim.share for claim in tenant.claims):  # a claim of 0 is one of unknown size
         return None
+    share = min(WHOLE, sum((exact(claim.share) for claim in tenant.claims), NOTHING))
     if not tenant.mig:
         return share
     instances = (instance.mig.multiprocessors for instance in card.instances if instance.mig.uuid == tenant.mig)

@@ -81,7 +81,7 @@ def weigh(
     if device.instances:
         return _by_instance(device, usages, reserved, visible=visible)
     if not visible:
-        return _on_one(list(reserved.shares), {}, reserved, interval)
+        return _on_one(list(reserved.claims), {}, reserved, interval)
     if not clients.certain:
         sampled = sum(usage.sm_us or 0 for usage in usages.values()) + (clients.time_us or 0)
         weights = _by_measure(usages, max(interval.busy_us or 0, sampled))

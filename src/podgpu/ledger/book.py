@@ -198,15 +198,16 @@ def _describe(bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved
             booking.processes = usage.processes
             booking.running = usage.running
             booking.named_us = None if usage.is_client else usage.sm_us
-        if isinstance(party, TenantKey) and party in claimed.claims:
-            booking.claims = claimed.claims[party]
-            booking.memory_limit_bytes = claimed.memory_limits.get(party)
-        if isinstance(party, TenantKey) and party in claimed.shares:
-            # A claim of 0 is one of unknown size.
-            booking.share = claimed.shares[party] / PARTS or None
-            # It is unknown who held it during a gap.
-            held_us = 0 if interval.is_gap else interval.elapsed_us
+        if not isinstance(party, TenantKey) or party not in claimed.claims:
+            continue
+        booking.claims = claimed.claims[party]
+        booking.memory_limit_bytes = claimed.memory_limits.get(party)
+        held_us = 0 if interval.is_gap else interval.elapsed_us  # it is unknown who held it during a gap
+        if party in claimed.shares:
+            booking.share = claimed.shares[party] / PARTS
             booking.allocated_us = claimed.shares[party] * held_us // PARTS
+        else:
+            booking.unsized_us = held_us
 
 
 def _describe_instances(device: Device, bookings: Bookings, used: Mapping[Party, Usage], claimed: Reserved) -> None:

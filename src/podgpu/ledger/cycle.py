@@ -69,8 +69,8 @@ class CycleBooking(Struct, kw_only=True, gc=False):
     `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the samples
     that named it; `resident_us` is how long its contexts were on the card, None without a log of switches; then
     `least_us` and `most_us` are what the log proves of its busy time. `idle_mj` is the part of `energy_mj` that the
-    card draws without doing anything. `sampling` is how its samples compare with the log, None where that is not
-    known.
+    card draws without doing anything. `unsized_us` is for how long it held a share of unknown size. `sampling` is how
+    its samples compare with the log, None where that is not known.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -90,6 +90,7 @@ class CycleBooking(Struct, kw_only=True, gc=False):
     energy_mj: int = 0
     idle_mj: int = 0
     allocated_us: int = 0
+    unsized_us: int = 0
     sampling: Sampling | None = None
 
 

@@ -42,7 +42,7 @@ def _divided(
     idle = min(energy_mj, most_idle)
     held = sum(claimed.shares.values())
     shares: dict[Party, int] = {"unknown": held} if interval.is_gap else dict(claimed.shares.items())
-    # Where instances have unknown sizes, it is unknown how much of the card is not held.
+    # Where shares or instances have unknown sizes, it is unknown how much of the card is not held.
     free = "idle" if claimed.are_sized else "unknown"
     shares[free] = shares.get(free, 0) + max(0, PARTS - held)
     return EnergyParts(

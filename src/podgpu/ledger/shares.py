@@ -16,7 +16,7 @@ K = TypeVar("K")
 class Reserved(Struct, frozen=True, kw_only=True, gc=False):
     """By tenant: its share of the whole card in parts, its memory limit, and the claims they come from.
 
-    A tenant with a claim and no share holds a MIG instance of unknown size.
+    A tenant with claims and no share holds something of unknown size: a part of the card, or a MIG instance.
     """
 
     shares: dict[TenantKey, int]
@@ -33,16 +33,21 @@ def reserved(claims: Iterable[Claim], device: Device) -> Reserved:
     sizes: dict[str, int | None] = {instance.mig.uuid: parts_of(device, instance) for instance in device.instances}
     sizes[""] = PARTS
     found = Reserved(shares={}, memory_limits={}, claims={})
+    unsized: set[TenantKey] = set()
     for claim in claims:
         if claim.mig not in sizes:
             continue
         tenant, size = TenantKey(claim.gpu, claim.mig, claim.container), sizes[claim.mig]
-        if size is not None:
-            share = round(min(max(claim.share, 0.0), 1.0) * size)
+        if size is None or claim.share <= 0:  # a claim of 0 is one of unknown size
+            unsized.add(tenant)
+        else:
+            share = max(1, round(min(claim.share, 1.0) * size))
             found.shares[tenant] = min(PARTS, found.shares.get(tenant, 0) + share)
         found.claims.setdefault(tenant, []).append(claim)
         if claim.memory_limit_bytes is not None:
             found.memory_limits[tenant] = found.memory_limits.get(tenant, 0) + claim.memory_limit_bytes
+    for tenant in unsized:
+        found.shares.pop(tenant, None)
     return found
 
 

@@ -87,10 +87,11 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     instance_ratio: float | None = None  # 0 to 1, activity of a MIG instance it has alone; absent elsewhere
     power_watts: float | None = None  # its part of the card's power now; absent if not known
     allocated_ratio: float | None = None  # 0 to 1, of the whole card; absent if nothing, or not known
-    bookable: bool = True  # false if the size of its MIG instance is not known: its counters say nothing
+    bookable: bool = True  # false if the size of what it holds is not known: its counters say nothing
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far
     allocated_us: int = 0  # microseconds times its allocated share, so far
+    unsized_us: int | None = None  # microseconds in which it held a share of unknown size; absent if never
     resident_us: int | None = None  # microseconds that it was on the card; absent without the driver's log
     least_busy_us: int = 0  # busy time it had for certain, in the periods that are over
     most_busy_us: int = 0  # busy time it can have had, in the periods that are over

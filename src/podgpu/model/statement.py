@@ -44,6 +44,7 @@ class StatementLine(Struct, frozen=True, kw_only=True):
     kind: str  # one of KINDS
     group: dict[str, str] = {}  # such as {"namespace": "ml"}; empty for the other kinds
     held_us: int | None = None  # microseconds of whole GPUs: the share that was given, times time
+    unsized_us: int = 0  # microseconds of containers that held a share of unknown size, which `held_us` lacks
     busy_us: int | None = None  # microseconds in which the GPU worked
     busy_least_us: int | None = None  # at least so many; in a bill by use
     busy_most_us: int | None = None  # at most so many
@@ -98,7 +99,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        return not (self.notices or self.unpriced or self.coverage.unseen_us)
+        return not (self.notices or self.unpriced or self.coverage.unseen_us or self.total.unsized_us)
 
 
 def total_of(lines: Iterable[StatementLine]) -> StatementLine:
@@ -108,6 +109,7 @@ def total_of(lines: Iterable[StatementLine]) -> StatementLine:
     return StatementLine(
         kind="total",
         held_us=total_of_known(line.held_us for line in all_lines),
+        unsized_us=sum(line.unsized_us for line in all_lines),
         busy_us=total_of_known(line.busy_us for line in all_lines),
         energy_mj=total_of_known(line.energy_mj for line in all_lines),
         cost_units=sum(cost for cost in costs if cost is not None) if costs and None not in costs else None,

@@ -4,9 +4,9 @@ The pod's status, the kubelet's list and the claim itself, best first, say which
 The kubelet lists a claim's devices under each of its containers; the claim says which of them are for which request.
 
 Several claims may have parts of a device. A part is the greatest of what its claim consumes of any capacity: who has
-all multiprocessors of an instance leaves nothing, whatever it has of the rest. Parts that consume nothing are equal. The
-containers of one part share it equally. Only the claim says that it has a part: until it is read, its share is not
-known. NVIDIA's driver limits nobody to what is consumed, HAMi's library does: there cores are the share, else memory.
+all multiprocessors of an instance leaves nothing, whatever it has of the rest. Parts that consume nothing are equal,
+and the containers of one part share it equally. Only the claim says that it has a part: until it is read, its share is
+not known. NVIDIA's driver limits nobody to what is consumed. HAMi's does; there cores are the share, else memory.
 
 A device's ResourceSlice, or else its name, says which card or MIG instance it is. The number in a name is that of
 /dev/nvidiaN. An instance's name ends in its profile's id and where it starts. The names that NVIDIA's driver 25.3 to
@@ -204,7 +204,8 @@ def _sizes(holders: Holders, device: str, inventory: Inventory) -> dict[str, Fra
     known = [size for size in found.values() if size is not None]
     equal = Fraction(0)
     if 0 in known and len(known) == len(found):
-        equal = min(Fraction(1, len(known)), max(1 - sum(known), Fraction(0)) / known.count(Fraction(0)))
+        left = max(1 - sum(known, Fraction(0)), Fraction(0))
+        equal = min(Fraction(1, len(known)), left / known.count(Fraction(0)))
     return {share_id: size or (equal if size is not None else Fraction(0)) for share_id, size in found.items()}
 
 

@@ -80,6 +80,8 @@ def _containers(card: Card, place: Labels, *, by_pod: bool) -> Iterator[Entry]:
 
 def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
     """Yield what tenants of one name have used of a card so far."""
+    if unsized_us := sum(tenant.booking.unsized_us or 0 for tenant in group):
+        yield _seconds("unknown_share_seconds_total", unsized_us)
     booked = [tenant.booking for tenant in group if tenant.booking.bookable]
     if not booked:
         return
@@ -89,7 +91,9 @@ def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
         yield _seconds("busy_bound_seconds_total", sum(booking.most_busy_us for booking in booked), _MOST)
         yield _seconds("busy_likely_seconds_total", sum(booking.likely_least_busy_us for booking in booked), _LEAST)
         yield _seconds("busy_likely_seconds_total", sum(booking.likely_most_busy_us for booking in booked), _MOST)
-    yield _seconds("allocated_seconds_total", sum(booking.allocated_us for booking in booked))
+    allocated_us = sum(booking.allocated_us for booking in booked)
+    if allocated_us or not unsized_us:  # nobody holds nothing
+        yield _seconds("allocated_seconds_total", allocated_us)
     resident = [booking.resident_us for booking in booked if booking.resident_us is not None]
     if resident:
         yield _seconds("resident_seconds_total", sum(resident))

@@ -118,7 +118,13 @@ BILLED = frozenset(
         *(f"podgpu_unattributed_{name}_total" for name in ("busy_seconds", "energy_joules")),
         *(
             f"podgpu_container_{name}_total"
-            for name in ("allocated_seconds", "busy_seconds", "busy_bound_seconds", "energy_joules")
+            for name in (
+                "allocated_seconds",
+                "unknown_share_seconds",
+                "busy_seconds",
+                "busy_bound_seconds",
+                "energy_joules",
+            )
         ),
     }
 )

@@ -8,7 +8,7 @@ from podgpu import __version__
 from podgpu.insight.problem_kind import few
 from podgpu.model import Statement, StatementLine
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
-from podgpu.numbers import UNKNOWN, bare, column, count, coverage, money, percent
+from podgpu.numbers import UNKNOWN, bare, column, count, coverage, duration, money, percent
 from podgpu.option.times import utc_text
 from podgpu.views.format import STATEMENT_ROWS, unpriced_texts
 from podgpu.views.row_table import Column, RowTable, csv_text, json_text, known
@@ -81,7 +81,18 @@ def problems(statement: Statement) -> list[str]:
             f"the bill is incomplete: {time} GPU-hours of {count(len(unseen), 'GPU')} were not seen, on {where}; "
             "see why the agents were not scraped, or give --allow-gaps or --min-coverage"
         )
+    if holders := [each for each in statement.lines if each.unsized_us]:
+        who = few([_name(each, statement.by) for each in holders])
+        time = duration(statement.total.unsized_us / 1_000_000)
+        listed.append(
+            f"the bill is incomplete: {who} held shares of unknown size for {time}, which is in no hour of this bill; "
+            "see `podgpu doctor` on the nodes"
+        )
     return listed
+
+
+def _name(each: StatementLine, by: Sequence[str]) -> str:
+    return _group_name({**each.group, "row": each.kind}, by)
 
 
 def _numbers(sums: StatementLine, digits: int) -> dict[str, float | None]:
@@ -93,6 +104,7 @@ def _numbers(sums: StatementLine, digits: int) -> dict[str, float | None]:
         "busy_hours_most": _per_hour(sums.busy_most_us),
         "energy_kwh": sums.energy_kwh,
         "coverage": sums.coverage,
+        "unknown_share_hours": _per_hour(sums.unsized_us or None),
     }
     # An integer of the books, divided once: its shortest decimal is that integer exactly.
     exact = {
@@ -195,5 +207,6 @@ def _group_name(row: Row, by: Sequence[str]) -> str:
 
 
 def _use(row: Row) -> str:
-    known = row["row"] in ("group", "total") and row["busy_hours"] is not None and row["gpu_hours"]
+    is_held = row["row"] in ("group", "total") and row["gpu_hours"] and not row["unknown_share_hours"]
+    known = is_held and row["busy_hours"] is not None
     return percent(row["busy_hours"] / row["gpu_hours"]) if known else UNKNOWN

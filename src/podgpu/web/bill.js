@@ -2,7 +2,7 @@
 
 import { LatestAnswer } from "./ask.js";
 import { fill, h, known, write } from "./dom.js";
-import { UNKNOWN, bare, column, count, coverage as seen, gpuHours, minute } from "./numbers.js";
+import { UNKNOWN, bare, column, count, coverage as seen, duration, gpuHours, minute } from "./numbers.js";
 import { words } from "./words.js";
 
 const REFRESH_MS = 60_000; // the server keeps a bill for as long
@@ -69,12 +69,13 @@ function aboutOf(bill) {
 }
 
 /** What is missing in the bill. */
-function noticesOf({ coverage, unpriced, notices }) {
+function noticesOf({ coverage, unpriced, notices, total }) {
   const unseen = coverage.gpus.filter((gpu) => gpu.unseen_seconds > 0);
   const names = [...new Set(unseen.map((gpu) => gpu.node))].sort();
   const where = names.slice(0, MOST_NAMED).join(", ") + (names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : "");
   return [
     ...(unseen.length ? [["Incomplete", `${gpuHours(coverage.unseen_gpu_hours)} of ${count(unseen.length, "GPU")} were not seen, on ${where}. See why the agents were not scraped.`]] : []),
+    ...(total.unknown_share_hours ? [["Incomplete", `Shares of unknown size were held for ${duration(total.unknown_share_hours * 3600)}, which is in no hour of this bill. See podgpu doctor on the nodes.`]] : []),
     ...unpriced.map((model) => ["No price", `There is none for ${model}. Add it to the file of --price.`]),
     ...notices.map((text) => ["Notice", text]),
   ];
@@ -83,7 +84,7 @@ function noticesOf({ coverage, unpriced, notices }) {
 /** A row that is no group has no waste and no coverage. */
 const isOther = ({ row }) => row !== "group" && row !== "total";
 
-const wastedOf = (row) => (row.row === "group" && known(row.gpu_hours) && known(row.busy_hours) ? Math.max(0, row.gpu_hours - row.busy_hours) : undefined);
+const wastedOf = (row) => (row.row === "group" && known(row.gpu_hours) && known(row.busy_hours) && !row.unknown_share_hours ? Math.max(0, row.gpu_hours - row.busy_hours) : undefined);
 
 /** The rows of the command, and what was held and not used. Roles are explicit: on a phone, a browser no longer sees a table. */
 function tableOf({ by, rows, total, currency, currency_decimals: decimals, coverage }) {

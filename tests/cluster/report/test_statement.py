@@ -11,6 +11,7 @@ from podgpu.cluster.report.increases import CardIncreases, CardPresence, Counter
 from podgpu.cluster.report.statement import statement_of
 from podgpu.cluster.report.sums import PeriodSums, StatementTerms
 from podgpu.model import PriceChange, Prices, Statement
+from podgpu.views.statement import problems, report_table
 
 CARD = CardKey("", "alpha", "GPU-1")
 HOUR = 3600.0
@@ -51,6 +52,24 @@ def test_a_bill_of_energy_has_a_total_although_free_time_costs_nothing() -> None
     found = made(PRICES, Basis.ENERGY)
     assert [(line.kind, line.cost_units) for line in found.lines if line.cost_units] == [("group", 50 + 100)]
     assert found.total.cost_units == 150
+
+
+def test_a_bill_of_a_share_of_unknown_size_is_incomplete_and_claims_no_use_of_it() -> None:
+    """A pod worked for an hour, and of the share that it held only six minutes are known."""
+    sums = PeriodSums(PERIOD, Grouping("namespace"), StatementTerms(Basis.HELD, "none", PRICES))
+    minutes = {Measure.HELD: 6, Measure.BUSY: 60, Measure.UNSIZED: 114}
+    counted = {counter(measure): round(amount * 60e6) for measure, amount in minutes.items()}
+    increases = CardIncreases(counted, round(2 * HOUR * 1e6))
+    sums.add(CounterBatch(2 * HOUR, {}, {CARD: "NVIDIA H200"}, {}, {}), {CARD: increases})
+    found = statement_of(sums, {CARD: CardPresence(*PERIOD, 30.0)}, GpuEvidence())
+    assert found.coverage.unseen_us == 0
+    assert not found.complete
+    [problem] = problems(found)
+    assert problem.startswith("the bill is incomplete: ml held shares of unknown size for 1 h 54 min, ")
+    table = report_table(found, {}, has_total=True)
+    use = next(column for column in table.columns if column.title == "USE")
+    assert {use.text(row) for row in table.rows} == {"-"}
+    assert [row["unknown_share_hours"] for row in table.rows if row["row"] == "group"] == [1.9]
 
 
 @pytest.mark.parametrize("share", ["none", "held", "even"])

@@ -271,8 +271,7 @@ def test_the_status_of_one_claim_leaves_the_others_to_the_kubelet() -> None:
         resource_claims={"own": "c", "second": "d"},
     )
     rows = [row("gpu-5"), row("gpu-0", claim="d")]
-    claims = [claimed(("r", "gpu-5")), claimed(("r", "gpu-0"), name="d")]
-    found = held(*rows, pods=[holder], claims=claims)
+    found = held(*rows, pods=[holder], claims=[claimed(("r", "gpu-5")), claimed(("r", "gpu-0"), name="d")])
     assert shown(found) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
 
 

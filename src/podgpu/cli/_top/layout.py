@@ -105,7 +105,8 @@ def _summary(rows: TopRows, mode: str, width: int) -> Line:
     idle = f"{gpu_number(sums.unused_gpus)} idle in {count(sums.unused_pods, 'pod')}"
     facts += [(idle, YELLOW)] * bool(sums.unused_pods)
     facts += [(given, PLAIN)] if (given := guests_text(cluster.insight)) else []
-    facts.append((f"{gpu_number(sums.allocated_gpus)} held", PLAIN))
+    at_least = "at least " if sums.unknown_shares else ""
+    facts.append((f"{at_least}{gpu_number(sums.allocated_gpus)} held", PLAIN))
     facts += [(count(len(cluster.nodes), "node"), PLAIN)] * rows.has_many_nodes
     facts += [(f"{integer(len(cluster.pending))} pending", PLAIN)] * bool(cluster.pending)
     facts.append((count(sums.pods, "pod"), PLAIN))

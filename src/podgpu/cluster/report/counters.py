@@ -14,6 +14,7 @@ class Measure(StrEnum):
     BUSY = "busy"
     ENERGY = "energy"
     HELD = "held"
+    UNSIZED = "unsized"  # time for which a share of unknown size was held
     BUSY_LEAST = "busy_least"
     BUSY_MOST = "busy_most"
 
@@ -44,6 +45,7 @@ _CONTAINER, _UNATTRIBUTED, _GPU = (scope.prefix for scope in (Scope.CONTAINER, S
 
 FAMILIES = (
     CounterFamily(f"{_CONTAINER}allocated_seconds_total", CounterScope.CONTAINER, Measure.HELD, _MICRO),
+    CounterFamily(f"{_CONTAINER}unknown_share_seconds_total", CounterScope.CONTAINER, Measure.UNSIZED, _MICRO),
     CounterFamily(f"{_CONTAINER}busy_seconds_total", CounterScope.CONTAINER, Measure.BUSY, _MICRO),
     CounterFamily(f"{_CONTAINER}energy_joules_total", CounterScope.CONTAINER, Measure.ENERGY, _MILLI),
     CounterFamily(f"{_UNATTRIBUTED}busy_seconds_total", CounterScope.UNATTRIBUTED, Measure.BUSY, _MICRO),

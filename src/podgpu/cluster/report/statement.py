@@ -124,6 +124,7 @@ class _StatementWriter:
             kind=kind,
             group=dict(zip(self._grouping.columns, group, strict=True)) if is_group else {},
             held_us=totals.sums.get(Measure.HELD),
+            unsized_us=totals.sums.get(Measure.UNSIZED, 0),
             busy_us=totals.sums.get(Measure.BUSY),
             busy_least_us=totals.sums.get(Measure.BUSY_LEAST),
             busy_most_us=totals.sums.get(Measure.BUSY_MOST),

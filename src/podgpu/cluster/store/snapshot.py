@@ -269,7 +269,7 @@ def _booking(values: StoredValues, method: str) -> Booking:
         instance_ratio=values.value("instance_utilization_ratio"),
         power_watts=values.value("power_watts"),
         allocated_ratio=values.value("allocated_ratio"),
-        bookable="allocated_seconds_total" in values,
+        bookable=not {"allocated_seconds_total", "busy_seconds_total", "energy_joules_total"}.isdisjoint(values),
         busy_us=values.in_units("busy_seconds_total", _MICRO),
         energy_mj=values.in_units("energy_joules_total", _MILLI),
         allocated_us=values.in_units("allocated_seconds_total", _MICRO),

@@ -60,7 +60,7 @@ def _footer() -> str:
 def _cells(sums: Sums) -> list[str]:
     return [
         integer(sums.gpus),
-        gpu_number(sums.allocated_gpus),
+        gpu_number(None if sums.unknown_shares else sums.allocated_gpus),
         gpu_number(sums.busy_gpus),
         gpu_number(sums.unused_gpus),
         gib_of(sums.memory_used_bytes, sums.memory_total_bytes),
