@@ -4,13 +4,15 @@ import asyncio
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
+from podgpu import sharing
 from podgpu.agent.inventory import InventoryCollector
 from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet.podresources import PodResourceLists
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.resource_claims import ResourceClaims
-from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
+from podgpu.model import Allocation, Device, DynamicAllocation, Gpu, PartStatus, Pod
 from podgpu.supervise import LatestReply, Supervisor
 from tests.fakeapi.recorded import NODE, dynamic_resources
 from tests.fakeapi.server import FakeApi
@@ -80,6 +82,30 @@ async def test_the_last_map_is_believed_for_ten_minutes_and_no_longer(age: float
     source = taken.claim(allocation, "GPU-1", system="any", share=1.0).source
     assert (taken.allocations, source, taken.dynamic) == expected
     await stock.close()
+
+
+class SlicingKubelet(Kubelet):
+    """Has a card with four replicas, of which `offered` are healthy."""
+
+    offered = 4
+
+    async def read(self) -> PodResourceLists:
+        resource = "nvidia.com/gpu.shared"
+        return PodResourceLists(
+            devices=(replace(GIVEN, resource=resource, device_id="GPU-1::0"),),
+            allocatable=tuple((resource, f"GPU-1::{number}") for number in range(self.offered)),
+        )
+
+
+async def test_no_share_grows_when_an_xid_makes_a_free_replica_unhealthy() -> None:
+    kubelet, card = SlicingKubelet(), Device(gpu=Gpu(uuid="GPU-1", index=0))
+    stock = InventoryCollector(patience=PATIENCE, allocations=kubelet)
+    shares = []
+    for kubelet.offered in (4, 3, 3, 1):  # the last is another configuration
+        taken = await stock.take((card,), ())
+        shares += [claim.share for claim in sharing.claims(taken)]
+    await stock.close()
+    assert shares == [0.25, 0.25, 0.25, 1.0]
 
 
 async def test_who_does_not_answer_is_not_waited_for_and_not_asked_twice() -> None:

@@ -38,6 +38,33 @@ def test_one_that_is_not_offered_has_the_parts_of_the_others_and_more_than_its_h
     assert inventory.parts(part) == {"GPU-0": 4, "GPU-1": parts}
 
 
+def test_a_device_that_lost_its_highest_part_after_an_xid_has_as_many_as_the_others() -> None:
+    """The plugin marks one replica as unhealthy, whichever it is."""
+    inventory = Inventory((), [given("GPU-0::0")], offer(GPU_0=3, GPU_1=4))
+    assert inventory.parts(part) == {"GPU-0": 4, "GPU-1": 4}
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 4), (5, 3), (3, 3), (2, 3)])
+def test_a_device_still_has_the_one_part_that_is_gone_since_it_was_counted(before: int, after: int) -> None:
+    """More than one less is another configuration."""
+    first = Inventory((), [given("GPU-0::0")], offer(GPU_0=before))
+    first.parts(part)
+    second = Inventory((), [given("GPU-0::0")], offer(GPU_0=3), counted=first.counted)
+    assert second.parts(part) == {"GPU-0": after}
+    third = Inventory((), [given("GPU-0::0")], offer(GPU_0=3), counted=second.counted)
+    assert third.parts(part) == {"GPU-0": after}
+
+
+def test_devices_of_another_resource_may_have_one_part_less() -> None:
+    def of_any(_: str, device_id: str) -> tuple[str, int]:
+        device, _, number = device_id.partition("::")
+        return device, int(number)
+
+    mig = [("nvidia.com/mig-1g.18gb.shared", f"MIG-0::{number}") for number in range(3)]
+    inventory = Inventory((), [given("GPU-0::0")], [*offer(GPU_0=4), *mig])
+    assert inventory.parts(of_any) == {"GPU-0": 4, "MIG-0": 3}
+
+
 def test_while_nothing_is_offered_nothing_is_known() -> None:
     assert Inventory((), [given("GPU-0::1")]).parts(part) == {}
 

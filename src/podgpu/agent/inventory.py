@@ -107,7 +107,7 @@ class InventoryCollector:
         inputs = (*map(_facts, devices), make.keywords)
         if inputs != self._inputs:
             self._inputs = inputs
-            self._inventory = make(devices)
+            self._inventory = make(devices, counted=self._inventory.counted)
         return self._inventory
 
     def works(self) -> list[tuple[str, Work]]:

@@ -89,9 +89,9 @@ def _is_served(device: Device) -> bool | None:
 class Inventory:
     """`ratios` say into how many parts a card is divided: one number for all cards, or one for each by its index.
 
-    `source` is where the allocations come from. `namespaces` are those of sharing systems themselves, besides the
-    usual ones: no tenant can create pods there. `node` is what Kubernetes knows about a node without an agent; with
-    one, it is None.
+    `counted` are the parts of devices as the inventory before counted them. `source` is where the allocations come
+    from. `namespaces` are those of sharing systems themselves, besides the usual ones: no tenant can create pods there.
+    `node` is what Kubernetes knows about a node without an agent; with one, it is None.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class Inventory:
         pool_devices: Iterable[PoolDevice] = (),
         vgpus: Iterable[VirtualGpu] = (),
         ratios: Iterable[float] = (),
+        counted: Mapping[str, int] | None = None,
         source: str = PODRESOURCES.name,
         node: KubeNode | None = None,
         namespaces: Iterable[str] = (),
@@ -117,6 +118,8 @@ class Inventory:
         self.pool_devices = tuple(pool_devices)
         self._files = tuple(vgpus)
         self.ratios = tuple(ratios)
+        self._counted = counted or {}
+        self.counted: dict[str, int] = {}
         self.source = source
         self.namespaces = frozenset(namespaces)
         self.is_seen = node is None
@@ -271,21 +274,37 @@ class Inventory:
         Until a plugin has registered, nothing is offered, and the number is not known: the allocated parts are too few.
         Nor is anything offered of a device that is not healthy. A plugin divides all its devices alike, and numbers
         begin at 0. So such a device has as many parts as the others, and more than the highest number that is
-        allocated: a share must not grow because something is not known. On a node without an agent, a device has 0
-        parts unless the node's `label` says how many, or only one number fits.
+        allocated: a share must not grow because something is not known. After an XID, NVIDIA's plugin does not offer
+        one of a device's parts: a device with one less than others of its resource, or the only one with one less than
+        at the last count, has that part too. On a node without an agent, a device has 0 parts unless the node's `label`
+        says how many, or only one number fits.
         """
         if not self.is_seen:
             return self._parts_by_node(read, label)
-        allocated = [read(allocation.resource, allocation.device_id) for allocation in self.allocations]
-        offered = [read(resource, device_id) for resource, device_id in self.allocatable]
-        counts = Counter(part[0] for part in allocated if part)
-        for device, number in filter(None, (*allocated, *offered)):
-            counts[device] = max(counts[device], number + 1)
-        on_offer = {part[0] for part in offered if part}
-        if not on_offer:
+        allocated = [(held.resource, read(held.resource, held.device_id)) for held in self.allocations]
+        offered = [(resource, read(resource, device_id)) for resource, device_id in self.allocatable]
+        counts = Counter(part[0] for _, part in allocated if part)
+        resources: dict[str, str] = {}
+        for resource, part in (*allocated, *offered):
+            if part:
+                device, number = part
+                counts[device] = max(counts[device], number + 1)
+                resources[device] = resource
+        most: Counter[str] = Counter()
+        for resource, part in offered:
+            if part:
+                most[resource] = max(most[resource], counts[part[0]])
+        if not most:
             return Counter()
-        most = max(counts[device] for device in on_offer)
-        return Counter({device: count if device in on_offer else max(count, most) for device, count in counts.items()})
+        on_offer, devices_of = {part[0] for _, part in offered if part}, Counter(resources.values())
+        for device, resource in resources.items():
+            usual = most[resource] if devices_of[resource] > 1 else self._counted.get(device)
+            if device not in on_offer:
+                counts[device] = max(counts[device], *most.values())
+            elif counts[device] + 1 == usual:
+                counts[device] += 1
+        self.counted.update(counts)
+        return counts
 
     def _parts_by_node(self, read: Callable[[str, str], tuple[str, int] | None], label: str) -> Counter[str]:
         numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
