@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
 from podgpu.sharing import claims as all_claims
@@ -11,7 +12,7 @@ from podgpu.sharing.inventory import Inventory
 
 ZERO = "GPU-00000000-0000-4000-8000-000000000000"
 ONE = "GPU-00000000-0000-4000-8000-000000000001"
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 DEVICES = (
     Device(gpu=Gpu(uuid=ZERO, index=0), readings=(Reading("memory_total_bytes", float(80 * GIB)),)),
     Device(gpu=Gpu(uuid=ONE, index=1)),
@@ -118,6 +119,58 @@ def test_the_container_is_the_one_that_is_named(name: str, container: str) -> No
     pod = tenant("g", gpu_fraction="0.5", gpu_fraction_container_name=name)
     (claim,) = found(reservation("g"), pod)
     assert claim.container.container == container
+
+
+def own(prefix: str = "nvidia.com/container.", container: str = "logs", **sizes: str) -> Pod:
+    """A tenant whose annotations have its container in their names."""
+    notes = {f"{prefix}{container}.gpu-memory.{what}": size for what, size in sizes.items()}
+    return replace(tenant("g"), annotations=notes)
+
+
+@pytest.mark.parametrize("prefix", ["nvidia.com/container.", "nvidia.cdi.k8s.io/", "nvidia.cdi.k8s.io/container."])
+@pytest.mark.parametrize(
+    ("sizes", "share", "limit"),
+    [
+        ({"request": "20Gi", "limit": "40Gi"}, 0.25, 40 * GIB),
+        ({"request": "20Gi"}, 0.25, 20 * GIB),
+        ({"limit": "20480Mi"}, 0.25, 20 * GIB),
+        ({"request": str(20 * GIB), "limit": str(20 * GIB + 1)}, 0.25, 20 * GIB + MIB),  # in whole MiB, rounded up
+    ],
+)
+def test_memory_of_a_container_is_requested_and_limited_by_its_name(
+    prefix: str, sizes: dict[str, str], share: float, limit: int
+) -> None:
+    (claim,) = found(reservation("g"), own(prefix, **sizes))
+    assert (claim.share, claim.memory_limit_bytes) == (share, limit)
+    assert (claim.container.container, claim.resource) == ("logs", "gpu-memory")
+
+
+@pytest.mark.parametrize("notes", [{"request": "much"}, {"limit": "-1Gi"}, {"request": "0"}, {"devices": "1Gi"}])
+def test_a_request_that_is_no_size_claims_nothing(notes: dict[str, str]) -> None:
+    assert found(reservation("g"), own(**notes)) == []
+
+
+@pytest.mark.parametrize(
+    ("fraction", "request_", "share"),
+    [("0.3", "24576Mi", 0.3), ("0.7", "57344Mi", 0.7), ("0.9", "20Gi", 0.25), ("0.1", "20Gi", 0.25)],
+    ids=["made of the fraction", "made of another", "less than the fraction", "more than the fraction"],
+)
+def test_the_size_takes_precedence_over_a_fraction_that_it_was_not_made_of(
+    fraction: str, request_: str, share: float
+) -> None:
+    """The binder makes a size in whole MiB of a fraction. A pod's author may write both."""
+    pod = own(request=request_)
+    pod = replace(pod, annotations=pod.annotations | {"gpu-fraction": fraction})
+    (claim,) = found(reservation("g"), pod)
+    assert claim.share == share
+
+
+def test_of_two_containers_that_are_named_the_one_with_more_counts() -> None:
+    """KAI admits one. A tenant may add another later."""
+    one, other = own(container="server", request="20Gi"), own(container="logs", request="1Gi")
+    both = replace(one, annotations=one.annotations | other.annotations)
+    (claim,) = found(reservation("g"), both)
+    assert (claim.container.container, claim.share) == ("server", 0.25)
 
 
 @pytest.mark.parametrize("namespace", [KAI, RUN_AI])

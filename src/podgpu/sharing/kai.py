@@ -12,6 +12,10 @@ has changed it.
 A pod's author can change the request after the scheduler has read it. The highest request counts.
 
 By default nothing enforces a fraction. If HAMi's library does, its file in the container has the limit.
+
+In the mode NvFractions, which does enforce memory, annotations have the container in their names, and bytes as their
+values: `nvidia.com/container.NAME.gpu-memory.request` and `.limit`, in the first drafts `nvidia.cdi.k8s.io/NAME…`. Each
+is the other's default. They take precedence. The binder adds them to a pod that asks for a fraction, in whole MiB.
 """
 
 import re
@@ -21,11 +25,13 @@ from math import ceil
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Pod
 from podgpu.model.fit import PORTION
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import MIB, Inventory
+from podgpu.sharing.kube_cards import size
 from podgpu.sharing.system import PartRequest, SharingSystem
 
 NAME = "kai"
@@ -40,17 +46,25 @@ RESERVATION_PODS = ("gpu-reservation-", "runai-reservation-gpu-")  # what their 
 RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
 GPUS = "nvidia.com/"
 
+PER_CONTAINER = ("nvidia.com/container.", "nvidia.cdi.k8s.io/")
+REQUEST, LIMIT = "request", "limit"
+
+_OF_CONTAINER = re.compile(
+    r"nvidia\.(?:com/container\.|cdi\.k8s\.io/(?:container\.)?)(?P<container>[^.]+)\.gpu-memory\.(?P<what>request|limit)"
+)
 _FRACTION = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,3})?")
 
 PodName: TypeAlias = tuple[str, str]  # namespace, name
 
 
 class FractionRequest(Struct, frozen=True, kw_only=True):
-    """What a pod asked for of each card: a share, or bytes."""
+    """What a pod asked for of each card: a share, or bytes. `limit` is enforced; `container` is named with it."""
 
     name: str
     share: float = 0.0
     size: int = 0
+    limit: int = 0
+    container: str = ""
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -142,6 +156,32 @@ def _groups(pod: Pod) -> set[str]:
 
 
 def _request(pod: Pod) -> FractionRequest | None:
+    """A request that names its container takes precedence. A fraction beside it may be where it comes from."""
+    plain, own = _plain_request(pod), _own_request(pod)
+    if own is None or plain is None or not plain.share:
+        return own or plain
+    return replace(own, share=plain.share)
+
+
+def _own_request(pod: Pod) -> FractionRequest | None:
+    """Return the largest request with a container in its name. KAI admits one container."""
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for name, value in pod.annotations.items():
+        if name.startswith(PER_CONTAINER) and (match := _OF_CONTAINER.fullmatch(name)) and (number := size(value)):
+            found[match["container"]][match["what"]] = number
+    requests = [
+        FractionRequest(
+            name=MEMORY,
+            size=sizes.get(REQUEST) or sizes[LIMIT],
+            limit=-(-(sizes.get(LIMIT) or sizes[REQUEST]) // MIB) * MIB,
+            container=container,
+        )
+        for container, sizes in sorted(found.items())
+    ]
+    return max(requests, key=lambda request: request.size, default=None)
+
+
+def _plain_request(pod: Pod) -> FractionRequest | None:
     fraction = pod.annotations.get(FRACTION, "")
     share = min(1.0, float(fraction)) if _FRACTION.fullmatch(fraction) else 0.0
     if share:
@@ -155,13 +195,13 @@ def _number(pod: Pod, annotation: str, *, otherwise: int) -> int:
 
 
 def _claim(pod: Pod, group: str, card: str, request: FractionRequest, inventory: Inventory) -> Claim:
-    total = inventory.memory.get(card, 0)
-    container = _container(pod)
+    container = _container(pod, request.container)
+    limit = request.limit or request.size or inventory.enforced.get((pod.uid, container, card))
     return Claim(
         gpu=card,
         container=ContainerRef(pod.namespace, pod.name, container, pod.uid),
-        share=request.share or (min(1.0, request.size / total) if total else 0.0),
-        memory_limit_bytes=request.size or inventory.enforced.get((pod.uid, container, card)),
+        share=_share(request, inventory.memory.get(card, 0)),
+        memory_limit_bytes=limit,
         resource=request.name,
         device_id=group,
         system=NAME,
@@ -169,23 +209,30 @@ def _claim(pod: Pod, group: str, card: str, request: FractionRequest, inventory:
     )
 
 
-def _container(pod: Pod) -> str:
+def _share(request: FractionRequest, total: int) -> float:
+    """Return the fraction, if the size beside it is no other than that fraction; 0 if the share is not known."""
+    if request.share and (not (request.size and total) or int(total // MIB * request.share) == request.size // MIB):
+        return request.share
+    return min(1.0, request.size / total) if total else 0.0
+
+
+def _container(pod: Pod, named: str) -> str:
     """Return the container that is named, else the first of the spec; an empty text, if the spec is not known."""
-    if named := pod.annotations.get(CONTAINER):
+    if named := named or pod.annotations.get(CONTAINER, ""):
         return named if any(container.name == named for container in pod.containers) else ""
     return next((container.name for container in pod.main_containers), "")
 
 
 SYSTEM = SharingSystem(
     name=NAME,
-    signs=(GROUP, FRACTION),
+    signs=(GROUP, FRACTION, PER_CONTAINER[0]),
     needs="the pods' labels and annotations, and reservation pods in KAI's namespaces or those of --sharing.namespaces",
     explains=explains,
     claims=claims,
     withdraws=withdraws,
     excused=excused,
     cards=cards,
-    annotations=(GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD),
+    annotations=(GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD, *PER_CONTAINER),
     lasts=True,  # neither the spec nor the kubelet knows of a fraction
     request=PartRequest(PORTION, lambda wanted: f'{FRACTION}: "{ceil((wanted.ratio or 1.0) * 100) / 100}"'),
 )
