@@ -82,9 +82,24 @@ def test_a_ratio_file_in_the_working_directory_is_found_as_before(
     (tmp_path / "other.txt").write_text("4\n")
     assert machine.ratios(Config()) == (2.0,)
     assert machine.ratios(load({"sharing_ratio_file": ["other.txt"]}, {})) == (4.0,)
-    (tmp_path / "gpu_allocation.txt").write_text("two\n")
-    with pytest.raises(UserError, match=r"gpu_allocation.txt, line 1"):
-        machine.ratios(Config())
+
+
+@pytest.mark.parametrize(("text", "reason"), [("two\n", "gpu_allocation.txt, line 1: 'two'"), (None, "Is a directory")])
+def test_a_ratio_file_that_nobody_asked_for_stops_no_agent_and_is_named_in_the_log(
+    text: str | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mounted file that is missing on the node becomes a directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "gpu_allocation.txt"
+    if text is None:
+        path.mkdir()
+    else:
+        path.write_text(text)
+    assert machine.ratios(Config()) == ()
+    (record,) = caplog.records
+    assert "gpu_allocation.txt" in str(vars(record)) and reason in str(vars(record))
+    with pytest.raises(UserError, match=r"gpu_allocation\.txt"):
+        load({"sharing_ratio_file": [str(path)]}, {})
 
 
 def test_folders_that_may_not_be_entered_are_not_used(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, Reading
-from podgpu.sharing import claims, unclaimed
+from podgpu.sharing import claims, statuses, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ZERO = "GPU-00000000-0000-4000-8000-000000000000"
@@ -57,15 +57,22 @@ def test_several_numbers_are_for_the_cards_by_their_index() -> None:
     assert [(claim.gpu, claim.share) for claim in claims] == [(ONE, 0.25), (ZERO, 0.5)]
 
 
-def test_numbers_beyond_the_cards_are_left_over() -> None:
-    assert told(found([2, 4, 8], given(ONE))) == [(ONE, "ratio", 0.25)]
+@pytest.mark.parametrize(("cards", "ratios"), [(1, [2, 5]), (2, [2, 4, 8])], ids=["2,5 on one GPU", "too many"])
+def test_with_another_number_of_ratios_than_of_cards_no_share_is_known(cards: int, ratios: list[float]) -> None:
+    """A fraction may have been written with a comma, or a card may be gone, and the indexes have changed."""
+    node = Inventory(DEVICES[:cards], given(ZERO) + given(f"{ZERO}-0", pod="q"), ratios=ratios)
+    found = claims(node)
+    assert told(list(found)) == [(ZERO, "ratio", 0.0)] * 2
+    assert {claim.memory_limit_bytes for claim in found} == {None}
+    assert unclaimed(node, found) == ()
+    (status,) = statuses(node, found, ())
+    assert status.system == "ratio"
+    assert status.doubts[0].startswith(f"the ratio file has {len(ratios)} numbers for {cards} GPUs, ")
 
 
-def test_a_card_without_a_number_is_whole_and_nobodys_in_parts() -> None:
-    three = [*DEVICES, Device(gpu=Gpu(uuid="GPU-2", index=2))]
-    node = Inventory(three, given("GPU-2") + given("GPU-2-0", pod="q"), ratios=[2, 2])
-    assert told(list(claims(node))) == [("GPU-2", "exclusive", 1.0)]
-    assert [allocation.device_id for allocation in unclaimed(node)] == ["GPU-2-0"]
+def test_as_many_ratios_as_cards_are_in_no_doubt() -> None:
+    node = Inventory(DEVICES, given(ZERO), ratios=[2, 4])
+    assert [status.doubts for status in statuses(node, claims(node), ())] == [()]
 
 
 def test_a_ratio_of_one_leaves_a_card_whole() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from podgpu import log
 from podgpu.config import OPTIONS, Config
 from podgpu.config.values import RATIO_FILE, ratio_file
 from podgpu.errors import UserError
@@ -53,10 +54,19 @@ def has_pod_logs(config: Config) -> bool:
 
 
 def ratios(config: Config) -> tuple[float, ...]:
-    """Return into how many virtual GPUs each card is divided. Without the option, look into the working directory."""
+    """Return into how many virtual GPUs each card is divided. Without the option, look into the working directory.
+
+    What lies there was not asked for, so it stops nobody. A missing file that is mounted becomes a directory.
+    """
     if config.sharing_ratio_file is not None:
         return config.sharing_ratio_file
-    return ratio_file(RATIO_FILE) if Path(RATIO_FILE).is_file() else ()
+    if not os.path.lexists(RATIO_FILE):
+        return ()
+    try:
+        return ratio_file(RATIO_FILE)
+    except UserError as error:
+        log.warning("the ratio file in the working directory is not used", reason=str(error))
+        return ()
 
 
 def environment() -> Mapping[str, str]:
