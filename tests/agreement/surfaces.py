@@ -32,6 +32,7 @@ from podgpu.views.cluster.card_memory import cluster_memory
 from podgpu.views.dialects import dcgm
 from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.exposition import Format
+from podgpu.views.format import AT_LEAST
 from podgpu.views.table import table
 from podgpu.views.why import why
 from podgpu.views.why_evidence import pod_names
@@ -222,7 +223,7 @@ def without_scripts(cluster: Cluster) -> Facts:
     if not line:
         return {}
     cells = line[line.index("all nodes") + len("all nodes") :].split()
-    facts = {GPUS: cells[0], HELD: cells[1], UNUSED: cells[3]}
+    facts = {GPUS: cells[0], HELD: cells[1].removeprefix(AT_LEAST), UNUSED: cells[3]}
     sums = cluster.insight.sums if cluster.insight else None
     return facts | ({BUSY: cells[2]} if sums and not sums.unknown_busy else {})
 

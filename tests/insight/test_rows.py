@@ -47,12 +47,16 @@ def test_what_is_unknown_is_absent_and_never_zero() -> None:
     assert (stuck.use_ratio, stuck.memory_used_bytes, stuck.power_watts) == (None, None, None)
 
 
-def test_a_sum_with_a_share_of_unknown_size_is_not_known() -> None:
+def test_a_sum_has_the_shares_that_are_known_and_counts_the_others() -> None:
     unsized = tenant("ml/b", None)
     unsized = replace(unsized, claims=(replace(unsized.claims[0], share=0.0),))
     cluster = Cluster(taken_at=1.0, version="1", nodes=(fresh("n", card("GPU-1", tenant("ml/a", 0.25), unsized)),))
-    assert {row.name: row.held_gpus for row in rows("pods", cluster)} == {"a": 0.25, "b": None}
-    assert [row.held_gpus for view in ("namespaces", "nodes", "gpus") for row in rows(view, cluster)] == [None] * 3
+    assert {row.name: (row.held_gpus, row.unknown_shares) for row in rows("pods", cluster)} == {
+        "a": (0.25, 0),
+        "b": (None, 1),
+    }
+    groups = [row for view in ("namespaces", "nodes", "gpus") for row in rows(view, cluster)]
+    assert [(row.held_gpus, row.unknown_shares) for row in groups] == [(0.25, 1)] * 3
 
 
 def test_a_card_whose_number_is_not_known_is_not_minus_one() -> None:

@@ -59,7 +59,7 @@ def missing(snapshot: Snapshot, _: Machine) -> CheckResult:
     "claims.shares",
     "The size of every share that a pod holds is known.",
     "Nothing is charged for such a share, and bills are incomplete. For a resource claim podgpu needs the right to read"
-    " it and its ResourceSlice: see claims.rights. Else the device plugin may have not registered yet.",
+    " it and its ResourceSlice: see claims.rights. Else the device plugin may not have registered yet.",
 )
 def shares(snapshot: Snapshot, _: Machine) -> CheckResult:
     return by_problems(snapshot, "unknown_share") or (

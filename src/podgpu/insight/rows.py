@@ -44,7 +44,8 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
     model: str = ""  # of its cards; empty if not known or mixed
     cards: int = 0  # how many cards it is on
     pods: int = 0  # how many pods it stands for
-    held_gpus: float | None = None  # given to it, in whole cards
+    held_gpus: float | None = None  # given to it, in whole cards, as far as that is known
+    unknown_shares: int = 0  # what it holds besides, and whose size is not known
     busy_gpus: float | None = None  # used by it, in whole cards
     least_busy_gpus: float | None = None  # what that is for certain; absent where there is no doubt
     most_busy_gpus: float | None = None  # what that can be; absent where there is no doubt
@@ -265,7 +266,8 @@ def _row(sums: Sums, places: Sequence[Placement], *, known_cards: int, **more: A
     return SummaryRow(
         cards=sums.gpus,
         pods=sums.pods,
-        held_gpus=sums.allocated_gpus if is_held and not sums.unknown_shares else None,
+        held_gpus=sums.allocated_gpus if is_held and (sums.allocated_gpus or not sums.unknown_shares) else None,
+        unknown_shares=sums.unknown_shares,
         busy_gpus=sums.busy_gpus,
         use_ratio=None if sums.busy_gpus is None or not known_cards else round(sums.busy_gpus / known_cards, DIGITS),
         memory_used_bytes=sums.memory_used_bytes,

@@ -34,6 +34,7 @@ STATEMENT_ROWS = {
     "total": ("total", ""),
 }
 
+AT_LEAST = "≥"
 LEAST_SHOWN = 0.005  # of the card's time
 _LEAST_WATTS = 0.5  # less is not worth a line
 _ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}
@@ -93,3 +94,8 @@ def problem_text(problem: Problem, *, with_node: bool) -> str:
 def problem_line(problem: Problem, *, with_node: bool) -> str:
     """Write a problem, and what to do about it."""
     return f"{problem_text(problem, with_node=with_node)} {printable(problem.next_step)}".rstrip()
+
+
+def held_text(held: float | None, unknown: int) -> str:
+    """Write what is held, in whole cards. If there are shares of unknown size besides, that is the least it can be."""
+    return f"{AT_LEAST if unknown and held else ''}{numbers.gpu_number(held or (None if unknown else held))}"

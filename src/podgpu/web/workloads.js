@@ -64,10 +64,11 @@ export function workRows({ colours, at, link }) {
         writeWhole(about, aboutText ?? (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
         write(tag, stateOf(pod ?? row));
         tag.hidden = !tag.textContent;
-        const { held_gpus: held, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: room, use } = row;
+        const { held_gpus: held, unknown_shares: unknown, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: room, use } = row;
         const look = `${givenLook ?? colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
         const bar = (value, total, label) => ({ slices: [{ size: 1, total: total || value || 1, segments: [{ look, value }] }], label, spoken: label });
-        write(given, known(held) ? gpuCount(held) : "not given");
+        const least = unknown ? "at least " : "";
+        write(given, known(held) ? `${least}${gpuCount(held)}` : unknown ? "share not known" : "not given");
         busy.draw(bar(used, total ?? held, known(used) ? `${gpuCount(used)} · ${useText(use.ratio, use.likely_least ?? use.least, use.likely_most ?? use.most, use.certainty)}` : "busy time not known"), at().work);
         memory.draw(bar(bytes, room, known(bytes) ? partOf("memory", bytes, room) : "memory not known"), at().work);
         write(power, watts(row.power_watts));

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from podgpu.insight.rows import SummaryRow
 from podgpu.insight.tenants import IDLE
-from podgpu.numbers import UNKNOWN, age, celsius, gib, gpu_number, integer, watts
-from podgpu.views.format import use_text
+from podgpu.numbers import UNKNOWN, age, celsius, gib, integer, watts
+from podgpu.views.format import held_text, use_text
 from podgpu.views.text import line
 
 USE = "USE"
@@ -41,6 +41,10 @@ def _count(row: SummaryRow, number: int) -> str:
     return integer(number) if row.cards else UNKNOWN
 
 
+def _held(row: SummaryRow) -> str:
+    return held_text(row.held_gpus, row.unknown_shares)
+
+
 def _words(title: str, text: Callable[[SummaryRow], str], size: int, worth: int = 9) -> TopColumn:
     return TopColumn(title, text, lambda row: text(row) or None, size, worth, number=False, ascending=True)
 
@@ -55,8 +59,8 @@ _MODEL = _words("MODEL", lambda row: line(row.model) or UNKNOWN, 12, 4)
 _KIND = _words("KIND", lambda row: line(row.kind), 11, 3)
 _PODS = TopColumn("PODS", lambda row: _count(row, row.pods), lambda row: float(row.pods), 5, 6)
 _CARDS = TopColumn("GPUS", lambda row: _count(row, row.cards), lambda row: float(row.cards), 5, 7)
-_HELD = TopColumn("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 6, 6)
-_SHARE = TopColumn("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 5, 2)
+_HELD = TopColumn("HELD", _held, lambda row: row.held_gpus, 6, 6)
+_SHARE = TopColumn("HELD", _held, lambda row: row.held_gpus, 5, 2)
 _USE = TopColumn(USE, lambda row: use_text(row.use), lambda row: row.use_ratio, 13)
 _MEMORY = TopColumn("MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8)
 _LIMIT = TopColumn("OF GiB", lambda row: gib(row.memory_total_bytes), lambda row: row.memory_total_bytes, 7, 3)

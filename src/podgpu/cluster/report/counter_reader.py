@@ -133,7 +133,7 @@ class CounterReader:
             scrapes, _ = await self._samples(TimeWindow(start - LOOKBACK_SECONDS, start), some)
             for card, times in scrapes.items():
                 for at in sorted(times):
-                    last[card].update(times[at])
+                    last.setdefault(card, {}).update(times[at])
         for card in self._alive.keys() & last.keys():
             last[card] = {counter: value for counter, value in last[card].items() if counter in there.get(card, {})}
         return last

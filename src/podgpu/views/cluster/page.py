@@ -6,7 +6,7 @@ from html import escape
 from podgpu.model import Cluster, ClusterNode, Sums
 from podgpu.numbers import count, gib_of, gpu_number, integer, moment, watts
 from podgpu.views import card_page
-from podgpu.views.format import guests_text, problem_line
+from podgpu.views.format import guests_text, held_text, problem_line
 from podgpu.views.page import html_parts
 from podgpu.views.text import line, table_row
 
@@ -60,7 +60,7 @@ def _footer() -> str:
 def _cells(sums: Sums) -> list[str]:
     return [
         integer(sums.gpus),
-        gpu_number(None if sums.unknown_shares else sums.allocated_gpus),
+        held_text(sums.allocated_gpus, sums.unknown_shares),
         gpu_number(sums.busy_gpus),
         gpu_number(sums.unused_gpus),
         gib_of(sums.memory_used_bytes, sums.memory_total_bytes),
