@@ -218,7 +218,7 @@ def _consumed(held: HeldDevice, device: str, inventory: Inventory) -> Fraction |
     parts = {name: _ratio(consumed, capacity.get(name, "")) for name, consumed in held.consumed.items()}
     if parts.get(MEMORY, 0) is None:
         parts[MEMORY] = _ratio(held.consumed[MEMORY], str(inventory.memory.get(device, "")))
-    if held.place[0] == HAMI:
+    if held.place[0] == HAMI and parts:
         return parts[CORES] if parts.get(CORES, 0) != 0 else parts.get(MEMORY)
     return None if None in parts.values() else max(filter(None, parts.values()), default=Fraction(0))
 

@@ -197,7 +197,8 @@ def _device(claim: Claim) -> Iterator[Fact]:
 
 
 def _given(claim: Claim) -> Fact:
-    parts = [f"{percent(claim.share)} of {'the instance' if claim.mig else 'the GPU'}"]
+    share = percent(claim.share) if claim.share else "a share of unknown size"  # which is 0
+    parts = [f"{share} of {'the instance' if claim.mig else 'the GPU'}"]
     if claim.memory_limit_bytes is not None:
         parts.append(f"at most {memory(claim.memory_limit_bytes)}")
     if claim.core_limit_ratio is not None:

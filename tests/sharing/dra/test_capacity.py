@@ -99,6 +99,7 @@ def test_containers_of_one_part_share_it_and_each_has_the_limit_that_a_library_e
         ({"cores": "30", "memory": "100Mi"}, (0.3, 100 * MIB, 0.3)),
         ({"cores": "0", "memory": "100Mi"}, (0.1, 100 * MIB, None)),  # no limit
         ({"memory": str(100 * MIB + 7)}, (0.1, 100 * MIB, None)),  # the library counts in MiB
+        ({}, (1.0, None, None)),  # nobody else can have it
         ({"bandwidth": "30"}, (0.0, None, None)),  # says nothing of a share
         ({"memory": "many"}, (0.0, None, None)),
     ],
