@@ -386,3 +386,13 @@ def test_of_who_holds_an_instance_of_unknown_size_no_counter_says_anything() -> 
     assert power(cards(books, 100.0)[0]) == {"unknown": 100.0}
     books.post([sheet({"unknown": CycleBooking(energy_mj=5000)})], 5.0, 0.0)
     assert [booking.bookable for booking in bookings(books)] == [False], "also when it has ended"
+
+
+def test_a_share_of_unknown_size_counts_by_the_minute_and_not_while_a_claim_is_read_late() -> None:
+    books, party = NodeBooks(), rank("u")
+    sized, unsized = CycleBooking(share=0.5, allocated_us=CYCLE // 2), CycleBooking(unsized_us=CYCLE)
+    counted = []
+    for second, entry in enumerate([unsized] * 11 + [sized] + [unsized] * 13):
+        books.post([sheet({party: entry})], 5.0 * second, 0.0)
+        counted.append(bookings(books)[0].unsized_us)
+    assert counted == [None] * 23 + [12 * CYCLE] * 2

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podgpu.catalog import families as catalog_families
 from podgpu.catalog.row import Kind, Scope
-from podgpu.model import UNATTRIBUTED, Booking, Card, ContainerRef, Fault, Pod, Rest, Snapshot, Tenant
+from podgpu.model import UNATTRIBUTED, Booking, Card, Claim, ContainerRef, Fault, Pod, Rest, Snapshot, Tenant
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
 from podgpu.views.series import SeriesFilter
@@ -301,3 +301,16 @@ def test_a_hostile_name_is_text_and_nothing_more() -> None:
     assert found["namespace"] == "<b>"
     assert found["pod"] == '"\\\n\ufffd[31m\ufffd'
     assert found["label_____"] == '"\\\n\ufffd'
+
+
+@pytest.mark.parametrize(("allocated_us", "seconds"), [(0, []), (3_000_000, [3.0])])
+def test_of_a_share_of_unknown_size_no_allocated_time_is_0_and_the_unknown_time_stands_beside_it(
+    allocated_us: int, seconds: list[float]
+) -> None:
+    ref = ContainerRef("ns", "part", "main", "u")
+    booking = Booking(busy_us=1_000_000, allocated_us=allocated_us, unsized_us=60_000_000)
+    held = Tenant(container=ref, claims=(Claim(gpu=BUSY.gpu.uuid, container=ref, share=0.0),), booking=booking)
+    snapshot = node(alone(held))
+    assert of(snapshot, "container_allocated_seconds_total") == seconds
+    assert of(snapshot, "container_unknown_share_seconds_total") == [60.0]
+    assert of(snapshot, "container_allocated_ratio") == []

@@ -15,19 +15,22 @@ from podgpu.model.kube import grouped
 
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
 MOST_ENDED = 5000
+MINUTE_US = 60_000_000
 
 
 class Totals(Struct, gc=False):
     """`booking` is the party's booking in this cycle; None for a party that ended, or whose card is silent.
 
     `moved_mj` is its part of what the card's energy counter moved by the last time it moved. `is_bookable` is false for
-    a party that was never booked anything because it holds a MIG instance of unknown size.
+    a party that was never booked anything because it holds something of unknown size. `unsized_us` counts whole minutes
+    of that, and `pending_us` is how long it has been so since the last of them.
     """
 
     busy_us: int = 0
     energy_mj: int = 0
     allocated_us: int = 0
     unsized_us: int = 0
+    pending_us: int = 0
     seen_at: float = 0.0
     last_active_at: float | None = None
     method: str = ""
@@ -51,7 +54,11 @@ class Totals(Struct, gc=False):
         self.busy_us += booking.busy_us
         self.energy_mj += booking.energy_mj
         self.allocated_us += booking.allocated_us
-        self.unsized_us += booking.unsized_us
+        # A claim is often read a moment after its pod is seen. Whole minutes count, as with the pauses of an agent.
+        self.pending_us = self.pending_us + booking.unsized_us if booking.unsized_us else 0
+        if self.pending_us >= MINUTE_US:
+            self.unsized_us += self.pending_us
+            self.pending_us = 0
         self.resident_us = _sum(self.resident_us, booking.resident_us)
         self.method = booking.method or ("reserved" if booking.share else "")
         is_unsized = bool(booking.claims) and booking.share is None

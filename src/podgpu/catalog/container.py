@@ -60,8 +60,8 @@ CONTAINERS: tuple[Metric, ...] = (
     ),
     counter(
         "podgpu_container_unknown_share_seconds_total",
-        "Time for which it held a share of unknown size, which podgpu_container_allocated_seconds_total lacks. Absent "
-        "if there is none.",
+        "Time for which it held a share of unknown size, which podgpu_container_allocated_seconds_total lacks. Counted "
+        "when it has been so for a minute. Absent if there is none.",
         worth=CORE,
     ),
     *_ends(

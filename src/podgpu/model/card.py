@@ -91,7 +91,7 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far
     allocated_us: int = 0  # microseconds times its allocated share, so far
-    unsized_us: int | None = None  # microseconds in which it held a share of unknown size; absent if never
+    unsized_us: int | None = None  # microseconds in which it held a share of unknown size; absent below a minute
     resident_us: int | None = None  # microseconds that it was on the card; absent without the driver's log
     least_busy_us: int = 0  # busy time it had for certain, in the periods that are over
     most_busy_us: int = 0  # busy time it can have had, in the periods that are over

@@ -92,7 +92,8 @@ def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
         yield _seconds("busy_likely_seconds_total", sum(booking.likely_least_busy_us for booking in booked), _LEAST)
         yield _seconds("busy_likely_seconds_total", sum(booking.likely_most_busy_us for booking in booked), _MOST)
     allocated_us = sum(booking.allocated_us for booking in booked)
-    if allocated_us or not unsized_us:  # nobody holds nothing
+    is_unsized = any(tenant.claims and tenant.booking.allocated_ratio is None for tenant in group)
+    if allocated_us or not is_unsized:  # nobody holds nothing
         yield _seconds("allocated_seconds_total", allocated_us)
     resident = [booking.resident_us for booking in booked if booking.resident_us is not None]
     if resident:
