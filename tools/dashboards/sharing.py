@@ -9,19 +9,34 @@ _PLACE = "cluster, node, gpu, uuid, mig, namespace, pod, container"
 _SHOWN = "cluster, namespace, pod, container, node, gpu"
 _NAME = "{{namespace}}/{{pod}}/{{container}} GPU {{gpu}}"
 _GPU = "{{node}} GPU {{gpu}}"
-# One method of each container, also while a replaced agent's series are still there.
-_METHOD = f"topk by ({_PLACE}) (1, max by ({_PLACE}, method) (podgpu_container_info{{<namespace>}}))"
 _SHARED = f"count by ({_CARD}) (podgpu_container_info{{<namespace>}}) > 1"
-_ESTIMATE = "weighted|reserved|equal"
+_ESTIMATED = 'podgpu_container_info{<namespace>, certainty="estimated"}'
 _NO_LOG = "No log of context switches is read: docs/switches.md"
 
-# Bounds move once a minute, so a shorter look would see steps.
+# Ranges and bounds move once a minute, so a shorter look would see steps.
 _SPAN = "5m"
 _BOOKED = f"rate(podgpu_container_busy_seconds_total{{<namespace>}}[{_SPAN}])"
+_CARDS_BUSY = f"sum by ({_CARD}) (rate(podgpu_gpu_booked_busy_seconds_total{{<node>}}[{_SPAN}]))"
+
+
+def _likely(end: str) -> str:
+    return f'rate(podgpu_container_busy_likely_seconds_total{{<namespace>, end="{end}"}}[{_SPAN}])'
 
 
 def _bound(which: str) -> str:
     return f'rate(podgpu_container_busy_bound_seconds_total{{<namespace>, bound="{which}"}}[{_SPAN}])'
+
+
+def _of_cards(rate: str) -> str:
+    """Add up what containers can have had, on each card at most the card's busy time."""
+    on_card = f"sum by ({_CARD}) ({rate})"
+    return f"sum({on_card} - clamp_min({on_card} - {_CARDS_BUSY}, 0))"
+
+
+def _busy_by(label: str) -> str:
+    """Busy time by a label of the containers; one value of each, also while a replaced agent's series are there."""
+    told = f"topk by ({_PLACE}) (1, max by ({_PLACE}, {label}) (podgpu_container_info{{<namespace>}}))"
+    return f"sum by ({label}) (sum by ({_PLACE}) ({BUSY}) * on ({_PLACE}) group_left ({label}) {told})"
 
 
 _DOUBT: Thresholds = ((None, "green"), (0.2, "orange"), (0.5, "red"))
@@ -46,17 +61,17 @@ _NOW = Section(
         ),
         stat(
             "Estimated",
-            "Containers whose busy time is divided by their claims or evenly, because it cannot be measured.",
+            "Containers whose busy time is likely, not proven: by the driver's samples, checks of its log, or claims.",
             "short",
-            f'count(podgpu_container_info{{<namespace>, method=~"{_ESTIMATE}"}})',
+            f"count({_ESTIMATED})",
             absent="none",
         ),
         stat(
             "Uncertain",
-            "Busy time between the least and the most that containers can have had, as a share of what is booked. It"
-            " may exceed 100 %: each of two may have had all that both had together.",
+            "How wide the likely ranges of containers are, as a share of what is booked. It may exceed 100 %: each of"
+            " two may have had all that both had together.",
             "percentunit",
-            f"(sum({_bound('most')}) - sum({_bound('least')})) / (sum({_BOOKED}) > 0)",
+            f"(sum({_likely('most')}) - sum({_likely('least')})) / (sum({_BOOKED}) > 0)",
             thresholds=_DOUBT,
             absent="no work",
         ),
@@ -69,34 +84,35 @@ _NOW = Section(
             absent="no log",
         ),
         stat(
-            "Evaded samples",
-            "The highest share of a card's busy time in which a container was on it and no sample named it.",
+            "Sampling error",
+            "The most by which the driver's samples misstate a container's share of a card's busy time. podgpu corrects"
+            " that; other tools do not.",
             "percentunit",
-            "max(podgpu_container_sampling_evasion_ratio{<namespace>})",
-            thresholds=_COSTLY,
+            "max(abs(podgpu_container_sampling_error_ratio{<namespace>}))",
             absent="not known",
         ),
     ),
 )
 
-_BOUNDS = Section(
-    "Bounds",
+_CERTAINTY = Section(
+    "How sure",
     (
         lines(
-            "Busy time: at least, booked, at most",
-            "What containers of the chosen namespaces had together, in cards. The bounds move once a minute.",
+            "Busy time: likely range",
+            "What containers of the chosen namespaces likely had together, in cards, with what is booked. The ranges of"
+            " containers are added up, so this is wider than it need be. It moves once a minute.",
             "short",
-            Query(f"sum({_bound('most')})", "at most"),
+            Query(_of_cards(_likely("most")), "likely at most"),
             Query(f"sum({_BOOKED})", "booked"),
-            Query(f"sum({_bound('least')})", "at least"),
+            Query(f"sum({_likely('least')})", "likely at least"),
             width=24,
         ),
         lines(
-            "Uncertainty by container",
-            "The most less the least that a container can have had, as a share of the card.",
+            "Likely range by container",
+            "How wide the likely range of a container is, as a share of the card.",
             "percentunit",
             Query(
-                f"clamp(sum by ({_PLACE}) ({_bound('most')}) - sum by ({_PLACE}) ({_bound('least')}), 0, 1)",
+                f"clamp(sum by ({_PLACE}) ({_likely('most')}) - sum by ({_PLACE}) ({_likely('least')}), 0, 1)",
                 _NAME,
             ),
             most=1,
@@ -104,7 +120,8 @@ _BOUNDS = Section(
         ),
         table(
             "Containers",
-            "Busy time of each container on a shared card over five minutes, as a share of the card, with its bounds.",
+            "Busy time of each container on a shared card over five minutes, as a share of the card, with its likely"
+            " range and its bounds. Bounds are proven; where samples divide a card, they may be 0 and its busy time.",
             (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU),
             *(
                 Query(
@@ -114,8 +131,10 @@ _BOUNDS = Section(
                     width=90,
                 )
                 for name, rate in (
-                    ("At least", _bound("least")),
                     ("Booked", _BOOKED),
+                    ("Likely from", _likely("least")),
+                    ("Likely to", _likely("most")),
+                    ("At least", _bound("least")),
                     ("At most", _bound("most")),
                 )
             ),
@@ -135,26 +154,22 @@ _METHODS = Section(
     "Methods",
     (
         areas(
-            "Busy GPUs by method",
-            "Busy time of containers by the way it was found, in cards. Weighted, reserved and equal are estimates.",
+            "Busy GPUs by certainty",
+            "Busy time of containers by how sure it is, in cards: exact, bounded by proof, or estimated.",
             "short",
-            Query(
-                f"sum by (method) (sum by ({_PLACE}) ({BUSY}) * on ({_PLACE}) group_left (method) {_METHOD})",
-                "{{method}}",
-            ),
+            Query(_busy_by("certainty"), "{{certainty}}"),
         ),
-        lines(
-            "Containers by method",
-            "How many containers' busy time was found in each way.",
+        areas(
+            "Busy GPUs by method",
+            "Busy time of containers by the way it was found, in cards. docs/attribution.md explains each.",
             "short",
-            Query("count by (method) (podgpu_container_info{<namespace>})", "{{method}}"),
-            whole=True,
+            Query(_busy_by("method"), "{{method}}"),
         ),
         table(
             "Estimated containers",
-            "Containers whose busy time could not be measured. docs/attribution.md says what each method needs.",
+            "Containers whose busy time is a likely value. docs/attribution.md says what each method needs.",
             (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU, Column("method", "Method", 100)),
-            Query(f'max by ({_SHOWN}, method) (podgpu_container_info{{<namespace>, method=~"{_ESTIMATE}"}})'),
+            Query(f"max by ({_SHOWN}, method) ({_ESTIMATED})"),
             sort="Namespace",
             absent="No container's busy time is estimated",
         ),
@@ -193,10 +208,12 @@ _SWITCHING = Section(
             width=24,
         ),
         lines(
-            "Evaded samples",
-            "Share of the card's busy time in which a container was on it and the driver's samples did not name it.",
+            "Sampling error",
+            "By how much of the card's busy time the driver's samples name a container too often or, below 0, too"
+            " seldom. podgpu corrects that; other tools that read the samples do not.",
             "percentunit",
-            Query("podgpu_container_sampling_evasion_ratio{<namespace>}", _NAME),
+            Query("podgpu_container_sampling_error_ratio{<namespace>}", _NAME),
+            least=-1,
             most=1,
             absent=_NO_LOG,
             width=24,
@@ -226,6 +243,6 @@ _CROWD = Section(
 DASHBOARD = Dashboard(
     uid="podgpu-sharing",
     title="podgpu / Sharing",
-    description="Who has how much of a shared card, between which bounds, by which method, and what sharing costs.",
-    sections=(_NOW, _BOUNDS, _METHODS, _SWITCHING, _CROWD),
+    description="Who has how much of a shared card, how surely, by which method, and what sharing costs.",
+    sections=(_NOW, _CERTAINTY, _METHODS, _SWITCHING, _CROWD),
 )

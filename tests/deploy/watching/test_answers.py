@@ -93,7 +93,7 @@ def scraper(node: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
     with prometheus([job], folder, rules) as here:
         yield here.when(
             "count_over_time(podgpu:workload_cost:increase5m[1m]) > 5",
-            "podgpu_container_sampling_evasion_ratio",  # after twenty samples
+            "podgpu_container_sampling_error_ratio",  # after sixteen comparisons
             "podgpu_up == 1",
         )
 
