@@ -38,18 +38,18 @@ class StoredPast:
         own = f'{card},mig="{mig}",namespace="{use.workload.namespace}",pod="{pod}",container="main"'
         yield from self._facts(use, card, own, pod, mig)
         most = least = 0.0
-        yield from self._bounds(own, 0, most, least)
+        yield from self._busy(own, 0, most, least)
         for minute in range(self.steps):
             if series.most[minute] < 0:
                 if series.most[minute + 1] >= 0:
-                    yield from self._bounds(own, minute + 1, most, least)
+                    yield from self._busy(own, minute + 1, most, least)
                 continue
             stamp = (self.start + (minute + 1) * self.step) * 1000
             most, least = most + series.most[minute] * self.step, least + series.least[minute] * self.step
             for info_stamp in (stamp - self.step * 500, stamp):
                 yield f'podgpu_gpu_info{{{card},model="{use.card.model}"}} 1 {info_stamp}'
             yield f"podgpu_container_memory_used_bytes{{{own}}} {series.memory[minute]} {stamp}"
-            yield from self._bounds(own, minute + 1, most, least)
+            yield from self._busy(own, minute + 1, most, least)
 
     def _facts(self, use: WorkloadUse, card: str, own: str, pod: str, mig: str) -> Iterator[str]:
         stamp = (self.end - 300) * 1000
@@ -68,7 +68,10 @@ class StoredPast:
             labels = f'{card},mig="{mig}",profile="{use.held.profile}"'
             yield f"podgpu_mig_memory_total_bytes{{{labels}}} {use.held.memory_limit_bytes} {stamp}"
 
-    def _bounds(self, own: str, minute: int, most: float, least: float) -> Iterator[str]:
+    def _busy(self, own: str, minute: int, most: float, least: float) -> Iterator[str]:
+        """Its likely range and, as on a card that samples divide, bounds that say nothing."""
         stamp = (self.start + minute * self.step) * 1000
-        for bound, value in (("most", most), ("least", least)):
+        for end, value in (("most", most), ("least", least)):
+            yield f'podgpu_container_busy_likely_seconds_total{{{own},end="{end}"}} {value!r} {stamp}'
+        for bound, value in (("most", float(minute * self.step)), ("least", 0.0)):
             yield f'podgpu_container_busy_bound_seconds_total{{{own},bound="{bound}"}} {value!r} {stamp}'

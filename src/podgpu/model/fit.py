@@ -92,7 +92,7 @@ class WorkloadUse(Struct, frozen=True, kw_only=True):
     used_devices: int | None = None  # of each replica, the most that were ever busy; absent if not known
     watched_seconds: float  # for how long it held anything within the period
     seen_ratio: float  # how much of that was seen, from 0 to 1
-    busy_doubt: float | None = None  # between the bounds of its busy time, on average; absent without bounds
+    busy_doubt: float | None = None  # how wide its likely busy time is, on average; absent if not known
     dram_ratio: float | None = None  # memory bandwidth of the card in use, 99th percentile; absent if unknown
     restarts: tuple[int, ...] = ()  # minutes of the series at which one of its pods or containers began anew
     nodes: tuple[str, ...] = ()  # where it ran last

@@ -53,8 +53,8 @@ def recorded_use(moments: Iterable[Cluster]) -> PeriodUse:
     for key, minutes in nodes.items():
         builder.add_node(key, minutes)
     for holder, record in sorted(holders.items(), key=lambda each: each[0]):
-        bounds = [dict(counter_ratios(sorted(own.items()), step)) for own in (record.most, record.least)]
-        builder.add(holder, HolderMinutes(record.memory, *bounds))
+        busy = [dict(counter_ratios(sorted(own.items()), step)) for own in (record.most, record.least)]
+        builder.add(holder, HolderMinutes(record.memory, *busy))
     return PeriodUse(period, list(builder.uses()), is_demo)
 
 

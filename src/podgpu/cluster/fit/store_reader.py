@@ -25,7 +25,7 @@ LONGEST_PART, SHORTEST_PART = 1440, 15  # steps
 SHORTEST = 0.001  # seconds
 _INFO = "podgpu_gpu_info"
 _MEMORY = "podgpu_container_memory_used_bytes"
-_BOUND = "podgpu_container_busy_bound_seconds_total"
+_BUSY = "podgpu_container_busy_likely_seconds_total"  # on a shared card, bounds are too wide to advise by
 
 
 async def stored_use(store: Store, window: TimeWindow, progress: Callable[[float], None] = lambda _: None) -> PeriodUse:
@@ -92,13 +92,13 @@ class _MinuteReader:
         steps = f"[{(end - first + 1) * period.step}s:{period.step}s]"
         at = period.start + end * period.step
         info, memory = store.select(_INFO), store.select(_MEMORY)
-        bounds = [store.select(_BOUND, f'bound="{bound}"') for bound in ("most", "least")]
+        busy = [store.select(_BUSY, f'end="{end}"') for end in ("most", "least")]
         return await asyncio.gather(
             store.series(
                 f"(group by (cluster, node, exported_node) (last_over_time({info}{self._within}))){steps}", at
             ),
             store.series(f"max_over_time({memory}{self._within}){steps}", at),
-            *(store.series(f"last_over_time({bound}{self._within}){steps}", at) for bound in bounds),
+            *(store.series(f"last_over_time({end}{self._within}){steps}", at) for end in busy),
         )
 
     def _peaks(self, samples: Sequence[Sample], numbers: range) -> Mapping[int, float]:

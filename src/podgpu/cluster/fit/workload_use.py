@@ -69,7 +69,7 @@ class HolderFacts(Struct, frozen=True, kw_only=True):
 
 
 class HolderMinutes(Struct, frozen=True):
-    """What a holder used in a part of the period, by the number of the minute: bytes, and the bounds of busy time."""
+    """What a holder used in a part of the period, by the number of the minute: bytes, and its likely busy time."""
 
     memory: Mapping[int, float]
     most: Mapping[int, float]
@@ -88,8 +88,8 @@ class _WorkloadState(Struct):
     memory: "array[int]"
     most: "array[float]"
     least: "array[float]"
-    doubt: float = 0.0  # the differences between the bounds, summed over all minutes that have them
-    bounded: int = 0  # the number of those minutes
+    doubt: float = 0.0  # how wide the likely ranges are, summed over all minutes that have one
+    doubted: int = 0  # the number of those minutes
     restarts: set[int] = field(default_factory=set)
     holders: dict[FitHolder, _HolderState] = field(default_factory=dict)
 
@@ -128,7 +128,7 @@ class WorkloadUseBuilder:
             so_far = workload.least[number]
             workload.least[number] = ratio if so_far < 0 else min(so_far, ratio)
             workload.doubt += max(minutes.most.get(number, 1.0) - ratio, 0.0)
-            workload.bounded += 1
+            workload.doubted += 1
 
     def _note(
         self, workload: _WorkloadState, holder: FitHolder, numbers: Sequence[int], minutes: HolderMinutes
@@ -181,7 +181,7 @@ class WorkloadUseBuilder:
             used_devices=max(used),
             watched_seconds=self._step * held * (seen + unseen) / seen,
             seen_ratio=seen / (seen + unseen),
-            busy_doubt=state.doubt / state.bounded if state.bounded else None,
+            busy_doubt=state.doubt / state.doubted if state.doubted else None,
             dram_ratio=max((ratio for ratio in dram_ratios if ratio is not None), default=None),
             restarts=tuple(sorted(state.restarts)),
             nodes=tuple(sorted({holder.card.node for holder in recent})),

@@ -1,6 +1,6 @@
 """The rules: what to do about one workload. Each looks at the evidence and answers with a verdict, or with None.
 
-Shrinking goes by the upper bound of busy time, and enlarging by the lower one, so that doubt never costs anyone a GPU.
+Shrinking goes by the upper end of the likely busy time, and enlarging by the lower one: doubt never costs anyone a GPU.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ from podgpu.numbers import count, duration, memory, percent
 DAY = 86_400.0
 LEAST_SEEN = 0.7  # of the time: below, a peak may well have been missed
 LEAST_SEEN_UNUSED = 0.9
-MOST_DOUBT = 0.25  # of the card, between the bounds
+MOST_DOUBT = 0.25  # of the card, between both ends of the likely busy time
 THROTTLED = 0.5  # of the minutes at all of its part
 ALWAYS_FULL = 0.95  # of the minutes at all of a whole card
 WORTH_IT = 0.1  # of a card: a smaller difference is no advice

@@ -41,7 +41,7 @@ MOST_BUSY = 0.5  # on average: a workload that uses more leaves no room for othe
 FULL_CARD = 0.95  # busy time of all together, at the percentile that was asked for
 STEPS_OF_A_BLOCK = 60
 HIGH, MEDIUM, LOW = CERTAINTIES
-# How long it must have been watched, how much of that seen, and how wide its bounds may be.
+# How long it must have been watched, how much of that seen, and how wide its likely busy time may be.
 _SURE = ((HIGH, 7 * DAY, 0.95, 0.05), (MEDIUM, 3 * DAY, 0.8, 0.15))
 _SCALED = ("Deployment", "StatefulSet", "ReplicaSet", "LeaderWorkerSet", "RayService")
 _SUSPENDED = ("Job", "CronJob", "JobSet")
@@ -128,7 +128,7 @@ def _saved(use: WorkloadUse, found: Verdict) -> float | None:
 
 
 def _certainty(use: WorkloadUse) -> str:
-    """Without bounds nothing says how sure the busy time is."""
+    """Without a likely range nothing says how sure the busy time is."""
     if use.busy_doubt is None:
         return LOW
     for name, watched, seen, doubt in _SURE:
