@@ -119,10 +119,18 @@ def _throttled(snapshot: of.Snapshot, reason: str) -> dict[str, float]:
 
 
 def bounds(run: Run) -> Rows:
+    return _ends(run, "")
+
+
+def likely(run: Run) -> Rows:
+    return _ends(run, "likely_")
+
+
+def _ends(run: Run, prefix: str) -> Rows:
     return {
-        (*row, bound): value
-        for bound in ("least", "most")
-        for row, value in run.increase(f"{bound}_busy_us", of.pod, 1e6 * HOUR).items()
+        (*row, end): value
+        for end in ("least", "most")
+        for row, value in run.increase(f"{prefix}{end}_busy_us", of.pod, 1e6 * HOUR).items()
     }
 
 
@@ -160,7 +168,10 @@ ANSWERS: Mapping[str, Answer] = {
     "share of the last hour in which a GPU was throttled by its power limit, for each pod on it": Answer(
         "namespace pod", slowed("power"), (1.0, EXTENDED)
     ),
-    "GPUs kept busy at least and at most, by pod": Answer("namespace pod bound", bounds, (1.0, EXTENDED)),
+    "GPUs likely kept busy, from and to, by pod": Answer("namespace pod end", likely, (1.0, EXTENDED)),
+    "GPUs kept busy at least and at most, as far as that is proven, by pod": Answer(
+        "namespace pod bound", bounds, (1.0, EXTENDED)
+    ),
     "all energy of each GPU in an hour, from the books": Answer("uuid", booked, (1.0, EXTENDED)),
 }
 
