@@ -4,7 +4,7 @@ A value is taken to 15 significant digits, which every decimal of that length su
 half away from zero. What is unknown, or no number, is a dash.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
@@ -254,9 +254,18 @@ def column(quantity: str, value: Number, total: Number) -> str:
 
 def bounds(least: Number, most: Number) -> str:
     """Write `12–34`, in percent; nothing where they are unknown, or the same once they are written."""
+    return _range(least, most, partial(bare, "ratio"))
+
+
+def column_range(quantity: str, least: Number, most: Number, total: Number) -> str:
+    """Write `1.2–3.4` as values of a column; nothing where they are unknown, or the same once they are written."""
+    return _range(least, most, lambda value: column(quantity, value, total))
+
+
+def _range(least: Number, most: Number, text: Callable[[Number], str]) -> str:
     if not _known(least) or not _known(most):
         return ""
-    low, high = bare("ratio", least), bare("ratio", most)
+    low, high = text(least), text(most)
     return "" if low == high else f"{low}{RANGE}{high}"
 
 

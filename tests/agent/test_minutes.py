@@ -78,3 +78,19 @@ def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
     (card,) = cards(books)
     assert card.balance and (card.balance.band, card.tenants[0].booking.band) == (None, None)
     assert card.tenants[0].booking.most_energy_mj == 60, "what was proven before stays"
+
+
+def test_a_process_of_the_host_may_have_had_what_samples_give_to_others() -> None:
+    """Only in the minutes in which it was there."""
+    named = CycleBooking(busy_us=BUSY, named_us=BUSY, method="measured", processes=[Process(pid=1, kinds=("compute",))])
+    there = CycleBooking(named_us=0, method="measured", processes=[Process(pid=2, kinds=("compute",))])
+    books = NodeBooks()
+    found = []
+    for second in range(9):
+        host = there if 3 <= second < 6 else CycleBooking()
+        cycle, interval = sheet({rank("a"): named, "host": host})
+        books.post([(replace(cycle, is_watched=True), interval)], second, 0.0)
+        (card,) = cards(books)
+        assert card.balance
+        found.append((card.balance.unattributed_least_us, card.balance.unattributed_most_us))
+    assert found[2::3] == [(0, 0), (0, 3 * BUSY), (0, 3 * BUSY)]

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from podgpu import catalog
 from podgpu.catalog.row import Kind, Worth
-from podgpu.cluster.report.counters import BOUND_FAMILIES, FAMILIES
+from podgpu.cluster.report.counters import FAMILIES, RANGE_FAMILIES
 from podgpu.model import Booking, ContainerRef, Reading, Tenant
 from podgpu.views.native import families
 from podgpu.views.series import BILLED, EVERYTHING, Family, Labels, SeriesFilter, count, fit
@@ -181,7 +181,7 @@ def test_every_family_is_in_a_group() -> None:
 
 
 def test_the_billing_level_has_every_counter_of_a_report_and_little_else() -> None:
-    counters = {family.metric for family in (*FAMILIES, *BOUND_FAMILIES)}
+    counters = {family.metric for family in (*FAMILIES, *RANGE_FAMILIES)}
     facts = {
         "podgpu_build_info",
         "podgpu_up",

@@ -163,11 +163,14 @@ def _ability(device: Device, balance: Balance | None) -> Ability:
 
 def _balance(books: CardBooks) -> Balance:
     cycle = books.cycle
+    rest = [totals for reason, totals in books.rest.items() if reason != ENDED]
     return Balance(
         memory_bytes=cycle.memory_bytes if cycle else None,
         busy_ratio=cycle.busy_ratio if cycle else None,
         busy_us=books.whole.busy_us,
         energy_mj=books.whole.energy_mj,
+        unattributed_least_us=sum(totals.least_busy_us for totals in rest),
+        unattributed_most_us=sum(totals.most_busy_us for totals in rest),
         band=books.last_period,
         switches=books.switches,
         switching_us=books.switching_us,

@@ -5,7 +5,7 @@ from podgpu.catalog.row import CORE, EXPERIMENTAL, Metric, counter, gauge, info
 
 def _ends(name: str, label: str, help_text: str) -> tuple[Metric, ...]:
     """Both ends of a range. Only one that is proven is called a bound."""
-    return tuple(counter(f"podgpu_container_{name}", help_text, labels={label: end}) for end in ("least", "most"))
+    return tuple(counter(f"podgpu_{name}", help_text, labels={label: end}) for end in ("least", "most"))
 
 
 CONTAINERS: tuple[Metric, ...] = (
@@ -65,25 +65,25 @@ CONTAINERS: tuple[Metric, ...] = (
         worth=CORE,
     ),
     *_ends(
-        "busy_bound_seconds_total",
+        "container_busy_bound_seconds_total",
         "bound",
         "Busy time of the GPU that it had for certain, and the most that it can have had. Both are the same where it "
         "is alone; where samples divide a card, they may be 0 and all of the card's. Updated once a minute.",
     ),
     *_ends(
-        "busy_likely_seconds_total",
+        "container_busy_likely_seconds_total",
         "end",
         "Busy time of the GPU that it likely had, from and to: by the driver's samples, by checks of its log, or as "
         "proven. Updated once a minute.",
     ),
     *_ends(
-        "energy_bound_joules_total",
+        "container_energy_bound_joules_total",
         "bound",
         "Energy that it used for certain, and the most that it can have used: on a shared card, whatever its "
         "neighbours' kernels draw. Updated once a minute.",
     ),
     *_ends(
-        "energy_likely_joules_total",
+        "container_energy_likely_joules_total",
         "end",
         "Energy that it likely used, from and to, if a busy second draws as much whichever container causes it. "
         "Updated once a minute.",
@@ -132,6 +132,12 @@ UNATTRIBUTED: tuple[Metric, ...] = (
         "Busy time of the GPU that is booked to no container, by reason.",
         own_labels=("reason",),
         worth=CORE,
+    ),
+    *_ends(
+        "unattributed_busy_bound_seconds_total",
+        "bound",
+        "Busy time of the GPU that was no container's for certain, and the most that can have been. Updated once a "
+        "minute.",
     ),
     gauge(
         "podgpu_unattributed_sm_utilization_ratio",

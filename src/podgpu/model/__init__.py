@@ -96,4 +96,13 @@ from podgpu.model.snapshot import (
     XidEvent,
     of_one,
 )
-from podgpu.model.statement import KINDS, ChargePeriod, Coverage, GpuCoverage, Statement, StatementLine, total_of
+from podgpu.model.statement import (
+    KINDS,
+    BusyRange,
+    ChargePeriod,
+    Coverage,
+    GpuCoverage,
+    Statement,
+    StatementLine,
+    total_of,
+)

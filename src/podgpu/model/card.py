@@ -161,6 +161,8 @@ class Balance(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     busy_ratio: float | None = None  # 0 to 1, mean since the previous reading; absent if not measured
     busy_us: int = 0  # microseconds, so far
     energy_mj: int = 0  # millijoules, so far
+    unattributed_least_us: int = 0  # busy time that was for certain no tenant's, in the periods that are over
+    unattributed_most_us: int = 0  # busy time that can have been no tenant's, in the periods that are over
     band: Band | None = None  # of the last period that is over, without any doubt; absent before the first
     switches: int | None = None  # from one context to another, so far; absent without the driver's log
     switching_us: int | None = None  # microseconds between two contexts, so far; absent without the log

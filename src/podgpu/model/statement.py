@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from podgpu.model.card import BOUNDED, ESTIMATED, EXACT
 from podgpu.model.kube import total_of_known
 
 SECONDS_PER_HOUR = 3600
@@ -38,6 +39,35 @@ class GpuCoverage(Struct, frozen=True, kw_only=True):
     coverage: Coverage
 
 
+class BusyRange(Struct, frozen=True, gc=False):
+    """Microseconds of busy time. What is likely lies within what is proven, and what is booked within both."""
+
+    least: int  # for certain
+    most: int  # that it can have been
+    likely_least: int
+    likely_most: int
+    is_estimate: bool = False  # whether any of what is booked rests on an assumption
+
+    @property
+    def certainty(self) -> str:
+        """How sure the busy time is: `exact`, `bounded` or `estimated`."""
+        if self.least == self.most:
+            return EXACT
+        return ESTIMATED if self.is_estimate else BOUNDED
+
+    def added_to(self, other: "BusyRange | None") -> "BusyRange":
+        """Add the busy time of another card, or of another time."""
+        if other is None:
+            return self
+        return BusyRange(
+            self.least + other.least,
+            self.most + other.most,
+            self.likely_least + other.likely_least,
+            self.likely_most + other.likely_most,
+            self.is_estimate or other.is_estimate,
+        )
+
+
 class StatementLine(Struct, frozen=True, kw_only=True):
     """Sums, in the books' own integers. A field that nobody measured is absent."""
 
@@ -46,8 +76,7 @@ class StatementLine(Struct, frozen=True, kw_only=True):
     held_us: int | None = None  # microseconds of whole GPUs: the share that was given, times time
     unsized_us: int = 0  # microseconds of containers that held a share of unknown size, which `held_us` lacks
     busy_us: int | None = None  # microseconds in which the GPU worked
-    busy_least_us: int | None = None  # at least so many; in a bill by use
-    busy_most_us: int | None = None  # at most so many
+    busy_range: BusyRange | None = None  # what that can have been; in a bill by use
     energy_mj: int | None = None  # millijoules
     charged: int | None = None  # what it pays for itself: microseconds of whole GPUs, or millijoules by energy
     cost_units: int | None = None  # in the smallest unit of the currency; absent without a price for all of it

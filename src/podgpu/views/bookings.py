@@ -37,6 +37,7 @@ def of_card(card: Card, place: Labels, *, by_pod: bool = False) -> Iterator[Entr
         else:
             yield Scope.UNATTRIBUTED, place, _rest(rest, card)
     if card.balance:
+        yield Scope.UNATTRIBUTED, place, _rest_bounds(card.balance, card.ability)
         yield Scope.GPU, place, _balance(card.balance, card.ability)
 
 
@@ -158,6 +159,12 @@ def _used(rest: Rest, labels: tuple[str, ...], able: Ability) -> Iterator[Readin
         yield _seconds("busy_seconds_total", rest.busy_us, labels)
     if able.counts_energy and (rest.energy_mj or rest.reason not in _NEVER_DRAWS):
         yield _joules(_ENERGY, rest.energy_mj, labels)
+
+
+def _rest_bounds(balance: Balance, able: Ability) -> Iterator[Reading]:
+    if able.counts_busy:
+        yield _seconds("busy_bound_seconds_total", balance.unattributed_least_us, _LEAST)
+        yield _seconds("busy_bound_seconds_total", balance.unattributed_most_us, _MOST)
 
 
 def _balance(balance: Balance, able: Ability) -> Iterator[Reading]:

@@ -115,17 +115,12 @@ BILLED = frozenset(
     {
         *(f"podgpu_{name}" for name in ("build_info", "up", "series_dropped_total", "pod_info", "gpu_info")),
         *(f"podgpu_gpu_{name}_total" for name in ("booked_busy_seconds", "booked_energy_joules", "energy_joules")),
-        *(f"podgpu_unattributed_{name}_total" for name in ("busy_seconds", "energy_joules")),
         *(
-            f"podgpu_container_{name}_total"
-            for name in (
-                "allocated_seconds",
-                "unknown_share_seconds",
-                "busy_seconds",
-                "busy_bound_seconds",
-                "energy_joules",
-            )
+            f"podgpu_{scope}_{name}_total"
+            for scope in ("unattributed", "container")
+            for name in ("busy_seconds", "busy_bound_seconds", "energy_joules")
         ),
+        *(f"podgpu_container_{name}_total" for name in ("allocated_seconds", "unknown_share_seconds", "busy_likely_seconds")),
     }
 )
 

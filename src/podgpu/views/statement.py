@@ -6,9 +6,9 @@ from typing import Any
 
 from podgpu import __version__
 from podgpu.insight.problem_kind import few
-from podgpu.model import Statement, StatementLine
+from podgpu.model import ESTIMATED, Statement, StatementLine
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
-from podgpu.numbers import UNKNOWN, bare, column, count, coverage, duration, money, percent
+from podgpu.numbers import LIKELY, UNKNOWN, bare, column, column_range, count, coverage, duration, money, percent
 from podgpu.option.times import utc_text
 from podgpu.views.format import STATEMENT_ROWS, unpriced_texts
 from podgpu.views.row_table import Column, RowTable, csv_text, json_text, known
@@ -28,10 +28,10 @@ def report_table(
     about = _about(statement) if describes_rows else {}
     rows = [
         {name: each.group.get(name, "") for name in statement.by}
-        | {"row": each.kind, **_numbers(each, statement.digits), **about}
+        | {"row": each.kind, **_numbers(each, statement.digits), **_certainty(each), **about}
         for each in shown
     ]
-    names = (*statement.by, "row", *_numbers(statement.total, statement.digits), *about)
+    names = (*statement.by, "row", *_numbers(statement.total, statement.digits), "certainty", *about)
     fields = {name: itemgetter(name) for name in names}
     empty = "the store has no counters of podgpu in this time; check --prometheus.url, --from and --to"
     return RowTable(fields, rows, [*_report_columns(statement)], _report_head(statement, request), empty)
@@ -97,11 +97,11 @@ def _name(each: StatementLine, by: Sequence[str]) -> str:
 
 def _numbers(sums: StatementLine, digits: int) -> dict[str, float | None]:
     """Hours and kWh for people, and exact numbers: costs and counters add up to the last digit."""
+    ends = {end: getattr(sums.busy_range, end, None) for end in ("least", "most", "likely_least", "likely_most")}
     hours = {
         "gpu_hours": sums.gpu_hours,
         "busy_hours": sums.busy_hours,
-        "busy_hours_least": _per_hour(sums.busy_least_us),
-        "busy_hours_most": _per_hour(sums.busy_most_us),
+        **{f"busy_hours_{end}": _per_hour(microseconds) for end, microseconds in ends.items()},
         "energy_kwh": sums.energy_kwh,
         "coverage": sums.coverage,
         "unknown_share_hours": _per_hour(sums.unsized_us or None),
@@ -118,6 +118,10 @@ def _numbers(sums: StatementLine, digits: int) -> dict[str, float | None]:
         **{name: None if value is None else round(value, 6) for name, value in hours.items()},
         **{name: None if value is None else value / unit for name, (value, unit) in exact.items()},
     }
+
+
+def _certainty(sums: StatementLine) -> dict[str, str | None]:
+    return {"certainty": sums.busy_range.certainty if sums.busy_range else None}
 
 
 def _per_hour(microseconds: int | None) -> float | None:
@@ -187,11 +191,12 @@ def _report_columns(statement: Statement) -> Iterator[Column[Row]]:
     yield Column(
         title.upper(), lambda row: _group_name(row, statement.by), cut=cut if len(statement.by) > 2 else shortened
     )
-    yield Column("GPU-HOURS", lambda row: column("gpu hours", row["gpu_hours"], sums.gpu_hours), number=True)
-    yield Column("BUSY-HOURS", lambda row: column("gpu hours", row["busy_hours"], sums.busy_hours), number=True)
+    yield _hours("GPU-HOURS", "gpu_hours", sums.gpu_hours)
+    yield _hours("BUSY-HOURS", "busy_hours", sums.busy_hours)
     if statement.basis == "used":
-        yield Column("LEAST", lambda row: column("gpu hours", row["busy_hours_least"], sums.busy_hours), number=True)
-        yield Column("MOST", lambda row: column("gpu hours", row["busy_hours_most"], sums.busy_hours), number=True)
+        yield Column("RANGE", lambda row: _range(row, sums.busy_hours), number=True)
+        yield _hours("LEAST", "busy_hours_least", sums.busy_hours, wide=True)
+        yield _hours("MOST", "busy_hours_most", sums.busy_hours, wide=True)
     yield Column("USE", _use, number=True)
     yield Column("KWH", lambda row: column("kilowatt hours", row["energy_kwh"], sums.energy_kwh), number=True)
     if statement.currency:
@@ -200,10 +205,21 @@ def _report_columns(statement: Statement) -> Iterator[Column[Row]]:
     yield Column("SEEN", lambda row: coverage(row["coverage"]), number=True, wide=True)
 
 
+def _hours(title: str, name: str, total: float | None, *, wide: bool = False) -> Column[Row]:
+    return Column(title, lambda row: column("gpu hours", row[name], total), number=True, wide=wide)
+
+
 def _group_name(row: Row, by: Sequence[str]) -> str:
     if row["row"] in STATEMENT_ROWS:
         return STATEMENT_ROWS[row["row"]][0]
     return "/".join(line(row[name]) or UNKNOWN for name in by)
+
+
+def _range(row: Row, total: float | None) -> str:
+    """Write the range that is to be read, or in a word how sure the number is."""
+    span = column_range("gpu hours", row["busy_hours_likely_least"], row["busy_hours_likely_most"], total)
+    mark = LIKELY if row["certainty"] == ESTIMATED else ""
+    return f"{mark}{span}" if span else row["certainty"] or UNKNOWN
 
 
 def _use(row: Row) -> str:

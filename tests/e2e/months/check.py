@@ -221,9 +221,20 @@ class MonthCheck:
         if not way.startswith("energy"):
             same = bill["total"]["cost"] == held["total"]["cost"]
             self._findings.expect(same, f"{where}: {bill['total']['cost']}, held {held['total']['cost']}")
+        if way.startswith("used"):
+            self._check_ranges(bill, where)
         if not way.endswith("none") and any(row["row"] == "group" for row in bill["rows"]):
             left = [row["row"] for row in bill["rows"] if row["row"] != "group" and row.get("cost")]
             self._findings.expect(set(left) <= {"unseen"}, f"{where}: not shared: {left}")
+
+    def _check_ranges(self, bill: dict[str, Any], where: str) -> None:
+        """What is booked lies within what is likely, and that within what is proven: at most all that was busy."""
+        for row in bill["rows"]:
+            if row.get("busy_hours"):
+                names = ("least", "likely_least", "", "likely_most", "most")
+                found = [row[f"busy_hours_{name}".rstrip("_")] for name in names]
+                found.append(bill["total"]["busy_hours"])
+                self._findings.expect(found == sorted(found), f"{where} {row['row']} {row.get('pod')}: {found}")
 
 
 @contextmanager

@@ -11,6 +11,14 @@ BEFORE, AFTER = 2 * HOUR, HOUR  # of the history, around the month
 WATTS_IDLE, WATTS_BUSY, HOST = 80, 400, 0.05
 METER_MJ = 7_000_000_000  # the driver was loaded long ago
 
+# How much of its busy time a pod had at least and at most, and likely so.
+RANGES = {
+    ("bound", "bound", "least"): 0.5,
+    ("bound", "bound", "most"): 1.5,
+    ("likely", "end", "least"): 0.8,
+    ("likely", "end", "most"): 1.2,
+}
+
 Stretch = tuple[float, float]
 
 
@@ -299,6 +307,8 @@ class _Books:
         if agent is None or not any(begin <= at < end for begin, end in self._stay.there):
             return
         since = common(self._stay.there, [(agent[0], at)])
+        # Ranges are of the minutes that are over.
+        over = common(since, [(agent[0], at - (at - agent[0]) % MINUTE)])
         number = self._node.agents.index(agent)
         base = (
             f'cluster="{self._month.name}",node="{self._node.name}",gpu="0",uuid="{self._stay.uuid}",job="podgpu",'
@@ -311,15 +321,16 @@ class _Books:
         for tenant in self._tenants:
             if tenant.begins > at:
                 break
-            seconds = sum(max(min(end, tenant.ends) - max(begin, tenant.begins), 0.0) for begin, end in since)
+            seconds, ranged = (length(common(times, [(tenant.begins, tenant.ends)])) for times in (since, over))
             held_seconds += tenant.share * seconds
             busy_seconds += tenant.busy * seconds
             before = shown.get(tenant.key)
             if before is None or tenant.begins - before.ends > GRACE:
-                sums[tenant.key] = [0.0, 0.0]  # the one before was forgotten
+                sums[tenant.key] = [0.0, 0.0, 0.0]  # the one before was forgotten
             shown[tenant.key] = tenant
             sums[tenant.key][0] += tenant.share * seconds
             sums[tenant.key][1] += tenant.busy * seconds
+            sums[tenant.key][2] += tenant.busy * ranged
         visible = length(since)
         watts = WATTS_IDLE * visible + WATTS_BUSY * (busy_seconds + HOST * visible)
         meter = METER_MJ + self._meter(at)
@@ -333,19 +344,22 @@ class _Books:
         ):
             yield f'podgpu_unattributed_energy_joules_total{{{base},reason="{reason}"}} {_milli(energy)} {stamp}'
             yield f'podgpu_unattributed_busy_seconds_total{{{base},reason="{reason}"}} {_micro(busy)} {stamp}'
+        for bound in ("least", "most"):
+            bounded = f'{base},bound="{bound}"'
+            yield f"podgpu_unattributed_busy_bound_seconds_total{{{bounded}}} {_micro(HOST * length(over))} {stamp}"
         for key, tenant in shown.items():
             last = min(tenant.ends, at)
             if at - tenant.ends <= GRACE and last > agent[0] and sums[key][0] > 0:
                 yield from self._pod(base, tenant, sums[key], stamp, is_there=tenant.ends > at)
 
     def _pod(self, base: str, tenant: Tenant, sums: Sequence[float], stamp: int, *, is_there: bool) -> Iterator[str]:
-        held, busy = sums
+        held, busy, ranged = sums
         labels = f'{base},namespace="{tenant.namespace}",pod="{tenant.pod}",container="main",mig="{tenant.mig}"'
         yield f"podgpu_container_allocated_seconds_total{{{labels}}} {_micro(held)} {stamp}"
         yield f"podgpu_container_busy_seconds_total{{{labels}}} {_micro(busy)} {stamp}"
-        for bound, factor in (("least", 0.5), ("most", 1.5)):
-            bounded = f'{labels},bound="{bound}"'
-            yield f"podgpu_container_busy_bound_seconds_total{{{bounded}}} {_micro(busy * factor)} {stamp}"
+        for (name, label, end), factor in RANGES.items():
+            ranged_by = f'{labels},{label}="{end}"'
+            yield f"podgpu_container_busy_{name}_seconds_total{{{ranged_by}}} {_micro(ranged * factor)} {stamp}"
         energy = WATTS_IDLE * held + WATTS_BUSY * busy
         yield f"podgpu_container_energy_joules_total{{{labels}}} {_milli(energy)} {stamp}"
         if is_there:

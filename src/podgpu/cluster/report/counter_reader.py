@@ -23,7 +23,6 @@ from podgpu.cluster.report.counters import (
     CounterFamily,
     CounterKey,
     CounterScope,
-    Measure,
     card_models,
     card_of,
 )
@@ -337,9 +336,8 @@ def _of_containers(family: CounterFamily) -> bool:
 
 
 def _restarts_by_itself(family: CounterFamily) -> bool:
-    """What is unattributed restarts with the books of its card, and bounds with what they are the bounds of."""
-    is_bound = family.measure in (Measure.BUSY_LEAST, Measure.BUSY_MOST)
-    return family.scope is not CounterScope.UNATTRIBUTED and not is_bound
+    """What is unattributed restarts with the books of its card, and a range with what it is the range of."""
+    return family.scope is not CounterScope.UNATTRIBUTED and family.most is None
 
 
 def _by_card(points: Iterable[Point]) -> Iterator[tuple[CardKey, Point]]:

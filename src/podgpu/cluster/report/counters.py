@@ -17,6 +17,8 @@ class Measure(StrEnum):
     UNSIZED = "unsized"  # time for which a share of unknown size was held
     BUSY_LEAST = "busy_least"
     BUSY_MOST = "busy_most"
+    BUSY_LIKELY_LEAST = "busy_likely_least"
+    BUSY_LIKELY_MOST = "busy_likely_most"
 
 
 class CounterScope(StrEnum):
@@ -31,13 +33,17 @@ class CounterScope(StrEnum):
 
 
 class CounterFamily(NamedTuple):
-    """A family of counters. `unit` makes integers of its values: the books are kept in integers."""
+    """A family of counters. `unit` makes integers of its values: the books are kept in integers.
+
+    One with both ends of a range has two measures, of the least and of the `most`, which the label `end` tells apart.
+    """
 
     metric: str
     scope: CounterScope
     measure: Measure
     unit: int
-    matchers: tuple[str, ...] = ()
+    most: Measure | None = None
+    end: str = ""
 
 
 _MICRO, _MILLI = 1_000_000, 1_000
@@ -54,16 +60,15 @@ FAMILIES = (
     CounterFamily(f"{_GPU}booked_energy_joules_total", CounterScope.BOOKED, Measure.ENERGY, _MILLI),
     CounterFamily(f"{_GPU}energy_joules_total", CounterScope.METER, Measure.ENERGY, _MILLI),
 )
-# What a container used at least and at most, for a bill by use.
-BOUND_FAMILIES = tuple(
-    CounterFamily(
-        f"{_CONTAINER}busy_bound_seconds_total",
-        CounterScope.CONTAINER,
-        measure,
-        _MICRO,
-        (f'bound="{bound}"',),
+# What a container used at least and at most, and likely so, for a bill by use.
+_PROVEN, _LIKELY = (Measure.BUSY_LEAST, Measure.BUSY_MOST), (Measure.BUSY_LIKELY_LEAST, Measure.BUSY_LIKELY_MOST)
+RANGE_FAMILIES = tuple(
+    CounterFamily(f"{prefix}busy_{kind}_seconds_total", scope, least, _MICRO, most, end)
+    for prefix, scope, kind, (least, most), end in (
+        (_CONTAINER, CounterScope.CONTAINER, "bound", _PROVEN, "bound"),
+        (_CONTAINER, CounterScope.CONTAINER, "likely", _LIKELY, "end"),
+        (_UNATTRIBUTED, CounterScope.UNATTRIBUTED, "bound", _PROVEN, "bound"),
     )
-    for measure, bound in ((Measure.BUSY_LEAST, "least"), (Measure.BUSY_MOST, "most"))
 )
 
 
@@ -133,7 +138,12 @@ def counter_of(family: CounterFamily, labels: Mapping[str, str]) -> CounterKey |
     if card is None:
         return None
     get = labels.get
+    measure: Measure | None = family.measure
+    if family.most:
+        measure = {"least": family.measure, "most": family.most}.get(get(family.end, ""))
+    if measure is None:
+        return None
     if family.scope is CounterScope.CONTAINER:
         names = get("mig", ""), get("namespace", ""), get("pod", ""), get("container", "")
-        return CounterKey(card, family.scope, family.measure, *names)
-    return CounterKey(card, family.scope, family.measure, reason=get("reason", ""))
+        return CounterKey(card, family.scope, measure, *names)
+    return CounterKey(card, family.scope, measure, reason=get("reason", ""))

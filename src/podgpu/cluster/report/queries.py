@@ -178,4 +178,4 @@ class CounterQueries:
         return found
 
     def _select(self, family: CounterFamily, *chosen: str) -> str:
-        return self._store.select(family.metric, *chosen, *family.matchers)
+        return self._store.select(family.metric, *chosen)

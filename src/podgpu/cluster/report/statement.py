@@ -9,7 +9,7 @@ import msgspec
 from podgpu.cluster.report import evidence
 from podgpu.cluster.report.charges import OTHER, Basis, Group, RowKey
 from podgpu.cluster.report.counter_reader import CounterReader
-from podgpu.cluster.report.counters import BOUND_FAMILIES, FAMILIES, CardKey, Measure
+from podgpu.cluster.report.counters import FAMILIES, RANGE_FAMILIES, CardKey, Measure
 from podgpu.cluster.report.coverage import CardCoverage, GpuEvidence, Stretch, coverage
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.increases import CardPresence, CounterTotals
@@ -33,7 +33,7 @@ async def statement(
 ) -> Statement:
     """`progress` is called with the part of the period that has been read, from 0 to 1."""
     start, end = period
-    families = (*FAMILIES, *BOUND_FAMILIES) if terms.basis is Basis.USED else FAMILIES
+    families = (*FAMILIES, *RANGE_FAMILIES) if terms.basis is Basis.USED else FAMILIES
     reader = CounterReader(store, grouping.facts, families)
     totals = CounterTotals(start)
     totals.begin(await reader.before(start))
@@ -126,8 +126,7 @@ class _StatementWriter:
             held_us=totals.sums.get(Measure.HELD),
             unsized_us=totals.sums.get(Measure.UNSIZED, 0),
             busy_us=totals.sums.get(Measure.BUSY),
-            busy_least_us=totals.sums.get(Measure.BUSY_LEAST),
-            busy_most_us=totals.sums.get(Measure.BUSY_MOST),
+            busy_range=totals.busy_range,
             energy_mj=totals.sums.get(Measure.ENERGY),
             charged=totals.charged,
             cost_units=cost,

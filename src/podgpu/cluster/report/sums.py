@@ -17,7 +17,8 @@ from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.increases import CardIncreases, microseconds
 from podgpu.cluster.report.money import digits_of
 from podgpu.cluster.report.queries import PodFacts
-from podgpu.model import Prices
+from podgpu.cluster.report.ranges import busy_ranges
+from podgpu.model import BusyRange, Prices
 from podgpu.model.statement import MICROSECONDS_PER_HOUR, MILLIJOULES_PER_KWH
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -39,9 +40,13 @@ class UnitPrice(Struct, frozen=True, eq=False):
 
 
 class RowTotals(Struct):
-    """The sums of a row, and what it pays for by price: microseconds, or millijoules."""
+    """The sums of a row, and what it pays for by price: microseconds, or millijoules.
+
+    `busy_range` is that of its busy time in a bill by use.
+    """
 
     sums: dict[Measure, int] = field(default_factory=lambda: defaultdict(int))
+    busy_range: BusyRange | None = None
     paid: dict[UnitPrice, int] = field(default_factory=lambda: defaultdict(int))
 
     @property
@@ -215,6 +220,9 @@ class PeriodSums:
             missing = counts.unbooked(measure)
             if missing is not None:
                 rows[row("unbooked")].sums[measure] += missing
+        if self.terms.basis is Basis.USED:
+            for payer, more in busy_ranges(counts).items():
+                rows[payer].busy_range = more.added_to(rows[payer].busy_range)
         rows[row("free")].sums[Measure.HELD] += max(counts.seen_us - counts.booked(Measure.HELD), 0)
 
 
