@@ -120,7 +120,10 @@ BILLED = frozenset(
             for scope in ("unattributed", "container")
             for name in ("busy_seconds", "busy_bound_seconds", "energy_joules")
         ),
-        *(f"podgpu_container_{name}_total" for name in ("allocated_seconds", "unknown_share_seconds", "busy_likely_seconds")),
+        *(
+            f"podgpu_container_{name}_total"
+            for name in ("allocated_seconds", "unknown_share_seconds", "busy_likely_seconds")
+        ),
     }
 )
 
