@@ -51,7 +51,13 @@ REST = Rest(reason="unknown", memory_bytes=0, busy_us=0, energy_mj=1)
 
 _WHOLE = card(
     Device(
-        gpu=Gpu(uuid=CARD, index=0, model="NVIDIA H200", compute_capability="9.0"),
+        gpu=Gpu(
+            uuid=CARD,
+            index=0,
+            model="NVIDIA H200",
+            compute_capability="9.0",
+            sampled_by="ProcessesUtilizationInfo",
+        ),
         readings=(
             Reading("memory_used_bytes", 20 * GIB),
             Reading("sm_active_ratio", 0.5),

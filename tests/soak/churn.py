@@ -33,7 +33,7 @@ FAULTS = (
     FakeFault("hang", call="nvmlDeviceGetMemoryInfo_v2", device=0),
     FakeFault("delay 150000", call="nvmlDeviceGetUtilizationRates", device=1),
     FakeFault("sentinel", call="nvmlDeviceGetTotalEnergyConsumption", device=1, times=2),
-    FakeFault("sentinel", call="nvmlDeviceGetProcessUtilization", device=3, times=5),
+    FakeFault("sentinel", call="nvmlDeviceGetProcessesUtilizationInfo", device=3, times=5),
     FakeFault("crash", call="nvmlDeviceGetTemperature", device=3, times=1),
 )
 REPLIES: tuple[tuple[str, Callable[[], Reply]], ...] = (

@@ -33,6 +33,8 @@ from podgpu.views.text import line
 HOPPER = 9
 # A card without processes has less than this in use.
 MUCH_MEMORY = 2 << 30
+# A card that is so busy has a process that it could name.
+BUSY = 0.1
 # Each of these costs single values; all others show as the fault of a card or of the source.
 LOSSES = frozenset(
     {
@@ -100,6 +102,23 @@ def processes(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 
 @check(
+    "nvml.utilization",
+    "The driver says which processes keep a GPU busy.",
+    "Update the driver. Meanwhile the use of processes there is unknown, not 0.",
+)
+def utilization(snapshot: Snapshot, _: Machine) -> CheckResult:
+    if answering(snapshot) and not first_hand(snapshot):
+        return SECOND_HAND
+    cards = [card for card in first_hand(snapshot) if not card.gpu.mig_enabled]
+    if mute := [card for card in cards if _is_mute(card)]:
+        return warned(f"{named(mute)}: busy, but no call of the driver names a process")
+    calls = Counter(line(card.gpu.sampled_by) for card in cards if card.gpu.sampled_by)
+    if not calls:
+        return skipped("no process was seen at work yet" if cards else "no GPU answers outside MIG mode")
+    return passed(", ".join(f"{call} on {count(number, 'GPU')}" for call, number in sorted(calls.items())))
+
+
+@check(
     "nvml.profiling",
     "Hopper and newer cards provide profiling values (GPM).",
     "Update the driver. If another program is profiling the card, stop it.",
@@ -144,6 +163,12 @@ def values(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 def _is_down(name: str, snapshot: Snapshot) -> bool:
     return any(not part.up for part in snapshot.parts if part.name == name)
+
+
+def _is_mute(card: Card) -> bool:
+    listed = [process for process in card.processes if process.kinds]
+    is_unknown = bool(listed) and all(process.sm_ratio is None for process in listed)
+    return is_unknown and not card.gpu.sampled_by and (reading(card.readings, "utilization_ratio") or 0.0) >= BUSY
 
 
 def _profiles(card: Card) -> bool:

@@ -33,6 +33,7 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     inforom_power: str | None = None  # version of its power object; absent if not known
     mig_enabled: bool = False  # whether it is in MIG mode
     multiprocessors: int | None = None  # how many it has; absent if not known
+    sampled_by: str | None = None  # NVML's call that names its busy processes; absent until one has
 
     @property
     def number(self) -> str:

@@ -195,7 +195,8 @@ def test_an_old_library_without_newer_symbols_gives_what_it_has(tmp_path: Path) 
         omit=(
             *("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"),
             *("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons"),
-            *("nvmlDeviceGetProcessUtilization", "nvmlDeviceGetMPSComputeRunningProcesses_v3"),
+            *("nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessUtilization"),
+            "nvmlDeviceGetMPSComputeRunningProcesses_v3",
         ),
     )
     with running_agent(eight_gpu_node(), tmp_path, old) as agent:

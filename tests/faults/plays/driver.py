@@ -21,7 +21,8 @@ from tests.faults.signs import both, card_down, cards_down, counted, part_down, 
 NEWER = (
     *("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"),
     *("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons"),
-    *("nvmlDeviceGetProcessUtilization", "nvmlDeviceGetMPSComputeRunningProcesses_v3"),
+    *("nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessUtilization"),
+    "nvmlDeviceGetMPSComputeRunningProcesses_v3",
 )
 RELEASED_SECONDS = 3
 LISTED = ENUMERATE_SECONDS + 5.0  # a new card is found when the driver is asked for its list

@@ -7,10 +7,10 @@ import pynvml
 import pytest
 
 from podgpu.model import Device
-from podgpu.sources.nvml import plan, process, reader
+from podgpu.sources.nvml import node_clock, plan, process, reader, utilization
 from podgpu.sources.nvml.handle import CallTracker, Handle
-from podgpu.sources.nvml.process import Utilization
 from podgpu.sources.nvml.reader import GpuReader
+from podgpu.sources.nvml.utilization import Utilization
 from tests.fakenvml.fake_node import FakeFault, FakeGpu, FakeProcess, h200, refused
 from tests.fakenvml.stage import Stage, mig_card
 
@@ -39,7 +39,8 @@ def change(stage: Stage, *faults: FakeFault) -> None:
 
 def test_a_process_whose_use_cannot_be_read_is_not_idle(stage: Stage) -> None:
     card = card_of(stage, busy_card())
-    change(stage, FakeFault(UNKNOWN_ERROR, "nvmlDeviceGetProcessUtilization"))
+    calls = ("nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessUtilization")
+    change(stage, *(FakeFault(UNKNOWN_ERROR, call) for call in calls))
     (process,) = card.read().processes
     assert process.sm_ratio is None
     assert process.sm_busy_us is None
@@ -59,14 +60,14 @@ def test_a_list_that_cannot_be_read_counts_no_processes(stage: Stage, kind: str)
 
 def test_a_clock_set_back_hides_use_for_one_reading_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = Handle(stage.play(busy_card()), CallTracker())
-    right = process._now
+    right = node_clock.now
     with monkeypatch.context() as ahead:
-        ahead.setattr(process, "_now", lambda: right() + HOUR)
-        utilization = Utilization(handle)
+        ahead.setattr(node_clock, "now", lambda: right() + HOUR)
+        use = Utilization(handle)
     listed = process.running(handle, None).processes
-    assert [process.sm_ratio for process in utilization.apply(listed)] == [None]
-    monkeypatch.setattr(process, "_now", lambda: right() + 1_000_000)
-    assert [process.sm_ratio for process in utilization.apply(listed)] != [None]
+    assert [process.sm_ratio for process in use.apply(listed)] == [None]
+    monkeypatch.setattr(node_clock, "now", lambda: right() + 1_000_000)
+    assert [process.sm_ratio for process in use.apply(listed)] != [None]
 
 
 def test_a_clock_set_back_between_two_readings_hides_use_although_time_went_on(
@@ -74,12 +75,12 @@ def test_a_clock_set_back_between_two_readings_hides_use_although_time_went_on(
 ) -> None:
     """Set back by three of five seconds, it seems that two have passed."""
     handle = Handle(stage.play(busy_card()), CallTracker())
-    utilization, listed = Utilization(handle), process.running(handle, None).processes
-    right, second = process._now, 1_000_000
+    use, listed = Utilization(handle), process.running(handle, None).processes
+    right, second = node_clock.now, 1_000_000
     began = time.monotonic_ns()
     monkeypatch.setattr(time, "monotonic_ns", lambda: began + 5_000 * second)
-    monkeypatch.setattr(process, "_now", lambda: right() + 2 * second)
-    assert [process.sm_ratio for process in utilization.apply(listed)] == [None]
+    monkeypatch.setattr(node_clock, "now", lambda: right() + 2 * second)
+    assert [process.sm_ratio for process in use.apply(listed)] == [None]
 
 
 @pytest.fixture
@@ -192,13 +193,13 @@ def test_a_brief_reading_leaves_out_what_takes_long_and_the_next_one_has_it(stag
 
 def test_the_use_of_processes_takes_one_call_however_many_they_are(stage: Stage) -> None:
     gpu = h200(0)
-    gpu.processes = [FakeProcess(1000 + number, 1 << 20, sm=1) for number in range(3 * process.ROOM)]
+    gpu.processes = [FakeProcess(1000 + number, 1 << 20, sm=1) for number in range(3 * utilization.ROOM)]
     card = card_of(stage, gpu)
     first = card.read()
-    assert [found.sm_ratio for found in first.processes] == [0.01] * 3 * process.ROOM
-    before = stage.calls(process.SAMPLES_CALL)
+    assert [found.sm_ratio for found in first.processes] == [0.01] * 3 * utilization.ROOM
+    before = stage.calls(utilization.NewerCall.name)
     card.read()
-    assert stage.calls(process.SAMPLES_CALL) - before == 1
+    assert stage.calls(utilization.NewerCall.name) - before == 1
 
 
 def test_links_are_asked_for_once_something_went_over_any_of_them(stage: Stage) -> None:

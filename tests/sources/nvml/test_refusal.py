@@ -82,7 +82,7 @@ CALLS = (
     "nvmlDeviceGetPowerUsage",
     "nvmlDeviceGetUtilizationRates",
     "nvmlDeviceGetComputeRunningProcesses_v3",
-    "nvmlDeviceGetProcessUtilization",
+    "nvmlDeviceGetProcessesUtilizationInfo",
     "nvmlDeviceGetMinorNumber",
     "nvmlDeviceGetName",
     "nvmlGpmQueryDeviceSupport",
@@ -108,8 +108,9 @@ def test_one_refusal_hides_nothing(stage: Stage, call: str, code: int) -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.usefixtures("asks_at_once")
 def test_a_refusal_from_the_start_is_named(stage: Stage, call: str) -> None:
-    forms = (call, call.replace("_v3", "_v2"), call.removesuffix("_v3")) if call.endswith("_v3") else (call,)
-    faults = [FakeFault(f"return {UNSUPPORTED}", form) for form in forms]
+    older = {"nvmlDeviceGetProcessesUtilizationInfo": ("nvmlDeviceGetProcessUtilization",)}
+    forms = (call.replace("_v3", "_v2"), call.removesuffix("_v3")) if call.endswith("_v3") else older.get(call, ())
+    faults = [FakeFault(f"return {UNSUPPORTED}", form) for form in (call, *forms)]
     device = card_of(stage, h200(0), *faults).read()
     assert [refusal.reason for refusal in device.refused] == ["not_supported"]
 

@@ -8,7 +8,7 @@ import pynvml
 import pytest
 
 from podgpu.model import BusyWindow
-from podgpu.sources.nvml import process
+from podgpu.sources.nvml import node_clock
 from podgpu.sources.nvml.handle import CallTracker, Handle
 from podgpu.sources.nvml.process import DriverWindows
 from podgpu.sources.nvml.reader import GpuReader
@@ -43,7 +43,7 @@ def test_a_clock_that_was_set_back_gives_no_window_twice(stage: Stage, monkeypat
     windows._last_stamp -= 1_000_000
     windows.read()
     now = time.time_ns() // 1000
-    monkeypatch.setattr(process, "_now", lambda: now - 3_600_000_000)
+    monkeypatch.setattr(node_clock, "now", lambda: now - 3_600_000_000)
     assert windows.read() == ()
 
 
@@ -56,7 +56,7 @@ class PlayedClock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = time.time_ns() // 1000
         self.set_by = 0
-        monkeypatch.setattr(process, "_now", lambda: self.now + self.set_by)
+        monkeypatch.setattr(node_clock, "now", lambda: self.now + self.set_by)
         monkeypatch.setattr(time, "monotonic_ns", lambda: 1000 * self.now)
         monkeypatch.setattr(time, "monotonic", lambda: self.now / SECOND)
 

@@ -42,6 +42,7 @@ HARMLESS = {
     "Gpu": {
         "model",
         "architecture",
+        "sampled_by",
         "compute_capability",
         "vbios",
         "brand",

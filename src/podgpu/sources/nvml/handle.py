@@ -19,6 +19,7 @@ from podgpu.sources.nvml import failure
 OLDER = {
     ("MemoryInfo", (pynvml.nvmlMemory_v2,)): ("MemoryInfo", ()),
     ("CurrentClocksEventReasons", ()): ("CurrentClocksThrottleReasons", ()),
+    ("ProcessesUtilizationInfo", ()): ("ProcessUtilization", ()),
 } | {
     (f"{kind}RunningProcesses{newer}", ()): (f"{kind}RunningProcesses{older}", ())
     for kind in ("Compute", "Graphics", "MPSCompute")

@@ -9,13 +9,14 @@ from typing import Any
 import pynvml
 from msgspec.structs import replace
 
-from podgpu.model import SEES_ALL, BusyWindow, Device, Fault, Gpu, Reading, Refused
+from podgpu.model import SEES_ALL, BusyWindow, Device, Fault, Gpu, Reading, Refused, value_of
 from podgpu.sources.child import sees_node
 from podgpu.sources.nvml import failure, plan
 from podgpu.sources.nvml.gpm import BusySampler, Profiler
 from podgpu.sources.nvml.handle import CallTracker, Handle
 from podgpu.sources.nvml.mig import InstanceReaders
-from podgpu.sources.nvml.process import DriverWindows, Utilization, running
+from podgpu.sources.nvml.process import DriverWindows, running
+from podgpu.sources.nvml.utilization import BUSY, Utilization
 from podgpu.sources.nvml.window_split import WindowSplitter
 
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
@@ -33,7 +34,7 @@ EXPECTED = (
     "nvmlDeviceGetUtilizationRates",
     "nvmlDeviceGetPowerUsage",
     "nvmlDeviceGetComputeRunningProcesses_v3",
-    "nvmlDeviceGetProcessUtilization",
+    "nvmlDeviceGetProcessesUtilizationInfo",
     "nvmlGpmQueryDeviceSupport",
     "nvmlGpmSampleGet",
 )
@@ -138,9 +139,10 @@ class GpuReader:
             instances, listing = self._instances.read(brief=brief)
             processes = listing.processes
         else:
-            total = next((reading.value for reading in readings if reading.metric == "memory_total_bytes"), None)
-            instances, listing = (), running(self._handle, total)
-            processes = self._utilization.apply(listing.processes)
+            instances, listing = (), running(self._handle, value_of(readings, "memory_total_bytes"))
+            is_busy = (value_of(readings, "utilization_ratio") or 0.0) >= BUSY
+            processes = self._utilization.apply(listing.processes, is_busy=is_busy)
+            self.gpu = replace(self.gpu, sampled_by=self._utilization.chosen)
         # Energy is best attributed if it is read whenever the processes change.
         pids = frozenset(process.pid for process in listing.processes)
         readings = (*readings, *self._costly.get(self._handle, anew=pids != self._pids))
