@@ -13,6 +13,7 @@ from podgpu.insight import InsightSettings, conclude
 from podgpu.model import (
     Booking,
     Card,
+    Charge,
     Claim,
     ContainerRef,
     Device,
@@ -71,7 +72,11 @@ _WHOLE = card(
     rest=(REST,),
 )
 assert _WHOLE.balance
-WHOLE = replace(_WHOLE, balance=replace(_WHOLE.balance, switching_ratio=0.0))
+WHOLE = replace(
+    _WHOLE,
+    balance=replace(_WHOLE.balance, switching_ratio=0.0),
+    charges=(Charge(container=LLAMA, charged_bytes=20 * GIB, listed_bytes=20 * GIB),),
+)
 SPLIT = unattributed(
     Device(
         gpu=Gpu(uuid=CUT, index=1, model="NVIDIA H200", compute_capability="9.0", mig_enabled=True),

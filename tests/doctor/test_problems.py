@@ -6,8 +6,8 @@ from podgpu import doctor
 from podgpu.doctor import Status
 from podgpu.insight import conclude
 from podgpu.insight.problems import KINDS
-from podgpu.model import Allocation, Booking, Claim, ContainerRef, Fault, PartStatus, Reading, Tenant
-from tests.doctor.sound_node import HERE, NOW, PROCESS, SETTINGS, SOUND, SPLIT, TENANT, WHOLE, examine
+from podgpu.model import Allocation, Booking, Charge, Claim, ContainerRef, Fault, PartStatus, Reading, Tenant
+from tests.doctor.sound_node import HERE, LLAMA, NOW, PROCESS, SETTINGS, SOUND, SPLIT, TENANT, WHOLE, examine
 
 
 def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
@@ -22,6 +22,10 @@ def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
         readings=(*WHOLE.readings, hot, errors, Reading("xid_last_code", 79), Reading("recovery_action", 1)),
         tenants=(idle, Tenant(container=ContainerRef("ml", "sly-0", "c"), processes=(PROCESS,)), unsized),
         balance=replace(WHOLE.balance, switching_ratio=0.3),
+        charges=(
+            Charge(container=part, charged_bytes=9 << 30, listed_bytes=1 << 30, unexplained_bytes=8 << 30),
+            Charge(container=LLAMA, charged_bytes=1 << 30, listed_bytes=5 << 30, elsewhere_bytes=4 << 30),
+        ),
     )
     sick = replace(
         sick, readings=tuple(reading for reading in sick.readings if reading != Reading("recovery_action", 0))

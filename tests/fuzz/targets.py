@@ -28,6 +28,7 @@ from podgpu.cluster.store.response import Point, Series, StoreFault
 from podgpu.config.precedence import load
 from podgpu.config.sections import prices
 from podgpu.errors import UserError
+from podgpu.host.dmem import Dmem
 from podgpu.insight.fit.statement import FitPeriodFacts
 from podgpu.kube.api.kubeconfig import account
 from podgpu.model import Snapshot
@@ -277,7 +278,29 @@ def _scrambled(text: bytes, random: Random) -> bytes:
     return b"".join(lines)
 
 
+_CGROUP = f"kubepods/pod11111111-2222-3333-4444-555555555555/{'a' * 64}"
+_REGIONS = b"nvidia/00000000:3b:00.0/vidmem 21474836480\nnvidia/0000:86:00.0/vidmem 0\ndrm/0000:03:00.0/vram0 max\n"
+
+
+async def charged_memory(random: Random) -> None:
+    """The kernel's books of GPU memory, in a tree of cgroups."""
+    with tempfile.TemporaryDirectory() as folder:
+        _charge(Path(folder), random)
+        line = noise(f"0::/{_CGROUP}".encode(), random).decode("utf-8", "replace")
+        for charged in Dmem(Path(folder)).charged([line]) or ():
+            assert all(0 <= number < 1 << 61 for number in charged.cards.values())
+
+
+def _charge(root: Path, random: Random) -> None:
+    container = root / _CGROUP
+    container.mkdir(parents=True)
+    (root / "dmem.capacity").write_bytes(_REGIONS if random.random() < 0.8 else noise(_REGIONS, random))
+    for cgroup in (container, *list(container.parents)[:2]):
+        (cgroup / "dmem.current").write_bytes(noise(_REGIONS, random))
+
+
 Target = Callable[[Random], Awaitable[None]]
 TARGETS: dict[str, Target] = {
-    target.__name__: target for target in (cluster_documents, whole_clusters, store_answers, recordings, configuration)
+    target.__name__: target
+    for target in (cluster_documents, whole_clusters, store_answers, recordings, configuration, charged_memory)
 }

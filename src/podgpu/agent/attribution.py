@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from podgpu import sharing
 from podgpu.agent.books import NodeBooks
+from podgpu.agent.charges import MemoryCharges
 from podgpu.agent.counters import IntervalMeter
 from podgpu.agent.inventory import (
     Disambiguation,
@@ -44,6 +45,7 @@ from podgpu.model import (
 )
 from podgpu.model.ports import (
     AllocationSource,
+    ChargeSource,
     Closable,
     EndedProcessSource,
     OutsiderNames,
@@ -88,6 +90,7 @@ class Attribution:
         pod_labels: Sequence[str] = (),
         switch_logs: SwitchLogs | None = None,
         recent: EndedProcessSource | None = None,
+        charges: ChargeSource | None = None,
         to_close: Sequence[Closable] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -114,6 +117,7 @@ class Attribution:
         self._workloads = WorkloadNames(workloads, self._patience) if workloads else None
         self._pod_labels = frozenset(pod_labels)
         self._switch_logs = switch_logs
+        self._charges = MemoryCharges(charges) if charges else None
         self._to_close = [*to_close, *([switch_logs] if switch_logs else [])]
         self._intervals = IntervalMeter(interval)
         self._books = NodeBooks()
@@ -198,8 +202,9 @@ class Attribution:
         await asyncio.sleep(0)
         involved = _involved(pods, claims.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
+        charges = self._charges.compare(answering, holders, self._owners.named) if self._charges else {}
         started_at = {pod.uid: pod.started_at for pod in involved}
-        join = Join(inventory.vgpus, workloads, started_at, claims.excused(served, holders))
+        join = Join(inventory.vgpus, workloads, started_at, claims.excused(served, holders), charges)
         return Attributed(
             cards=tuple(
                 join.card(device, self._books.cards.get(device.gpu.uuid), claims.by_card.get(device.gpu.uuid, ()))

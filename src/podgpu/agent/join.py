@@ -19,6 +19,7 @@ from podgpu.model import (
     Balance,
     Booking,
     Card,
+    Charge,
     Claim,
     Device,
     Excused,
@@ -85,7 +86,7 @@ def read(device: Device) -> Card:
 class Join:
     """Joins the cards of one cycle. Workloads and start times are by the UID of the pod.
 
-    `excused` are by the UUID of the card.
+    `excused` and `charges` are by the UUID of the card.
     """
 
     def __init__(
@@ -94,11 +95,13 @@ class Join:
         workloads: Mapping[str, Workload],
         started_at: Mapping[str, float | None],
         excused: Mapping[str, tuple[Excused, ...]] = MappingProxyType({}),
+        charges: Mapping[str, tuple[Charge, ...]] = MappingProxyType({}),
     ) -> None:
         self._vgpus = {(vgpu.gpu, vgpu.pod_uid, vgpu.container): vgpu for vgpu in vgpus}
         self._workloads = workloads
         self._started_at = started_at
         self._excused = excused
+        self._charges = charges
 
     def card(self, device: Device, books: CardBooks | None, claims: Iterable[Claim]) -> Card:
         """`claims` are those on this card: if it is silent, or not booked, nothing else says who is there."""
@@ -118,6 +121,7 @@ class Join:
             rest=tuple(_rests(books, power)) if balance else (),
             balance=balance,
             excused=self._excused.get(device.gpu.uuid, ()),
+            charges=self._charges.get(device.gpu.uuid),
         )
 
     def _tenant(self, key: TenantKey, books: CardBooks, power: PowerSplit, claims: Iterable[Claim]) -> Tenant:

@@ -138,6 +138,10 @@ class Owners:
         """Whether a pod's process is in a container that a list has by its id."""
         return holder.kind != "pod" or self._names.knows(holder)
 
+    def named(self, holder: Holder) -> Holder:
+        """Add the name of the container to what a cgroup says, by the lists of the last cycle."""
+        return self._titled(self._names.named(holder))
+
     def placed(self, pod: Pod) -> Pod:
         """Add the cgroups of the pod's containers, once it is known how the kubelet names them."""
         if self._style is None or pod.qos not in QOS:

@@ -13,6 +13,7 @@ from podgpu.assembly.api_server import open_api_server
 from podgpu.assembly.source import EarlySource, source_entry
 from podgpu.config import Config
 from podgpu.errors import UserError
+from podgpu.host.dmem import Dmem
 from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
@@ -133,6 +134,7 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         switch_logs=_switch_logs(config),
+        charges=Dmem(machine.sysfs(config) / "fs/cgroup") if sees_processes else None,
         to_close=[part for part in (allocations, workloads, api) if part],
     )
 

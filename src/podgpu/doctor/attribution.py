@@ -160,6 +160,23 @@ def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 
 @check(
+    "books.charges",
+    "The GPU memory that the kernel charges to each container is that of its processes.",
+    "`podgpu why POD` shows both figures.",
+)
+def charges(snapshot: Snapshot, _: Machine) -> CheckResult:
+    if found := by_problems(snapshot, "memory_unexplained", "memory_elsewhere"):
+        return found
+    kept = [card.charges for card in snapshot.cards if card.charges is not None]
+    if not kept:
+        return skipped("the kernel charges no GPU memory: that needs driver 615, Linux 6.14, and the host's cgroups")
+    containers = {charge.container for found in kept for charge in found}
+    if not containers:
+        return skipped("no container's cgroup has the dmem controller, or none has GPU memory")
+    return passed(f"for {count(len(containers), 'container')}")
+
+
+@check(
     "books.sampling",
     "The busy time of shared GPUs is divided by more than the driver's samples.",
     "--switches=check compares the samples with the driver's log of context switches, and corrects them.",

@@ -137,7 +137,7 @@ def _bound(drivers: Path) -> Iterator[GuestCard]:
             # A virtual function is a part of a card that NVML lists.
             if _is_gpu(device) and not (device / "physfn").exists():
                 model = _MODELS.get(_fact(device, "device"), "")
-                yield GuestCard(pci_bus_id=_as_nvml(device.name), model=model, driver=driver)
+                yield GuestCard(pci_bus_id=as_nvml(device.name), model=model, driver=driver)
 
 
 def _is_gpu(device: Path) -> bool:
@@ -148,7 +148,7 @@ def _fact(folder: Path, name: str) -> str:
     return (read_limited(folder / name, 4096) or b"").decode(errors="replace").strip()
 
 
-def _as_nvml(address: str) -> str:
+def as_nvml(address: str) -> str:
     """The kernel writes 0000:3b:00.0, and NVML 00000000:3B:00.0."""
     domain, _, rest = address.partition(":")
     return f"{domain:0>8}:{rest}".upper()

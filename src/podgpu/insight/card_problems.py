@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from podgpu.catalog import xids
 from podgpu.insight.advice import ACTIONS, next_step
 from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, about_card, fault_words, few, pod_names
-from podgpu.insight.tenants import NodeCard, reading
-from podgpu.model import Booking, Card, Problem, Rest, XidRecord
-from podgpu.numbers import count, percent
+from podgpu.insight.tenants import NodeCard, pod_name, reading
+from podgpu.model import Booking, Card, Charge, Problem, Rest, XidRecord
+from podgpu.numbers import count, memory, percent
 
 LOST_REASONS = frozenset({"lost", "gone", "gpu_not_found"})
 XID_RECENT_SECONDS = 3600.0  # an older one is a warning
 LEAST_SWITCHING = 0.05  # of the card's time
+LEAST_BYTES = 1 << 30  # of a difference between the kernel's and the driver's figures, and
+LEAST_PART = 0.1  # of the greater of them
 _XID_ADVICE = "Look up the code in NVIDIA's list of XID errors, and search the kernel log for it."
 _THROTTLED = {
     "hardware_thermal": "it is too hot",
@@ -122,6 +124,36 @@ def _switching(on: NodeCard) -> Iterator[Problem]:
         yield about_card(on, "switching", WARNING, "Switching", what, next_step=advice)
 
 
+def is_much(difference: int | None, charge: Charge) -> bool:
+    """Whether a difference is more than two ways to count can make."""
+    greater = max(charge.charged_bytes, charge.listed_bytes or 0)
+    return difference is not None and difference >= max(LEAST_BYTES, LEAST_PART * greater)
+
+
+def _unexplained(on: NodeCard) -> Iterator[Problem]:
+    for charge in on.card.charges or ():
+        if is_much(charge.unexplained_bytes, charge):
+            name = pod_name(charge.container)
+            much = memory(charge.unexplained_bytes)
+            what = f"has {much} that the kernel charges to {name} and none of its processes has."
+            advice = (
+                "A process may have died without freeing it, be hidden, or use managed memory. `podgpu why` has both."
+            )
+            yield about_card(on, "memory_unexplained", WARNING, "Unexplained", what, next_step=advice, pod=name)
+
+
+def _elsewhere(on: NodeCard) -> Iterator[Problem]:
+    for charge in on.card.charges or ():
+        if is_much(charge.elsewhere_bytes, charge):
+            name = pod_name(charge.container)
+            much = memory(charge.elsewhere_bytes)
+            what = f"has {much} in processes of {name} that the kernel charges to another cgroup."
+            advice = (
+                "No limit of the container applies to it. See in which cgroup its processes, or their server, began."
+            )
+            yield about_card(on, "memory_elsewhere", WARNING, "Charged away", what, next_step=advice, pod=name)
+
+
 def adds_up(card: Card) -> bool:
     """Whether tenants, those that ended and the rest are the card, exactly. True where nothing is booked yet."""
     balance = card.balance
@@ -145,6 +177,18 @@ KINDS = (
     ProblemKind("books", 32, "The books of a card do not add up.", of_card=_books),
     ProblemKind("memory_pending", 40, "Bad memory will be replaced at the next reset.", of_card=_memory_pending),
     ProblemKind("ecc", 41, "A card had memory errors that could not be corrected.", of_card=_ecc),
+    ProblemKind(
+        "memory_unexplained",
+        42,
+        "The kernel charges memory to a container that none of its processes has.",
+        of_card=_unexplained,
+    ),
+    ProblemKind(
+        "memory_elsewhere",
+        43,
+        "The kernel charges memory of a container's processes to another cgroup.",
+        of_card=_elsewhere,
+    ),
     ProblemKind("throttled", 60, "Heat or power slows a card down.", of_card=_throttled),
     ProblemKind("switching", 61, "A card spends much of its time on context switches.", of_card=_switching),
 )

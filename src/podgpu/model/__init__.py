@@ -17,6 +17,7 @@ from podgpu.model.card import (
     Band,
     Booking,
     Card,
+    Charge,
     Excused,
     Lane,
     Lanes,
@@ -66,6 +67,7 @@ from podgpu.model.insight import (
 from podgpu.model.kube import ClaimedDevice, DynamicAllocation, KubeNode, KubeObjects, PoolDevice, ResourceClaim
 from podgpu.model.pod import (
     Allocation,
+    ChargedCgroup,
     Claim,
     ClaimUse,
     ContainerRef,

@@ -154,6 +154,21 @@ class Excused(Struct, frozen=True, kw_only=True, gc=False):
     pid: int | None = None  # of a server; absent for a reservation
 
 
+class Charge(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Memory of a card that the kernel charges to a container's cgroup, beside that of its processes.
+
+    The two are read one after the other, so only what each of the last readings shows is called a difference.
+    """
+
+    container: ContainerRef  # whose cgroup it is
+    charged_bytes: int  # by the kernel
+    listed_bytes: int | None = None  # what its processes have by the driver's list; absent if not measured
+    unexplained_bytes: int | None = None  # charged, and no process has it; absent if there is none, or not known
+    elsewhere_bytes: int | None = (
+        None  # its processes have it, charged elsewhere; absent if there is none, or not known
+    )
+
+
 class Balance(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What the books of the card add up to: its tenants, those that ended, and the rest."""
 
@@ -198,6 +213,7 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     rest: tuple[Rest, ...] = ()  # what is booked to no container, by reason
     balance: Balance | None = None  # what the books add up to; absent if nothing was booked yet
     excused: tuple[Excused, ...] = ()  # who has it for others, and by what proof
+    charges: tuple[Charge, ...] | None = None  # memory by the kernel's books; absent where it keeps none
     xids: tuple[XidRecord, ...] = ()  # the last ones since the agent started, newest first
     use: CardUse | None = None  # how busy it was; absent until concluded, and with a fault
     problems: tuple[str, ...] = ()  # what is wrong with it, in one or two words each; most pressing first

@@ -158,6 +158,13 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     mps: str | None = None  # the host's directory where it meets others of MPS; `root` for root's daemon
 
 
+class ChargedCgroup(Struct, frozen=True, kw_only=True, gc=False):
+    """A container's cgroup, and the bytes that the kernel charges to it, by the PCI address of the card."""
+
+    holder: Holder
+    cards: dict[str, int]
+
+
 class Claim(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A container's right to a GPU, or to one of its MIG instances."""
 

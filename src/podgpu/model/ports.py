@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from podgpu.model import (
     Allocation,
+    ChargedCgroup,
     DynamicAllocation,
     Fault,
     Holder,
@@ -105,6 +106,13 @@ class ProcessSource(Protocol):
         """Return the host's MPS pipe directory of the process, or `root` if root's daemon runs it there."""
 
     def fault(self) -> Fault | None: ...
+
+
+class ChargeSource(Protocol):
+    """Memory of cards that the kernel charges to containers."""
+
+    def charged(self, lines: Iterable[str]) -> tuple[ChargedCgroup, ...] | None:
+        """`lines` are the cgroups of processes on cards. None where nothing is charged to anybody."""
 
 
 class EndedProcessSource(CountingPart, Protocol):

@@ -19,7 +19,8 @@ def outsider_names(snapshot: Snapshot) -> list[str]:
 def named_containers(snapshot: Snapshot) -> list[ContainerRef]:
     """List every container that is named on a card, some more than once."""
     booked = [tenant.container for card in snapshot.cards for tenant in (*card.tenants, *card.ended)]
-    return booked + [holder.container for holder in _unbooked(snapshot) if holder.container]
+    charged = [charge.container for card in snapshot.cards for charge in card.charges or ()]
+    return booked + charged + [holder.container for holder in _unbooked(snapshot) if holder.container]
 
 
 def _unbooked(snapshot: Snapshot) -> Iterator[Holder]:

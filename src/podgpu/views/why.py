@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
 from podgpu.catalog.xids import named
-from podgpu.insight.card_problems import adds_up, present_words
+from podgpu.insight.card_problems import adds_up, is_much, present_words
 from podgpu.insight.problem_kind import fault_words
 from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING, is_outsider
-from podgpu.model import ENDED, REPRESENTED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
+from podgpu.model import ENDED, REPRESENTED, Booking, Card, Charge, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
@@ -141,10 +141,23 @@ def _on_card(evidence: PodEvidence, card: Card) -> Iterator[Fact]:
         yield "Switching", f"{lost} {sentences.SWITCHING}"
     if card.use is not None and card.use.note:
         yield "Sharing", line(card.use.note)
+    for charge in evidence.charges(card):
+        yield from _charged(charge)
     # XIDs that were raised while it was on the card: it may have caused them, or suffered from them.
     for record in card.xids:
         if any(map(evidence.owns, record.present or ())):
             yield "XID", f"{named(record.xid)} at {moment(record.at)},{present_words(record)}."
+
+
+def _charged(charge: Charge) -> Iterator[Fact]:
+    """Write the kernel's figure beside the driver's."""
+    listed = "an unknown amount" if charge.listed_bytes is None else memory(charge.listed_bytes)
+    yield "Charged", f"{memory(charge.charged_bytes)} by the kernel to container {line(charge.container.container)},"
+    yield "", f"whose processes have {listed} by the driver"
+    if is_much(charge.unexplained_bytes, charge):
+        yield "Note", f"{memory(charge.unexplained_bytes)} {sentences.UNEXPLAINED}"
+    if is_much(charge.elsewhere_bytes, charge):
+        yield "Note", f"{memory(charge.elsewhere_bytes)} {sentences.ELSEWHERE}"
 
 
 def _subject(container: ContainerEvidence, card: Card) -> str:

@@ -1,11 +1,11 @@
 """The evidence for one pod, or for one owner outside Kubernetes, card by card: what `podgpu why -o json` prints."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from podgpu.insight.tenants import is_outsider
-from podgpu.model import Allocation, Card, Claim, ContainerRef, Holder, Process, Snapshot, Tenant
+from podgpu.model import Allocation, Card, Charge, Claim, ContainerRef, Holder, Process, Snapshot, Tenant
 from podgpu.views.json import Object, plain
 from podgpu.views.tenants import named_containers
 
@@ -46,7 +46,7 @@ class PodEvidence:
         self._cgroup_uids = {*self.uids, *(found.static_hash for found in self.pods.values())} - {""}
         self.gpus = {card.gpu.uuid: card.gpu for card in snapshot.cards}
         found_on = ((card, self._containers(card)) for card in snapshot.cards)
-        self.cards = [(card, containers) for card, containers in found_on if containers]
+        self.cards = [(card, containers) for card, containers in found_on if containers or any(self.charges(card))]
 
     def __bool__(self) -> bool:
         return bool(self.pods or self.unclaimed or self.cards)
@@ -74,6 +74,10 @@ class PodEvidence:
             )
             for key in sorted({*tenants, *unbooked}, key=_order)
         ]
+
+    def charges(self, card: Card) -> Iterator[Charge]:
+        """Yield what the kernel charges to its containers."""
+        return (charge for charge in card.charges or () if self.owns(charge.container))
 
     def _own_tenants(self, tenants: Iterable[Tenant]) -> dict[_Key, Tenant]:
         return {(tenant.mig, tenant.container): tenant for tenant in tenants if self.owns(tenant.container)}
@@ -114,6 +118,7 @@ def evidence(snapshot: Snapshot, name: str) -> Object | None:
         "cards": [
             plain({"gpu": card.gpu, "fault": card.fault, "balance": card.balance, "xids": card.xids})
             | {"containers": [_document(container) for container in containers]}
+            | ({"charges": [plain(charge) for charge in found.charges(card)]} if card.charges is not None else {})
             for card, containers in found.cards
         ],
         "unclaimed": [plain(allocation) for allocation in found.unclaimed],

@@ -70,6 +70,11 @@ MISSAMPLED = (
     "The driver's samples do not represent it, and other tools that read them show a wrong share. Work that keeps time "
     "with the samples does that; nothing is wrong with it."
 )
+UNEXPLAINED = (
+    "of it no process explains: one may have died without freeing its memory, be hidden from the driver, or use "
+    "managed memory. It is booked to no container."
+)
+ELSEWHERE = "of its processes' memory is charged to another cgroup, where a limit of the container does not apply."
 NOT_GIVEN = (
     "It uses this without an allocation: no claim is known. Look for a privileged container or for "
     "NVIDIA_VISIBLE_DEVICES=all."
