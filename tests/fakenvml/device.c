@@ -254,6 +254,14 @@ int nvmlDeviceGetTotalEccErrors(const Slot *device, unsigned type, unsigned coun
     return put_u64(reading(&call, K_ecc, type, counter), out);
 }
 
+#define SRAM 7u
+
+int nvmlDeviceGetMemoryErrorCounter(const Slot *device, unsigned type, unsigned counter, unsigned location,
+                                    uint64_t *out) {
+    CALL(nvmlDeviceGetMemoryErrorCounter, device, ON_GPU);
+    return location == SRAM ? put_u64(reading(&call, K_ecc_sram, type, counter), out) : NOT_SUPPORTED;
+}
+
 int nvmlDeviceGetRemappedRows(const Slot *device, unsigned *correctable, unsigned *uncorrectable, unsigned *pending,
                               unsigned *failed) {
     CALL(nvmlDeviceGetRemappedRows, device, ON_GPU);

@@ -31,7 +31,7 @@ enum {
 /* Every name that `set` knows. A name outside this list is an error in the script. */
 #define KEYS(X) \
     X(architecture) X(bar1_total) X(bar1_used) X(brand) X(capability) X(clock) X(clock_application) X(clock_max) X(clocks_event_reasons) \
-    X(compute_mode) X(copy_engines) X(cores) X(decoder) X(decoders) X(ecc) X(encoder) X(encoders) X(energy) \
+    X(compute_mode) X(copy_engines) X(cores) X(decoder) X(decoders) X(ecc) X(ecc_sram) X(encoder) X(encoders) X(energy) \
     X(event_types) X(fan) X(field) X(gpm) X(gpm_supported) X(jpegs) X(jpg) X(memory_reserved) X(memory_total) \
     X(memory_used) X(mig_max) X(mig_mode) X(mig_pending) X(minor) X(multiprocessors) X(ofa) X(ofas) \
     X(pcie_generation) X(pcie_generation_max) X(pcie_replays) X(pcie_throughput) X(pcie_width) \

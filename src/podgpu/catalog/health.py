@@ -21,6 +21,7 @@ from podgpu.catalog.row import (
 # Counts over the last minutes. They have no row: only pages in dcgm-exporter's words show them.
 WINDOW_SECONDS = 300
 XID_ERRORS_RECENT, CLOCK_EVENTS_RECENT = "xid_errors_recent", "clock_events_recent"
+SRAM = 7  # nvmlMemoryLocation_t
 
 
 def _ecc(error: str, lifetime: str, field: int, dcgm: str, words: str) -> Metric:
@@ -142,6 +143,19 @@ MEMORY_ERRORS: tuple[Metric, ...] = (
             ("corrected", "aggregate", 5, "SBE_AGG", "sbe_aggregate", "single-bit persistent"),
             ("uncorrected", "aggregate", 6, "DBE_AGG", "dbe_aggregate", "double-bit persistent"),
         )
+    ),
+    *(
+        counter(
+            "podgpu_gpu_ecc_sram_errors_total",
+            "Memory errors found by ECC in the chip itself, where no row can be remapped. Lifetimes as above.",
+            Call("MemoryErrorCounter", COUNT, (error_type, counter_type, SRAM)),
+            labels={"error": error, "lifetime": lifetime},
+            cadence=SLOW,
+            worth=DETAIL,
+            stability=EXPERIMENTAL,
+        )
+        for counter_type, lifetime in enumerate(("volatile", "aggregate"))
+        for error_type, error in enumerate(("corrected", "uncorrected"))
     ),
     *(
         gauge(

@@ -20,6 +20,7 @@ from podgpu.catalog.row import (
 
 # The scope of a field is a link. This scope means the sum of all links.
 ALL_LINKS = 0xFFFFFFFF
+MOST_LINKS = 18  # of a card
 
 
 # The fields of the driver from 173 on.
@@ -49,11 +50,11 @@ def _pcie_error(kind: str, field: int) -> Metric:
     )
 
 
-def _nvlink_error(kind: str, field: int, dcgm: str = "", words: str = "") -> Metric:
+def _nvlink_error(kind: str, field: int, dcgm: str = "", words: str = "", links: int = 0) -> Metric:
     return counter(
         "podgpu_gpu_nvlink_errors_total",
         "Errors on all NVLinks together since the counters were reset, by type.",
-        Field(field, COUNT),
+        Field(field, COUNT, links=links),
         labels={"type": kind},
         cadence=SLOW,
         worth=DETAIL,
@@ -157,4 +158,16 @@ NVLINK: tuple[Metric, ...] = (
         )
     ),
     _nvlink_error("ecc_data", 160),
+    # The driver has these for each link alone: the first three up to Hopper, the others from Blackwell on.
+    *(
+        _nvlink_error(kind, field, links=MOST_LINKS)
+        for kind, field in (
+            ("link_replay", 161),
+            ("link_recovery", 162),
+            ("link_crc", 163),
+            ("link_receive", 208),
+            ("link_recovery_failed", 214),
+            ("link_recovery_event", 215),
+        )
+    ),
 )

@@ -159,11 +159,20 @@ class Call(Struct, frozen=True):
 
 
 class Field(Struct, frozen=True):
-    """A field value. All fields of a cycle are read in one batch. `scope` is the field's scope id."""
+    """A field value. All fields of a cycle are read in one batch. `scope` is the field's scope id.
+
+    With `links`, the driver has the field for each NVLink alone: its scopes are that many links, and the value is the
+    sum over those that a card has.
+    """
 
     id: int
     unit: Unit
     scope: int = 0
+    links: int = 0
+
+    @property
+    def scopes(self) -> tuple[int, ...]:
+        return tuple(range(self.links)) if self.links else (self.scope,)
 
 
 class Gpm(Struct, frozen=True):

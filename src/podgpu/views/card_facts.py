@@ -82,6 +82,9 @@ FACTS: Mapping[str, tuple[FactRow, ...]] = {
         FactRow("NVLink, received", "nvlink_receive_bytes_per_second", "rate", about=_SINCE),
         FactRow("NVLink, replays", "nvlink_errors_total", "count", ("replay",)),
         FactRow("NVLink, CRC errors", "nvlink_errors_total", "count", ("crc_flit",)),
+        FactRow("NVLink, replays", "nvlink_errors_total", "count", ("link_replay",)),
+        FactRow("NVLink, CRC errors", "nvlink_errors_total", "count", ("link_crc",)),
+        FactRow("NVLink, recoveries", "nvlink_errors_total", "count", ("link_recovery_event",)),
     ),
 }
 

@@ -235,3 +235,19 @@ def test_a_field_of_a_type_that_the_bindings_do_not_know_costs_that_value_alone(
     device = card_of(stage, h200(0)).read()
     assert device.fault is None
     assert values(device, "utilization_ratio") == [0.96]
+
+
+def test_errors_of_the_chips_own_memory_are_read_apart(stage: Stage) -> None:
+    gpu = h200(0)
+    gpu.values |= {"ecc_sram[0,0]": 1, "ecc_sram[1,0]": 2, "ecc_sram[0,1]": 3, "ecc_sram[1,1]": 4}
+    found = {
+        reading.labels: reading.value
+        for reading in card_of(stage, gpu).read().readings
+        if reading.metric == "ecc_sram_errors_total"
+    }
+    assert found == {
+        ("corrected", "volatile"): 1,
+        ("uncorrected", "volatile"): 2,
+        ("corrected", "aggregate"): 3,
+        ("uncorrected", "aggregate"): 4,
+    }

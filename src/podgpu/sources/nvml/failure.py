@@ -118,6 +118,10 @@ class Refusals:
         self._refused.pop(key, None)
         self._answered.add(key)
 
+    def was_answered(self, key: Key) -> bool:
+        """Whether the call was ever answered."""
+        return key in self._answered
+
     def withdrawn(self) -> Iterator[tuple[Key, int]]:
         """Yield the calls that are refused now and were answered before, with NVML's code."""
         return ((key, call.code) for key, call in self._refused.items() if key in self._answered)

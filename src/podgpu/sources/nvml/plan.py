@@ -41,7 +41,7 @@ class Plan(Struct, frozen=True):
             if isinstance(row.read, Call):
                 plan.calls[row.read.function, row.read.args].append(row)
             elif isinstance(row.read, Field):
-                plan.fields[row.read.id, row.read.scope] = row
+                plan.fields.update({(row.read.id, scope): row for scope in row.read.scopes})
         return plan
 
 
@@ -82,20 +82,36 @@ class CachedReadings:
 
 
 def _read_fields(plan: Plan, handle: Handle) -> Iterator[Reading]:
+    """A row is the sum of its fields. If one is missing that was there before, the sum would fall, so it is absent."""
     wanted = tuple(field for field in plan.fields if not handle.refusals.is_paused((FIELD_CALL, field)))
     answers = handle.get("FieldValues", wanted) if wanted else None
-    for field, answer in zip(wanted, answers if answers is not None else (), strict=False):
-        code = answer.nvmlReturn
-        if code == pynvml.NVML_SUCCESS:
-            handle.refusals.record_answer((FIELD_CALL, field))
-            member = FIELD_VALUE.get(answer.valueType)
-            value = getattr(answer.value, member) if member else None  # a newer driver may have another type
-            if found := reading(plan.fields[field], value, handle.tracker):
-                yield found
-        elif code == pynvml.NVML_ERROR_INVALID_ARGUMENT:  # the driver does not know the field
-            handle.fail(pynvml.NVML_ERROR_NOT_SUPPORTED, FIELD_CALL, *field)
-        else:
-            handle.fail(code, FIELD_CALL, *field)
+    values = {
+        field: _field_value(field, answer, handle)
+        for field, answer in zip(wanted, answers if answers is not None else (), strict=False)
+    }
+    parts: dict[Metric, list[float | None]] = defaultdict(list)
+    for field, row in plan.fields.items():
+        key = (FIELD_CALL, field)
+        if handle.refusals.was_answered(key) or (field in values and not handle.refusals.is_refused(key)):
+            parts[row].append(values.get(field))
+    for row, numbers in parts.items():
+        known = [number for number in numbers if number is not None]
+        total = sum(known) if len(known) == len(numbers) else None
+        if found := reading(row, total, handle.tracker):
+            yield found
+
+
+def _field_value(field: tuple[int, int], answer: Any, handle: Handle) -> float | None:
+    code = answer.nvmlReturn
+    if code == pynvml.NVML_SUCCESS:
+        handle.refusals.record_answer((FIELD_CALL, field))
+        member = FIELD_VALUE.get(answer.valueType)  # a newer driver may have another type
+        value: float | None = getattr(answer.value, member) if member else None
+        return None if value in SENTINELS else value
+    # INVALID_ARGUMENT: the driver does not know the field.
+    is_unknown = code == pynvml.NVML_ERROR_INVALID_ARGUMENT
+    handle.fail(pynvml.NVML_ERROR_NOT_SUPPORTED if is_unknown else code, FIELD_CALL, *field)
+    return None
 
 
 def picked(row: Metric, answer: Any) -> float | None:

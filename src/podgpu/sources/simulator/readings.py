@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from podgpu.catalog import device_rows
+from podgpu.catalog.row import Field
 from podgpu.model import Reading
 from podgpu.sources.simulator.scenario import SimulatedInstance
 from podgpu.sources.simulator.timeline import (
@@ -52,7 +53,12 @@ _QUIET = {
 }
 
 # Holds whatever the card does, unless a reading overwrites it.
-_CONSTANT: Values = {(row.name, *row.label_values): 0 for row in device_rows() if row.name in _QUIET} | {
+_CONSTANT: Values = {
+    (row.name, *row.label_values): 0
+    for row in device_rows()
+    # A driver counts the errors of all links together or those of each, not both.
+    if row.name in _QUIET and not (isinstance(row.read, Field) and row.read.links)
+} | {
     ("bar1_memory_total_bytes",): 1 << 38,
     ("bar1_memory_used_bytes",): 26 << 20,
     ("clock_hertz", "memory"): 3201e6,
