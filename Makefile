@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test steady mutants fuzz fit-check deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-opencost test-login test-solver test-parquet
+.PHONY: help demo test steady mutants fuzz fit-check deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-nvml test-opencost test-login test-solver test-parquet
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -182,6 +182,10 @@ kubernetes-tools: ## build Kubernetes and etcd from their Go modules into ~/.cac
 
 test-kubernetes: $(READY) ## install the chart and the manifests on a real API server and kubelet, with the image of make image
 	$(BIN)/python -m tests.kubernetes $(BIN)/python -m pytest -q -o python_files='check_*.py' tests/kubernetes
+
+test-nvml: $(READY) ## read another NVML library than our fake, and compare with what it plays: LIBRARY=PATH PROFILE=PATH
+	PODGPU_TEST_NVML_LIBRARY="$(LIBRARY)" PODGPU_TEST_NVML_PROFILE="$(PROFILE)" \
+		$(BIN)/python -m pytest -q -rs tests/sources/nvml/test_other_library.py
 
 build/ortools/.ready: | $(READY)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --target build/ortools ortools
