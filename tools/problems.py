@@ -2,6 +2,7 @@
 
 from podgpu.insight.problems import KINDS
 from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
+from podgpu.views.why_sentences import WITHOUT_CLAIM
 
 _STATES = {
     WORKING: "it used what it holds within the time of --idle.after",
@@ -31,6 +32,13 @@ A state comes with the evidence for it:
 | evidence | meaning |
 |---|---|
 """
+_WITHOUT_CLAIM = """
+A container may use a card without a claim of its own. `without_claim` says why. Only `not_given` is a problem, and it
+is one only if it is proven:
+
+| reason | meaning |
+|---|---|
+"""
 _PROBLEMS = """
 ## Problems
 
@@ -44,5 +52,6 @@ The most pressing come first, in this order. Of many alike the first is shown, w
 def markdown() -> str:
     states = "".join(f"| `{state}` | {means} |\n" for state, means in _STATES.items())
     evidence = "".join(f"| `{name}` | {words} |\n" for name, words in EVIDENCE.items())
+    reasons = "".join(f"| `{name}` | {words} |\n" for name, words in WITHOUT_CLAIM.items())
     problems = "".join(f"| `{kind.name}` | {kind.means} |\n" for kind in KINDS)
-    return f"{_PAGE}{states}{_EVIDENCE}{evidence}{_PROBLEMS}{problems}"
+    return f"{_PAGE}{states}{_EVIDENCE}{evidence}{_WITHOUT_CLAIM}{reasons}{_PROBLEMS}{problems}"

@@ -131,6 +131,10 @@ class CalmReply(Generic[T]):
         self._signs: object = None
         self._asked_at = self._changed_at = clock()
 
+    @property
+    def seconds_since_asked(self) -> float:
+        return self._clock() - self._asked_at
+
     async def get(self, signs: object) -> T | None:
         """Return the last answer. `signs` change when a pod starts or ends; None if nothing would show that."""
         now = self._clock()

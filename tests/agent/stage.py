@@ -12,6 +12,7 @@ from podgpu.agent.loop import Agent
 from podgpu.host.procfs import Procfs
 from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet.podresources import PodResources
+from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Balance, Booking, Card, Claim, PartStatus, Pod, Rest, Snapshot
 from podgpu.model.ports import PodSource
@@ -88,6 +89,7 @@ async def agent_over(
     kubelet: FakeKubelet,
     pod_sources: list[PodSource],
     api: ApiServer | None = None,
+    dynamics: ResourceClaims | None = None,
 ) -> AsyncIterator[Agent]:
     node.write(folder / "script")
     for name, value in environment(library, folder / "script").items():
@@ -96,6 +98,7 @@ async def agent_over(
     attribution = Attribution(
         interval=INTERVAL,
         allocations=allocations,
+        dynamics=dynamics,
         pod_sources=pod_sources,
         processes=Procfs(folder / "proc"),
         workloads=workloads,

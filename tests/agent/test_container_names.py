@@ -35,7 +35,7 @@ def test_an_id_that_a_pod_which_has_ended_does_not_know_names_nobody() -> None:
 
 
 def test_a_process_of_the_pod_alone_names_no_container_that_has_an_id() -> None:
-    assert named([pod(MAIN)], holder(container_id=None)) is None
+    assert named([pod(MAIN)], holder(container_id=None)) == ContainerRef("ns", "chat", "", UID)
 
 
 def test_without_ids_the_only_container_is_meant_and_of_two_neither() -> None:
@@ -85,14 +85,14 @@ def test_of_several_containers_only_a_list_tells_which_has_started_again() -> No
     other = PodContainer(name="main", container_id="d" * 64)
     behind = pod(SIDE, other)
     found = ContainerNames([behind]).named(holder())
-    assert (found.container, found.reason) == (None, "not_in_pod")
+    assert (found.container, found.reason) == (ContainerRef("ns", "chat", "", UID), "not_in_pod")
     ahead = [pod(MAIN)]
     assert ContainerNames([behind], [ahead]).named(holder()).container == ContainerRef("ns", "chat", "main", UID)
 
 
 def test_a_sidecar_that_runs_may_have_started_again_too() -> None:
     sidecar = PodContainer(name="proxy", container_id="c" * 64, is_init=True, running=True)
-    assert named([pod(sidecar, SIDE)], holder()) is None
+    assert named([pod(sidecar, SIDE)], holder()) == ContainerRef("ns", "chat", "", UID)
 
 
 def test_a_pod_that_only_a_worse_list_has_is_named_by_it() -> None:

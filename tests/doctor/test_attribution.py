@@ -41,7 +41,7 @@ def test_who_uses_a_gpu_without_a_claim_is_named() -> None:
     outsider = Tenant(container=ContainerRef("", "", "docker/web"), processes=(PROCESS,))
     former = Tenant(container=LLAMA, processes=(Process(pid=43),))
     finding = found("claims.missing", cards=(replace(WHOLE, tenants=(intruder, outsider, former)),))
-    assert finding.detail == "ml/llama-0 uses GPU 0, which is not allocated to it."
+    assert finding.detail == "Container server of ml/llama-0 uses GPU 0, which is not allocated to the pod."
     assert finding.status is Status.WARN
 
 

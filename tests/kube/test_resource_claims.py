@@ -163,6 +163,7 @@ async def test_what_is_not_given_yet_or_only_looked_after_is_not_held() -> None:
         await until(lambda: is_up(claims))
         (claim,) = claims.claims()
         assert [device.request for device in claim.devices] == ["right"]
+        assert [device.request for device in claim.monitored] == ["left"]
 
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])

@@ -4,7 +4,20 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.model import UNKNOWN, Booking, Card, ContainerRef, Holder, Owner, Pod, Process, Rest, Snapshot, Tenant
+from podgpu.model import (
+    UNKNOWN,
+    Booking,
+    Card,
+    ContainerRef,
+    Holder,
+    Owner,
+    PartStatus,
+    Pod,
+    Process,
+    Rest,
+    Snapshot,
+    Tenant,
+)
 from podgpu.views.text import width_of
 from podgpu.views.why_evidence import pod_names
 from tests.conftest import Golden
@@ -101,7 +114,9 @@ def test_every_link_of_the_chain_is_named() -> None:
 
 
 def test_use_without_a_claim_and_a_claim_without_use_are_told() -> None:
-    assert "without an allocation" in told(NOTEBOOK.namespace, NOTEBOOK.pod)
+    assert "the kubelet has not listed what was allocated" in told(NOTEBOOK.namespace, NOTEBOOK.pod)
+    listed = replace(SNAPSHOT, parts=(PartStatus(name="podresources", up=True),))
+    assert "without an allocation to its pod" in told(NOTEBOOK.namespace, NOTEBOOK.pod, listed)
     idle = with_first(processes=(), booking=Booking(last_active_at=1759990000.0), idle=True)
     text = told("ml", "llama-0", node(idle))
     assert "Idle since 2025-10-09 06:06:40 UTC: it has no process on the card." in text

@@ -183,14 +183,14 @@ class Attribution:
         reporter: str = "",
     ) -> Attributed:
         """Book everything. `reported` is what the source of the numbers, the `reporter`, says about who holds what."""
-        pods = self._pods.pods()
+        pods, watches = self._pods.pods(), self._pods.watches()
         if self._switch_logs:
             devices = await self._switch_logs.watch(devices)
         able = self._able(devices)
         answering = [device for device in able if device.fault is None]
         holders = await self._owners.find(answering, pods, self._pods.lists())
-        signs = self._signs(devices, holders)
-        inventory = await self._inventory.take(devices, pods, reported, reporter, signs)
+        signs = self._signs(devices, holders) if watches else None
+        inventory = await self._inventory.take(devices, pods, reported, reporter, signs, watches)
         if not all(map(self._owners.is_listed, holders.values())):
             self._pods.look_again()
         claims = await self._find_claims(inventory, able, holders)
@@ -204,7 +204,8 @@ class Attribution:
         workloads = await self._workloads.of(involved) if self._workloads else {}
         charges = self._charges.compare(answering, holders, self._owners.named) if self._charges else {}
         started_at = {pod.uid: pod.started_at for pod in involved}
-        join = Join(inventory.vgpus, workloads, started_at, claims.excused(served, holders), charges)
+        excused = claims.excused(served, holders)
+        join = Join(inventory.vgpus, workloads, started_at, excused, charges, claims.unsettled)
         return Attributed(
             cards=tuple(
                 join.card(device, self._books.cards.get(device.gpu.uuid), claims.by_card.get(device.gpu.uuid, ()))
@@ -221,7 +222,7 @@ class Attribution:
 
         A process shows that its pod runs. A pod that holds a card without using it shows only in a watched list.
         """
-        if not (self._is_brisk and self._pods.are_watched):
+        if not self._is_brisk:
             return None
         pids = frozenset(process.pid for device in devices for process in device.processes)
         return self._pods.lists(), pids, {pid: (who.start_time, who.owner) for pid, who in holders.items()}

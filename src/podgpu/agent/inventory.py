@@ -10,21 +10,34 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from podgpu import log, sharing
+from podgpu.agent.listed_pods import ListedPods
 from podgpu.ledger.usage import PodName
-from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holder, PartStatus, Pod
+from podgpu.model import (
+    Allocation,
+    Claim,
+    ContainerRef,
+    Device,
+    DynamicAllocation,
+    Excused,
+    Holder,
+    PartStatus,
+    Pod,
+)
 from podgpu.model.kube import grouped
-from podgpu.model.ports import AllocationSource, ResourceClaimSource, Steady
+from podgpu.model.ports import AllocationLists, AllocationSource, ResourceClaimSource, Steady
 from podgpu.sharing.inventory import READINGS, Host, Inventory, Observation
 from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
 from podgpu.supervise import CalmReply, Work
 
+Row = TypeVar("Row", Allocation, DynamicAllocation)
+
 NOTHING = Observation()
-BELIEVED_SECONDS = 600.0  # how long the last allocations count while the kubelet is away
+BELIEVED_SECONDS = 600.0  # how long the last allocations count while the kubelet is away, and no watch works
 
 
 def _facts(device: Device) -> tuple[object, ...]:
@@ -36,6 +49,12 @@ def _facts(device: Device) -> tuple[object, ...]:
         [reading for reading in device.readings if reading.metric in READINGS],
         [process.kinds for process in device.processes],
     )
+
+
+def _of_pods(rows: tuple[Row, ...], pods: frozenset[PodName]) -> tuple[Row, ...]:
+    """Return the rows of these pods; the same tuple, if that is all of them."""
+    left = tuple(row for row in rows if (row.namespace, row.pod) in pods)
+    return rows if len(left) == len(rows) else left
 
 
 def _steadiness(source: AllocationSource) -> Callable[[object], bool]:
@@ -68,6 +87,7 @@ class InventoryCollector:
             CalmReply(partial(self._observe, host), patience, clock, lambda seen: seen == NOTHING) if host else None
         )
         self._host_errors: Counter[str] = Counter()
+        self._listed_pods = ListedPods()
         self._inputs: tuple[object, ...] = ()  # all that the inventory rests on
         self._inventory = Inventory(())
 
@@ -78,22 +98,24 @@ class InventoryCollector:
         reported: Sequence[Allocation] = (),
         reporter: str = "",
         signs: object = None,
+        watches: Sequence[tuple[Pod, ...]] = (),
     ) -> Inventory:
         """Return the same inventory as before if nothing in it has changed.
 
         `signs` change when a pod starts or ends; None if nothing would show that, so that the kubelet must be asked.
         `reported` is what the source of the numbers, the `reporter`, says about who holds what. It counts if no kubelet
-        can be believed.
+        can be believed. `watches` are the pods of each watch that works: a pod that they no longer have holds nothing.
         """
         allocated = await self._allocated.get(signs) if self._allocated else None
         seen = await self._observed.get(signs) if self._observed else None
-        believed = allocated if self._is_believed() else None
-        dynamic = believed.dynamic if believed else ()
+        believed = allocated if self._is_believed(is_watched=bool(watches) and not reported) else None
+        living = self._living(believed, watches) if believed else frozenset()
+        dynamic = _of_pods(believed.dynamic, living) if believed else ()
         if self._dynamics:
             self._dynamics.follow(pods, dynamic)
         make = partial(
             Inventory,
-            allocations=believed.devices if believed else tuple(reported),
+            allocations=_of_pods(believed.devices, living) if believed else tuple(reported),
             allocatable=allocated.allocatable if allocated else (),
             pods=pods,
             dynamic=dynamic,
@@ -130,9 +152,19 @@ class InventoryCollector:
         counted.append((sharing.PART, self._host_errors))
         return Counter({(name, reason): count for name, errors in counted for reason, count in errors.items()})
 
-    def _is_believed(self) -> bool:
-        age = self._allocations.status().age_seconds if self._allocations else None
-        return age is not None and age <= BELIEVED_SECONDS
+    @property
+    def _age(self) -> float | None:
+        """How long ago the kubelet last answered."""
+        return self._allocations.status().age_seconds if self._allocations else None
+
+    def _is_believed(self, *, is_watched: bool) -> bool:
+        """A pod keeps its devices for as long as it lives, which a watch shows."""
+        return (age := self._age) is not None and (is_watched or age <= BELIEVED_SECONDS)
+
+    def _living(self, lists: AllocationLists, watches: Sequence[tuple[Pod, ...]]) -> frozenset[PodName]:
+        asked = self._allocated.seconds_since_asked if self._allocated else 0.0
+        is_answered = (age := self._age) is not None and age <= asked
+        return self._listed_pods.living(lists, watches, is_answered=is_answered)
 
     async def _observe(self, host: Host) -> Observation:
         seen = await asyncio.to_thread(sharing.observed, host)
@@ -181,6 +213,11 @@ class NodeClaims:
         """The pods that hold anything, also those whose claims were withdrawn."""
         claimed = frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
         return claimed | sharing.holders(self.inventory)
+
+    @cached_property
+    def unsettled(self) -> frozenset[PodName]:
+        """The pods that were given something which is not understood."""
+        return sharing.unsettled(self.inventory, self.claims)
 
     @cached_property
     def _reservations(self) -> Mapping[str, tuple[Excused, ...]]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from podgpu.agent.books import CardBooks, Totals
 from podgpu.ledger.cycle import CycleBooking, TenantKey
 from podgpu.ledger.shares import parts_of
+from podgpu.ledger.usage import PodName, nameless_pods
 from podgpu.model import (
     ENDED,
     UNATTRIBUTED,
@@ -86,7 +87,8 @@ def read(device: Device) -> Card:
 class Join:
     """Joins the cards of one cycle. Workloads and start times are by the UID of the pod.
 
-    `excused` and `charges` are by the UUID of the card.
+    `excused` and `charges` are by the UUID of the card. `unsettled` are the pods that were given something which is not
+    understood.
     """
 
     def __init__(
@@ -96,12 +98,14 @@ class Join:
         started_at: Mapping[str, float | None],
         excused: Mapping[str, tuple[Excused, ...]] = MappingProxyType({}),
         charges: Mapping[str, tuple[Charge, ...]] = MappingProxyType({}),
+        unsettled: frozenset[PodName] = frozenset(),
     ) -> None:
         self._vgpus = {(vgpu.gpu, vgpu.pod_uid, vgpu.container): vgpu for vgpu in vgpus}
         self._workloads = workloads
         self._started_at = started_at
         self._excused = excused
         self._charges = charges
+        self._unsettled = unsettled
 
     def card(self, device: Device, books: CardBooks | None, claims: Iterable[Claim]) -> Card:
         """`claims` are those on this card: if it is silent, or not booked, nothing else says who is there."""
@@ -126,7 +130,7 @@ class Join:
 
     def _tenant(self, key: TenantKey, books: CardBooks, power: PowerSplit, claims: Iterable[Claim]) -> Tenant:
         totals = books.tenants.get(key, _NOTHING)
-        idle, claims, uid = _idle(totals, books), tuple(claims), key.container.pod_uid
+        idle, claims, uid = _idle(key, totals, books), tuple(claims), key.container.pod_uid
         return Tenant(
             container=key.container,
             mig=key.mig,
@@ -137,6 +141,7 @@ class Join:
             booking=_booking(totals, power, idle=idle),
             idle=idle,
             vgpu=self._vgpu(key),
+            unsettled=(not claims and (key.container.namespace, key.container.pod) in self._unsettled) or None,
         )
 
     def _vgpu(self, key: TenantKey) -> VirtualGpu | None:
@@ -193,12 +198,15 @@ def _by_tenant(claims: Iterable[Claim]) -> dict[TenantKey, list[Claim]]:
     return grouped(claims, lambda claim: TenantKey(claim.gpu, claim.mig, claim.container))
 
 
-def _idle(totals: Totals, books: CardBooks) -> bool | None:
+def _idle(key: TenantKey, totals: Totals, books: CardBooks) -> bool | None:
     if totals.booking is None or books.cycle is None:
         return None
     if totals.booking.running:
         return False
-    return True if books.cycle.is_watched else None
+    if not books.cycle.is_watched:
+        return None
+    running = (party for party, booking in books.cycle.bookings.items() if booking.running)
+    return None if replace(key.container, container="") in nameless_pods(running) else True
 
 
 def _booking(totals: Totals, power: PowerSplit, *, idle: bool | None) -> Booking:

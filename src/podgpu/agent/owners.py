@@ -50,15 +50,19 @@ class ContainerNames:
             self._ids.setdefault(pod.uid, {}).update(ids)
 
     def named(self, holder: Holder) -> Holder:
-        """Return the holder with its container's name, if its pod is known and knows the container."""
+        """Return the holder with the names of its pod and container, as far as they are known.
+
+        A pod that runs may have a container that no list has yet: its cgroup proves the pod, and the name stays empty.
+        """
         owner = holder.owner
         pod = self._pods.get(owner.pod_uid or "") if owner and holder.kind == "pod" else None
         if pod is None or owner is None:
             return holder
         name = _container(pod, owner, self._ids[pod.uid])
-        if name is None:
-            return replace(holder, reason="not_in_pod")
-        return replace(holder, container=ContainerRef(pod.namespace, pod.name, name, pod.uid))
+        if name is not None:
+            return replace(holder, container=ContainerRef(pod.namespace, pod.name, name, pod.uid))
+        ref = None if pod.finished else ContainerRef(pod.namespace, pod.name, "", pod.uid)
+        return replace(holder, container=ref, reason="not_in_pod")
 
     def knows(self, holder: Holder) -> bool:
         """Whether a list has the id of the holder's container. A process that is in no container has none."""
@@ -192,8 +196,9 @@ class Owners:
         if holder.reason == "exited" or not (is_listed or holder.start_time == before.start_time):
             return names.named(before)
         named = names.named(holder)
-        if named.container is None and (holder.start_time, holder.owner) == (before.start_time, before.owner):
-            return replace(named, container=before.container)
+        is_nameless = named.container is None or not named.container.container
+        if is_nameless and before.container and (holder.start_time, holder.owner) == (before.start_time, before.owner):
+            return replace(named, container=before.container, reason=before.reason)
         return named
 
     def _titled(self, holder: Holder) -> Holder:
@@ -261,10 +266,10 @@ class PodSources:
         """Return what each source listed last, the best at the end."""
         return tuple(pods for source in reversed(self.sources) if (pods := source.pods()) is not None)
 
-    @property
-    def are_watched(self) -> bool:
-        """Whether a source that works learns of each change at once."""
-        return any(source.status().up for source in self._watched)
+    def watches(self) -> tuple[tuple[Pod, ...], ...]:
+        """Return the list of each source that works and learns of each change at once."""
+        working = (source for source in self._watched if source.status().up)
+        return tuple(pods for source in working if (pods := source.pods()) is not None)
 
     def look_again(self) -> None:
         """Ask the sources that rescan only now and then to do so soon: a container runs here that no list has."""

@@ -118,6 +118,11 @@ CONTAINERS: tuple[Metric, ...] = (
         "for longer than podgpu_idle_after_seconds.",
         worth=CORE,
     ),
+    gauge(
+        "podgpu_container_not_given",
+        "1 if it uses a card that is not allocated to its pod. Absent otherwise, and where that is not certain.",
+        stability=EXPERIMENTAL,
+    ),
 )
 
 UNATTRIBUTED: tuple[Metric, ...] = (

@@ -17,6 +17,7 @@ from podgpu.insight.tenants import (
     judged,
     placements,
 )
+from podgpu.insight.without_claim import with_reasons
 from podgpu.model import Card, Cluster, ClusterNode, Group, GuestCard, Insight, Prices, Problem, Snapshot, Sums
 from podgpu.model.kube import grouped
 
@@ -26,7 +27,8 @@ __all__ = ["InsightSettings"]  # to be imported from here, besides what is defin
 def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = True) -> Snapshot:
     """Return the snapshot with what follows from it. `has_books`: whether everything that was booked is in it."""
     settings = settings.at(snapshot.taken_at)
-    used = replace(snapshot, cards=tuple([judged(card, snapshot, settings) for card in snapshot.cards]))
+    cards = [with_reasons(judged(card, snapshot, settings), snapshot) for card in snapshot.cards]
+    used = replace(snapshot, cards=tuple(cards))
     found = problems.all_of_snapshot(used, settings, has_books=has_books)
     insight = _insight(cards_of_snapshot(used), snapshot.guests, found, settings)
     return replace(used, cards=_with_titles(used.cards, found), insight=insight)

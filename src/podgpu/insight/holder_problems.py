@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from podgpu.catalog.agent_parts import PODRESOURCES
-from podgpu.insight.problem_kind import WARNING, ProblemKind, on_card
+from podgpu.insight.problem_kind import WARNING, ProblemKind, few, on_card
 from podgpu.insight.tenants import (
     EVIDENCE,
     IDLE,
@@ -14,55 +13,28 @@ from podgpu.insight.tenants import (
     cards_of_snapshot,
     gpu_numbers,
     held_share,
-    is_holder,
-    is_outsider,
     placements,
     pod_name,
 )
-from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
+from podgpu.insight.without_claim import NOT_GIVEN
+from podgpu.model import Allocation, Problem, Snapshot
 from podgpu.model.kube import grouped, total
 from podgpu.numbers import duration, gpus, money
 
 UNKNOWN_SHARE = "It is charged for nothing that it holds. `podgpu why POD` and `podgpu doctor` show what is missing."
-NOT_GIVEN = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a device mounted from the host."
+LOOK = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a device mounted from the host."
 
 
 def _not_given(on: NodeCard) -> Iterator[Problem]:
-    if on.card.fault is not None or not _lists_given(on.snapshot):
-        return
-    for tenant in on.card.tenants:
-        if is_holder(tenant) or is_outsider(tenant.container) or not _has_process(tenant):
-            continue
-        if _serves(tenant) or _is_init(tenant.container, on.snapshot):
-            continue
-        name = pod_name(tenant.container)
-        text = f"{name} uses GPU {on.card.gpu.number}, which is not allocated to it."
-        yield on_card(on, "not_given", WARNING, "Not given", text, next_step=NOT_GIVEN, pod=name)
-
-
-def _lists_given(snapshot: Snapshot) -> bool:
-    """Without the kubelet's list it is unknown what a pod was given."""
-    return any(part.up for part in snapshot.parts if part.name == PODRESOURCES.name)
-
-
-def _serves(tenant: Tenant) -> bool:
-    """Whether it is an MPS server, which works for others."""
-    return any(process.holder is not None and process.holder.serves for process in tenant.running)
-
-
-def _is_init(container: ContainerRef, snapshot: Snapshot) -> bool:
-    """The kubelet does not list what init containers are given. They may use what the pod was."""
-    return any(
-        spec.is_init and spec.name == container.container
-        for pod in snapshot.pods
-        if pod.uid == container.pod_uid
-        for spec in pod.containers
-    )
-
-
-def _has_process(tenant: Tenant) -> bool:
-    """A store knows how many, and not which."""
-    return bool(tenant.running or (tenant.booking.processes and not tenant.processes))
+    """One for each pod on the card, with its containers."""
+    users = [tenant.container for tenant in on.card.tenants if tenant.without_claim == NOT_GIVEN]
+    for first, *others in grouped(users, lambda user: (user.namespace, user.pod, user.pod_uid)).values():
+        name, containers = pod_name(first), [user.container for user in (first, *others) if user.container]
+        what = "Container" if len(containers) == 1 else "Containers"
+        who = f"{what} {few(containers)} of {name}" if containers else name
+        verb = "use" if len(containers) > 1 else "uses"
+        text = f"{who} {verb} GPU {on.card.gpu.number}, which is not allocated to the pod."
+        yield on_card(on, "not_given", WARNING, "Not given", text, next_step=LOOK, pod=name)
 
 
 def _unclaimed(snapshot: Snapshot, _: InsightSettings) -> Iterator[Problem]:

@@ -142,10 +142,7 @@ decode_device = Decoder(DeviceObject).decode
 
 
 def to_claim(item: ClaimObject) -> ResourceClaim:
-    """Return a claim with its devices, or with the device classes it asks for while it is not allocated.
-
-    A device with admin access is left out: it is monitored, not held.
-    """
+    """Return a claim with its devices, or with the device classes it asks for while it is not allocated."""
     status = item.status or ClaimStatus()
     results = requests = None
     if status.allocation:
@@ -160,6 +157,7 @@ def to_claim(item: ClaimObject) -> ResourceClaim:
         devices=tuple(_claimed(result) for result in results or () if not result.admin_access),
         pod_uids=tuple(user.uid for user in users if (user.api_group, user.resource) == ("", "pods")),
         classes=tuple(dict.fromkeys(name for request in requests or () for name in request.classes())),
+        monitored=tuple(_claimed(result) for result in results or () if result.admin_access),
     )
 
 

@@ -26,8 +26,18 @@ from podgpu.ledger.energy import settle
 from podgpu.ledger.residency import Evidence, Residency, compared, residency, resident_us
 from podgpu.ledger.shares import PARTS, Reserved, gpu_instances, reserved, within
 from podgpu.ledger.spot_checks import Correction, corrected, shares, spot_check
-from podgpu.ledger.usage import CLIENT, Usage, are_certain, is_watched, measured, served, serving, usages
-from podgpu.model import Claim, Device, Holder, Process, SpotLog, value_of
+from podgpu.ledger.usage import (
+    CLIENT,
+    Usage,
+    are_certain,
+    is_watched,
+    measured,
+    nameless_pods,
+    served,
+    serving,
+    usages,
+)
+from podgpu.model import Claim, ContainerRef, Device, Holder, Process, SpotLog, value_of
 
 Bookings = defaultdict[Party, CycleBooking]
 CHECKED = {"measured": "checked"}  # what a method is called if it was corrected
@@ -80,7 +90,7 @@ def book(
         weights.methods = {party: CHECKED.get(method, method) for party, method in weights.methods.items()}
     _book_busy(known or 0, weights, bookings)
     if known is not None:
-        _set_ratios(bookings, weights, interval.elapsed_us, is_watched=watched)
+        _set_ratios(bookings, weights, interval.elapsed_us, nameless_pods(used), is_watched=watched)
     energy, estimates = settle(interval, known or 0, weights, claimed, estimates)
     return CycleBooks(
         gpu=device.gpu.uuid,
@@ -220,11 +230,18 @@ def _describe_instances(device: Device, bookings: Bookings, used: Mapping[Party,
                 booking.instance_ratio = instance.sm_active if parties == [party] else None
 
 
-def _set_ratios(bookings: Bookings, weights: Weights, elapsed_us: int, *, is_watched: bool) -> None:
-    """Set which part of the card's time is booked to each party, unless it is unknown what the party did."""
+def _set_ratios(
+    bookings: Bookings, weights: Weights, elapsed_us: int, nameless: Collection[ContainerRef], *, is_watched: bool
+) -> None:
+    """Set which part of the card's time is booked to each party, unless it is unknown what the party did.
+
+    `nameless` are pods with processes whose containers are not known.
+    """
     for party, booking in bookings.items():
         is_weighed = party in weights.methods and party not in weights.hidden
         is_away = is_watched and not booking.processes
+        if is_away and nameless and isinstance(party, TenantKey):
+            is_away = replace(party.container, container="") not in nameless
         if elapsed_us and (is_weighed or is_away or not isinstance(party, TenantKey)):
             booking.sm_ratio = min(booking.busy_us / elapsed_us, 1.0)
 

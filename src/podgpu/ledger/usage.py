@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from podgpu.ledger.cycle import Party, TenantKey
-from podgpu.model import Device, Holder, Process
+from podgpu.model import ContainerRef, Device, Holder, Process
 
 CLIENT = "mps"
 SERVER = "nvidia-cuda-mps"  # as much of the command's name as the kernel keeps
@@ -65,6 +65,12 @@ def _add(usage: Usage, process: Process, elapsed_us: int, *, is_client: bool) ->
         usage.memory_bytes = added(usage.memory_bytes, process.memory_bytes)
     usage.sm_us = added(usage.sm_us, _sm_us(process, elapsed_us))
     usage.is_client |= is_client
+
+
+def nameless_pods(parties: Iterable[Party]) -> set[ContainerRef]:
+    """Return the pods of processes whose containers are not known: they may be those of any container of the pod."""
+    tenants = (party.container for party in parties if isinstance(party, TenantKey))
+    return {container for container in tenants if container.pod and not container.container}
 
 
 def serving(device: Device, holders: Mapping[int, Holder], servers: Collection[int]) -> list[Process]:

@@ -11,6 +11,7 @@ from podgpu.model.card import (
     ENDED,
     ESTIMATED,
     EXACT,
+    MONITOR,
     REPRESENTED,
     UNATTRIBUTED,
     Balance,

@@ -120,6 +120,8 @@ class Tenant(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     vgpu: VirtualGpu | None = None  # what the sharing library in the container reports; absent without one
     use: Use | None = None  # its busy time and power; absent until concluded
     holding: Holding | None = None  # whether it uses what it holds; absent if it holds nothing
+    unsettled: bool | None = None  # true without a claim, if what its pod was given is not understood; else absent
+    without_claim: str | None = None  # why it uses this without a claim, as in problems.md; absent otherwise
 
     @property
     def running(self) -> list[Process]:
@@ -145,10 +147,14 @@ class Rest(Struct, frozen=True, kw_only=True, gc=False):
         return [process for process in self.processes if process.kinds]
 
 
-class Excused(Struct, frozen=True, kw_only=True, gc=False):
-    """A container that has a card for others, so nothing is booked to it, and the proof, which no tenant can forge."""
+# A container with admin access to a card: it looks at the card that others hold.
+MONITOR = "monitor"
 
-    role: str  # `reservation`: its pod holds the card for others; `mps-server`: its time is its clients'
+
+class Excused(Struct, frozen=True, kw_only=True, gc=False):
+    """A container that has a card for others, or only looks at it, and the proof, which no tenant can forge."""
+
+    role: str  # `reservation`: its pod holds the card for others; `mps-server`: its time is its clients'; `monitor`
     proof: str  # in words
     container: ContainerRef | None = None  # absent outside of containers
     pid: int | None = None  # of a server; absent for a reservation

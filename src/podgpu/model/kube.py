@@ -46,7 +46,8 @@ class ClaimedDevice(Struct, frozen=True, kw_only=True):
 class ResourceClaim(Struct, frozen=True, kw_only=True):
     """`pod_uids` are the pods it is reserved for. `pod_name` is what a pod calls one that was made from a template.
 
-    `classes` are the device classes that it asks for, kept as long as it was given no devices.
+    `classes` are the device classes that it asks for, kept as long as it was given no devices. `monitored` are devices
+    that it has admin access to: others hold them.
     """
 
     namespace: str
@@ -55,6 +56,7 @@ class ResourceClaim(Struct, frozen=True, kw_only=True):
     devices: tuple[ClaimedDevice, ...] = ()
     pod_uids: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    monitored: tuple[ClaimedDevice, ...] = ()
 
 
 class PoolDevice(Struct, frozen=True, kw_only=True):

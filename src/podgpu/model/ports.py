@@ -26,12 +26,16 @@ class Closable(Protocol):
 
 
 class AllocationLists(Protocol):
+    """`awaited` are pods, by namespace and name, that the kubelet has not listed since it restarted."""
+
     @property
     def devices(self) -> tuple[Allocation, ...]: ...
     @property
     def dynamic(self) -> tuple[DynamicAllocation, ...]: ...
     @property
     def allocatable(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def awaited(self) -> frozenset[tuple[str, str]]: ...
 
 
 class CountingPart(Protocol):

@@ -273,6 +273,29 @@ def holders(inventory: Inventory) -> frozenset[tuple[str, str]]:
     return frozenset((held.namespace, held.pod) for held in allocated if is_gpu(held.resource, of_gpus))
 
 
+def unsettled(inventory: Inventory, claims: Iterable[Claim]) -> frozenset[tuple[str, str]]:
+    """Return the pods, by namespace and name, that were given something which is not understood, or has no claim.
+
+    A pod that only asks for a GPU, by its spec or an annotation, may have been given one that nothing lists.
+    """
+    of_gpus, claims = signs(), tuple(claims)
+    claimed = {(claim.container.names, _vendor(claim.resource)) for claim in claims}
+    pods = {(claim.container.namespace, claim.container.pod) for claim in claims}
+    # A claim that names no container is that of the whole pod.
+    whole = {(claim.container.namespace, claim.container.pod) for claim in claims if not claim.container.container}
+    given = (*inventory.allocations, *inventory.disputed, *inventory.dynamic_allocations)
+    without = {
+        (held.namespace, held.pod)
+        for held in given
+        if is_gpu(held.resource, of_gpus)
+        and (held.names, _vendor(held.resource)) not in claimed
+        and (held.namespace, held.pod) not in whole
+    }
+    asking = {(pod.namespace, pod.name) for pod in inventory.pods if not pod.finished and concerns(pod, of_gpus)}
+    strange = {(held.namespace, held.pod) for held in unclaimed(inventory, claims)}
+    return frozenset(without | strange | (asking - pods))
+
+
 def statuses(
     inventory: Inventory, claims: Iterable[Claim], undecided: Iterable[AmbiguousClaims]
 ) -> tuple[SharingStatus, ...]:

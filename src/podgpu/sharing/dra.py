@@ -6,7 +6,8 @@ The kubelet lists a claim's devices under each of its containers; the claim says
 Several claims may have parts of a device. A part is the greatest of what its claim consumes of any capacity: who has
 all multiprocessors of an instance leaves nothing, whatever it has of the rest. Parts that consume nothing are equal,
 and the containers of one part share it equally. Only the claim says that it has a part: until it is read, its share is
-not known. NVIDIA's driver limits nobody to what is consumed. HAMi's does; there cores are the share, else memory.
+not known. NVIDIA's driver limits nobody to what is consumed. HAMi's does; there cores are the share, else memory. A
+claim may also give admin access, to look at a device that others hold. Only the claim itself says that, too.
 
 A device's ResourceSlice, or else its name, says which card or MIG instance it is. The number in a name is that of
 /dev/nvidiaN. An instance's name ends in its profile's id and where it starts. The names that NVIDIA's driver 25.3 to
@@ -23,12 +24,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.model import (
+    MONITOR,
     Allocation,
     Claim,
     ClaimedDevice,
     ContainerRef,
     Device,
     DynamicAllocation,
+    Excused,
     MigInstance,
     Pod,
     PodContainer,
@@ -43,6 +46,8 @@ from podgpu.sharing.system import SharingSystem
 
 NAME = "dra"
 NO_GPU = "compute-domain.nvidia.com"  # channels between nodes
+UNREAD = "for {count} it is not known whether devices are held, or admin access is all: ResourceClaims are not read"
+ALL = {""}  # requests of a claim
 CORES, MEMORY = "cores", "memory"
 NVIDIA = "gpu.nvidia.com"
 HAMI = "hami-core-gpu.project-hami.io"
@@ -91,13 +96,18 @@ class ClaimIndex:
         found = self._known.get((pod.namespace, name))
         return found if found and pod.uid in (found.pod_uids or (pod.uid,)) else None
 
+    def listed(self, row: DynamicAllocation) -> ResourceClaim | None:
+        """Return the claim that the kubelet names, for a pod that no list has."""
+        return self._known.get((row.claim_namespace, row.claim_name))
+
 
 class ContainerDevices:
     """What one container of a pod uses, by the pod's spec and status."""
 
     def __init__(self, pod: Pod, container: PodContainer, known: ClaimIndex) -> None:
         self._container = container
-        self._uid = pod.uid
+        self._pod = pod
+        self._known = known
         self._names = known.names(pod)
         self._requests = _requests(pod, container, self._names)
         found = {name: known.of(pod, name) for name in self._requests}
@@ -110,13 +120,21 @@ class ContainerDevices:
             return
         status = self._status()
         for name, devices in status.items():
-            yield from self._cut(name, devices)
+            yield from _cut(devices, self._claims.get(name), self._requests.get(name, ALL))
         for row in rows:
             # The status lists a claim under the pod's own name for it. Which claim that is may not be known.
             name = row.claim_name if row.claim_name in self._requests else ""
             if name not in status:
-                yield from self._cut(name, [_row_held(row, listed_by)])
+                claim = self._known.of(self._pod, row.claim_name)
+                yield from _cut([_row_held(row, listed_by)], claim, self._requests.get(name, ALL))
         yield from self._reserved({*status, *(row.claim_name for row in rows)})
+
+    def monitored(self) -> Iterator[tuple[str, Place]]:
+        """Yield the devices that it may only look at, each with the name of the claim."""
+        for name, claim in self._claims.items():
+            for device in claim.monitored:
+                if _matches(device.request, self._requests[name]):
+                    yield name, _place(device)
 
     def _status(self) -> dict[str, list[HeldDevice]]:
         """Return the devices in the pod's status, by the claim's name, unless the claim has none of these devices."""
@@ -132,21 +150,21 @@ class ContainerDevices:
     def _reserved(self, settled: set[str]) -> Iterator[HeldDevice]:
         """Yield the devices of claims that nothing else lists: kubelets before 1.34 list none."""
         for name, claim in self._claims.items():
-            if name not in settled and self._uid in claim.pod_uids:
+            if name not in settled and self._pod.uid in claim.pod_uids:
                 devices = (HeldDevice(place=_place(device), source="resourceclaim") for device in claim.devices)
-                yield from self._cut(name, devices)
+                yield from _cut(devices, claim, self._requests[name])
 
-    def _cut(self, name: str, devices: Iterable[HeldDevice]) -> Iterator[HeldDevice]:
-        """Leave out devices that the claim has for other requests. Without the claim nothing can be left out."""
-        claim = self._claims.get(name)
-        if claim is None:
-            yield from devices
-            return
-        own = [device for device in claim.devices if _matches(device.request, self._requests[name])]
-        for held in devices:
-            for claimed in own:
-                if held.place == _place(claimed) and _is_same(held.share_id, claimed.share_id):
-                    yield replace(held, share_id=claimed.share_id, consumed=claimed.consumed)
+
+def _cut(devices: Iterable[HeldDevice], claim: ResourceClaim | None, requests: set[str]) -> Iterator[HeldDevice]:
+    """Leave out devices that the claim has for other requests. Without the claim nothing can be left out."""
+    if claim is None:
+        yield from devices
+        return
+    own = [device for device in claim.devices if _matches(device.request, requests)]
+    for held in devices:
+        for claimed in own:
+            if held.place == _place(claimed) and _is_same(held.share_id, claimed.share_id):
+                yield replace(held, share_id=claimed.share_id, consumed=claimed.consumed)
 
 
 # What containers hold of one device, by the share id: `""` where that is not known.
@@ -171,6 +189,24 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
         for container, parts in holders.items():
             for share_id, held in parts.items():
                 yield _claim(container, held, device, sizes[share_id] / users[share_id], inventory)
+
+
+def doubts(inventory: Inventory) -> Iterator[str]:
+    held = [(container, held.place) for container, held in _all_held(inventory) if held.consumed is None]
+    if unread := {container for container, place in held if _device(place, inventory)}:
+        yield UNREAD.format(count="1 container" if len(unread) == 1 else f"{len(unread)} containers")
+
+
+def excused(inventory: Inventory) -> Iterator[tuple[str, Excused]]:
+    known = ClaimIndex(inventory.resource_claims)
+    for pod in inventory.pods:
+        for container in pod.containers if not pod.finished else ():
+            devices = ContainerDevices(pod, container, known).monitored() if container.uses or pod.extended else ()
+            ref = ContainerRef(pod.namespace, pod.name, container.name, pod.uid)
+            found = ((_device(place, inventory), name) for name, place in devices)
+            cards = {inventory.instances.get(device, device): name for device, name in found if device}
+            for card, name in cards.items():
+                yield card, Excused(role=MONITOR, proof=f"its ResourceClaim {name} has admin access", container=ref)
 
 
 def _claim(container: ContainerRef, held: HeldDevice, device: str, share: Fraction, inventory: Inventory) -> Claim:
@@ -255,7 +291,9 @@ def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, HeldDevice]]
     for ref, rows in listed.items():
         # Of two pods of one name the kubelet does not say which it means; their own status is enough.
         if ref.names not in named:
-            yield from ((ref, _row_held(row, inventory.source)) for row in rows)
+            for row in rows:
+                devices = _cut([_row_held(row, inventory.source)], known.listed(row), ALL)
+                yield from ((ref, held) for held in devices)
 
 
 def _listed(inventory: Inventory) -> dict[ContainerRef, list[DynamicAllocation]]:
@@ -380,5 +418,7 @@ SYSTEM = SharingSystem(
     needs="the driver's ResourceSlices from the API server, or its device names: gpu-0, gpu-0-mig-1g10gb-19-0",
     explains=explains,
     claims=claims,
+    doubts=doubts,
+    excused=excused,
     cards=cards,
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from podgpu import catalog
 from podgpu.catalog.row import Scope
 from podgpu.insight.tenants import IDLE
+from podgpu.insight.without_claim import NOT_GIVEN
 from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Reading, Rest, Snapshot, Tenant
 from podgpu.model.kube import total, total_of_known
 from podgpu.views.series import Labels, label_name
@@ -136,6 +137,7 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
             "last_active_timestamp_seconds": max(active, default=None),
             "held_since_timestamp_seconds": min(held, default=None),
             "idle_since_timestamp_seconds": max(idle, default=None),
+            "not_given": 1.0 if any(tenant.without_claim == NOT_GIVEN for tenant in live) else None,
         }
     )
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, is_outsider, reading
 from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
+from podgpu.insight.without_claim import NOT_LISTED, NOT_UNDERSTOOD
 from podgpu.model import BOUNDED, ESTIMATED, REPRESENTED, Card, GuestCard, Instance, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
 from podgpu.views.format import (
@@ -197,7 +198,8 @@ def _memory(device: Card | Instance) -> str:
 
 def _share(tenant: Tenant) -> str:
     """Outside Kubernetes there are no shares, so a missing one is not worth a word."""
-    if tenant.claims and tenant.booking.allocated_ratio is None:
+    is_unknown = bool(tenant.claims) or tenant.without_claim in (NOT_UNDERSTOOD, NOT_LISTED)
+    if is_unknown and tenant.booking.allocated_ratio is None:
         return UNKNOWN
     if tenant.booking.allocated_ratio is None:
         return "" if is_outsider(tenant.container) else "none"

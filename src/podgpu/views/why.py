@@ -173,7 +173,7 @@ def _container_name(container: ContainerEvidence) -> str:
         holders = [process.holder for process in container.processes]
         titles = [holder.title for holder in holders if holder and holder.title]
         return line(titles[0]) if titles else "Unknown container"
-    name = line(container.container.container)
+    name = line(container.container.container) or "not known"
     return name if is_outsider(container.container) else f"Container {name}"
 
 
@@ -284,16 +284,21 @@ def _findings(evidence: PodEvidence, container: ContainerEvidence, card: Card) -
         yield sentences.SILENT
     elif container.container is None:
         yield _no_container(container.processes[0].holder)
-    elif container.processes and not container.claims and not is_outsider(container.container):
-        yield _not_given(evidence, container)
+    elif sentence := _without_claim(container):
+        yield sentence
     elif tenant is not None and tenant.idle is None and not evidence.is_stored:
         yield sentences.UNSURE if card.ability.knows_owners else sentences.BLIND
-    if tenant is None or container.has_ended:
-        return
-    yield from _holding(tenant, is_stored=evidence.is_stored)
+    if tenant is not None and not container.has_ended:
+        yield from _of_tenant(tenant, is_stored=evidence.is_stored)
+
+
+def _of_tenant(tenant: Tenant, *, is_stored: bool) -> Iterator[str]:
+    if tenant.running and not tenant.container.container:
+        yield sentences.NAMELESS
+    yield from _holding(tenant, is_stored=is_stored)
     if tenant.held_since is not None:
         yield f"Its pod has held this since {moment(tenant.held_since)}."
-    if tenant.booking.last_active_at is not None and not container.processes:
+    if tenant.booking.last_active_at is not None and not tenant.processes:
         yield f"Last active {moment(tenant.booking.last_active_at)}."
     yield from _sampled(tenant.booking)
 
@@ -317,12 +322,12 @@ def _sampled(booking: Booking) -> Iterator[str]:
         yield f"{sentences.MISSAMPLED} By the log of context switches, {named} {percent(seen.named_ratio)}."
 
 
-def _not_given(evidence: PodEvidence, container: ContainerEvidence) -> str:
+def _without_claim(container: ContainerEvidence) -> str:
     """Why a container without a claim is on the card."""
-    if any(process.holder is not None and process.holder.serves for process in container.processes):
-        return sentences.SERVER
-    is_init = evidence.is_init(container.container) and evidence.has_claims
-    return sentences.INIT if is_init else sentences.NOT_GIVEN
+    if container.tenant is not None:
+        return sentences.WITHOUT_CLAIM.get(container.tenant.without_claim or "", "")
+    serves = any(process.holder is not None and process.holder.serves for process in container.processes)
+    return sentences.SERVER if serves else ""
 
 
 def _no_container(holder: Holder | None) -> str:

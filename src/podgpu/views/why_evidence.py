@@ -51,15 +51,6 @@ class PodEvidence:
     def __bool__(self) -> bool:
         return bool(self.pods or self.unclaimed or self.cards)
 
-    @property
-    def has_claims(self) -> bool:
-        return any(container.claims for _, containers in self.cards for container in containers)
-
-    def is_init(self, ref: ContainerRef | None) -> bool:
-        pod = self.pods.get(ref.pod_uid) if ref else None
-        names = [container.name for container in pod.containers if container.is_init] if pod else []
-        return ref is not None and ref.container in names
-
     def _containers(self, card: Card) -> list[ContainerEvidence]:
         ended, live = self._own_tenants(card.ended), self._own_tenants(card.tenants)
         tenants = ended | live

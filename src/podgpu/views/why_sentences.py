@@ -1,5 +1,7 @@
 """The sentences of `podgpu why`: what each method measures and what it estimates, and what else was found."""
 
+from podgpu.insight import without_claim
+
 METHODS = {
     "measured": (
         "Busy time and active energy are divided by samples. Five times a second the driver samples the GPU: it names "
@@ -75,13 +77,26 @@ UNEXPLAINED = (
     "managed memory. It is booked to no container."
 )
 ELSEWHERE = "of its processes' memory is charged to another cgroup, where a limit of the container does not apply."
-NOT_GIVEN = (
-    "It uses this without an allocation: no claim is known. Look for a privileged container or for "
-    "NVIDIA_VISIBLE_DEVICES=all."
-)
-INIT = "It is an init container. The kubelet does not list what it holds; this card is allocated to its pod."
 SERVER = "It is the MPS server. Its time is booked to its clients, its memory as overhead."
+# Why a container uses a card without a claim of its own.
+WITHOUT_CLAIM = {
+    without_claim.POD: "It has no claim of its own: this GPU is allocated to its pod, in another container.",
+    without_claim.SERVER: SERVER,
+    without_claim.MONITORS: "It monitors this GPU: its resource claim gives it admin access. It holds nothing here.",
+    without_claim.INIT: "It is an init container: the kubelet does not list what such a container was given.",
+    without_claim.NOT_UNDERSTOOD: (
+        "No claim is known: something that was allocated to its pod is not understood. It may be this GPU."
+    ),
+    without_claim.NOT_LISTED: (
+        "No claim is known: since it started, the kubelet has not listed what was allocated to pods."
+    ),
+    without_claim.NOT_GIVEN: (
+        "It uses this without an allocation to its pod. Look for a privileged container or for "
+        "NVIDIA_VISIBLE_DEVICES=all."
+    ),
+}
 NO_CONTAINER = "It is not known which of the pod's containers this is, so it is booked as unknown."
+NAMELESS = "It is not known which of the pod's containers this is, so it is booked to the pod."
 ENDED = (
     "It is no longer there, or the GPU does not answer. Its counters stay for a while, so that their last increase "
     "is scraped."

@@ -51,11 +51,11 @@ function stateOf({ holding, idleFor }) {
 }
 
 /** How it is known what the tenant was given. A store has only the share. */
-function givenBy({ holding, isOutsider, source: { claims = [] } }, isStored) {
+function givenBy({ holding, isOutsider, source: { claims = [], without_claim: reason } }, isStored) {
   if (isStored) return holding ? STORED : "The store does not have its share.";
   const [claim] = claims;
   if (claim) return `${claim.system || "unknown system"}, ${claim.resource || "unknown resource"}, id ${claim.device_id || "unknown"}, reported by ${claim.source || "unknown"}`;
-  return isOutsider ? "Outside Kubernetes, GPUs are not allocated." : words.not_given;
+  return isOutsider ? "Outside Kubernetes, GPUs are not allocated." : words.without_claim[reason] ?? "No claim is known.";
 }
 
 /** Numbers with their evidence: [what, value, how it is known]. */

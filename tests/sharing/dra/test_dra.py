@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from podgpu.model import (
     Allocation,
@@ -90,12 +91,19 @@ def offered(device: str, **attributes: str) -> PoolDevice:
 def held(
     *rows: DynamicAllocation,
     pods: Iterable[Pod] = (),
-    claims: Iterable[ResourceClaim] = (),
+    claims: Iterable[ResourceClaim] | None = None,
     pools: Iterable[PoolDevice] = (),
     devices: Iterable[Device] = DEVICES,
 ) -> list[Claim]:
-    inventory = Inventory(devices, pods=pods, dynamic=rows, resource_claims=claims, pool_devices=pools)
+    """What pods hold. Unless other claims are known, they are as the kubelet lists them."""
+    known = [_listed(row) for row in rows] if claims is None else claims
+    inventory = Inventory(devices, pods=pods, dynamic=rows, resource_claims=known, pool_devices=pools)
     return list(dra.claims(inventory))
+
+
+def _listed(row: DynamicAllocation) -> ResourceClaim:
+    device = ClaimedDevice(request="any", driver=row.driver, pool=row.pool, device=row.device)
+    return ResourceClaim(namespace=row.claim_namespace, name=row.claim_name, devices=(device,))
 
 
 def shown(claims: Iterable[Claim]) -> set[tuple[str, str, str, float]]:
@@ -193,9 +201,25 @@ def test_without_the_claim_the_kubelets_list_is_taken_as_it_is_and_no_share_is_k
     assert shown(held(*TWO_ROWS, pods=[pod(*TWO)])) == places
 
 
+def test_a_claim_that_is_not_read_is_a_named_doubt() -> None:
+    stock = Inventory(DEVICES, pods=[pod(*TWO)], dynamic=TWO_ROWS)
+    (doubt,) = dra.doubts(stock)
+    assert "2 containers" in doubt
+    assert list(dra.excused(stock)) == []
+
+
+def test_who_has_admin_access_is_a_monitor_of_the_devices_of_its_requests() -> None:
+    claim = replace(claimed(("left", LEFT)), devices=(), monitored=claimed(("left", LEFT), ("right", "gpu-5")).devices)
+    stock = Inventory(DEVICES, pods=[pod(*TWO)], dynamic=TWO_ROWS, resource_claims=[claim])
+    assert list(dra.claims(stock)) == []
+    assert list(dra.doubts(stock)) == []
+    found = {(card, who.role, who.container and who.container.container) for card, who in dra.excused(stock)}
+    assert found == {("GPU-7", "monitor", "a"), ("GPU-5", "monitor", "b")}
+
+
 def test_a_claim_that_is_reserved_for_others_is_older_than_the_pod() -> None:
     stale = claimed(("left", "gpu-5"), ("right", "gpu-0"), uids=["before"])
-    assert len(held(*TWO_ROWS, pods=[pod(*TWO)], claims=[stale])) == 4
+    assert held(*TWO_ROWS, pods=[pod(*TWO)], claims=[stale]) == []
     assert held(pods=[pod(*TWO)], claims=[stale]) == []
 
 
@@ -217,18 +241,16 @@ def test_a_device_that_the_claim_only_lets_one_look_after_is_not_held() -> None:
     assert held(row("gpu-5"), pods=[pod(container("main", "own"))], claims=[claimed()]) == []
 
 
-@pytest.mark.parametrize("claims", [[], [TWO_CLAIM]])
 @pytest.mark.parametrize("own", ["c", ""])
-def test_the_status_of_the_pod_tells_exactly(own: str, claims: list[ResourceClaim]) -> None:
-    """Also where the name of the claim is not known, as from the kubelet's Pods API."""
+def test_the_status_of_the_pod_tells_exactly(own: str) -> None:
+    """Also where only the claim has its name, as with the kubelet's Pods API."""
     told = pod(
         container("a", "own/left", told=[("claim:own/left", f"{DRIVER}/{POOL}/{LEFT}")]),
         container("b", "own/right", told=[("claim:own/right", f"{DRIVER}/{POOL}/{RIGHT}")]),
         claims=own,
     )
-    found = held(*TWO_ROWS, pods=[told], claims=claims)
-    share = 1.0 if own and claims else UNKNOWN
-    assert shown(found) == {("p", "a", "MIG-left", share), ("p", "b", "MIG-right", share)}
+    found = held(*TWO_ROWS, pods=[told], claims=[replace(TWO_CLAIM, pod_name="own")])
+    assert shown(found) == EACH_ITS_OWN
     assert {claim.source for claim in found} == {"pod status"}
     assert {claim.device_id for claim in found} == {f"{POOL}/{LEFT}", f"{POOL}/{RIGHT}"}
 
@@ -257,7 +279,8 @@ def test_a_status_that_names_no_device_is_passed_over_for_the_kubelets_list(devi
 
 def test_a_pool_may_have_slashes() -> None:
     told = container("main", "own", told=[("claim:own", f"{DRIVER}/rack/{POOL}/gpu-5")])
-    (claim,) = held(pods=[pod(told)])
+    device = ClaimedDevice(request="gpu", driver=DRIVER, pool=f"rack/{POOL}", device="gpu-5")
+    (claim,) = held(pods=[pod(told)], claims=[ResourceClaim(namespace="ns", name="c", devices=(device,))])
     assert (claim.gpu, claim.device_id) == ("GPU-5", "rack/node-1/gpu-5")
 
 
@@ -275,7 +298,7 @@ def test_the_status_of_one_claim_leaves_the_others_to_the_kubelet() -> None:
     assert shown(found) == {("p", "main", "GPU-5", 1.0), ("p", "main", "GPU-0", 1.0)}
 
 
-def test_a_container_keeps_the_devices_of_two_claims_whose_names_are_not_known() -> None:
+def test_a_container_keeps_the_devices_of_two_claims_that_the_pod_does_not_name() -> None:
     status = [("claim:own", f"{DRIVER}/{POOL}/gpu-5"), ("claim:second", f"{DRIVER}/{POOL}/gpu-0")]
     both = pod(container("main", "own", "second", told=status), claims="")
     rows = [row("gpu-5", claim="c-1"), row("gpu-0", claim="c-2")]

@@ -63,6 +63,7 @@ HARMLESS = {
     "Band": {"certainty", "rests_on"},
     "Sampling": {"found"},
     "Booking": {"method"},
+    "Tenant": {"without_claim"},
     "Rest": {"reason"},
     "Pod": {"phase", "qos"},
     "OwnerReference": {"kind", "api_version"},

@@ -152,6 +152,10 @@ def dynamic_allocations(rows: Rows) -> tuple[DynamicAllocation, ...]:
     return tuple(DynamicAllocation(**dict(zip(_CLAIM_FIELDS, row, strict=False))) for row in texts(rows))
 
 
+def _pods_of(rows: Rows) -> frozenset[tuple[str, str]]:
+    return frozenset((row[0], row[1]) for row in texts(rows))
+
+
 class Unlisted:
     """Rows of pods that were listed before the kubelet restarted, and not yet since.
 
@@ -181,11 +185,15 @@ class Unlisted:
 
 
 class PodResourceLists(Struct, frozen=True, kw_only=True):
-    """`allocatable` are (resource, device id) pairs: the healthy devices, whether or not a container has them."""
+    """`allocatable` are (resource, device id) pairs: the healthy devices, whether or not a container has them.
+
+    `awaited` are the pods, by namespace and name, that are listed only because they were before the kubelet restarted.
+    """
 
     devices: tuple[Allocation, ...] = ()
     dynamic: tuple[DynamicAllocation, ...] = ()
     allocatable: tuple[tuple[str, str], ...] = ()
+    awaited: frozenset[tuple[str, str]] = frozenset()
 
 
 async def _in_thread_if_large(function: Callable[[bytes], T], answer: bytes) -> T:
@@ -292,12 +300,15 @@ class PodResources:
     def _changes(self, answer: bytes) -> tuple[Listed, PodResourceLists, int] | None:
         """Read an answer. Return what it lists and how many new ids are malformed; None if nothing has changed."""
         found, now = read_list(answer), self._clock()
-        devices = found.devices | self._unlisted_devices.rows(found.pods, found.devices, now)
+        old_devices = self._unlisted_devices.rows(found.pods, found.devices, now)
         # Several pods may share a claim, so a device of one pod is not taken away by another.
-        claims = found.claims | self._unlisted_claims.rows(found.pods, frozenset(), now)
-        if not found.excess and (devices, claims) == (self._devices, self._claims):
+        old_claims = self._unlisted_claims.rows(found.pods, frozenset(), now)
+        devices, claims = found.devices | old_devices, found.claims | old_claims
+        awaited = _pods_of(old_devices | old_claims)
+        is_same = (devices, claims, awaited) == (self._devices, self._claims, self._lists.awaited)
+        if is_same and not found.excess:
             return None
-        lists = replace(self._lists, devices=allocations(devices), dynamic=dynamic_allocations(claims))
+        lists = replace(self._lists, devices=allocations(devices), dynamic=dynamic_allocations(claims), awaited=awaited)
         new = (devices - self._devices) | (claims - self._claims)
         return found._replace(devices=devices, claims=claims), lists, malformed(new)
 

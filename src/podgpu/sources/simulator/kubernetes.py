@@ -34,6 +34,7 @@ class DemoAllocations(Struct, frozen=True):
     devices: tuple[Allocation, ...]
     allocatable: tuple[tuple[str, str], ...]
     dynamic: tuple[DynamicAllocation, ...] = ()
+    awaited: frozenset[tuple[str, str]] = frozenset()
 
 
 ADDRESS = "192.0.2.10"  # reserved for documentation
