@@ -19,6 +19,12 @@ def test_a_reset_goes_on_from_where_it_was() -> None:
     assert [shown(counters, value) for value in (100.0, 250.0, 10.0, 30.0)] == [100.0, 250.0, 260.0, 280.0]
 
 
+def test_joules_have_the_decimals_of_millijoules() -> None:
+    """Also where a counter goes on from what it was before a reset."""
+    counters = Counters()
+    assert [shown(counters, value) for value in (711_178.002, 292_217.594)] == [711_178.002, 1_003_395.596]
+
+
 def test_a_stutter_adds_nothing() -> None:
     counters = Counters()
     assert [shown(counters, value) for value in (100.0, 99.0, 101.0)] == [100.0, 100.0, 101.0]

@@ -86,6 +86,17 @@ def test_who_never_used_it_is_idle_since_the_pod_started() -> None:
     assert (row.cost_per_hour, row.cost) == (2.0, 20.0)
 
 
+def test_of_a_pod_that_is_older_than_the_watch_it_is_said_since_when_that_goes() -> None:
+    found = cluster(("0", [tenant("old-0"), tenant("new-0", held=0.25 * HOUR)]))
+    (node,) = found.nodes
+    assert node.snapshot is not None
+    watched = replace(node.snapshot, watched_since=NOW - 0.5 * HOUR)
+    found = reconclude(replace(found, nodes=(replace(node, snapshot=watched),)), SETTINGS)
+    rows = {row.pod: row for row in idle_pods(found).rows}
+    assert (rows["old-0"].ever_used, rows["old-0"].watched_since) == (False, NOW - 0.5 * HOUR)
+    assert (rows["new-0"].ever_used, rows["new-0"].watched_since) == (False, None)
+
+
 def test_who_has_a_process_and_lets_it_rest_is_idle_since_its_last_use() -> None:
     [row] = idle_pods(cluster(("0", [tenant("train-0", used=2 * HOUR, processes=1)]))).rows
     assert (row.idle_seconds, row.ever_used, row.processes) == (2 * HOUR, True, 1)

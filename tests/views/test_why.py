@@ -79,10 +79,21 @@ def test_how_sure_a_number_is(method: str, range_: tuple[float, ...], how: str) 
 
 
 def test_of_an_instance_of_unknown_size_it_says_why_nothing_is_booked() -> None:
-    text = told("ml", "llama-0", node(with_first(booking=Booking(bookable=False, instance_ratio=0.5))))
+    unsized = Booking(bookable=False, instance_ratio=0.5)
+    text = told("ml", "llama-0", node(with_first(booking=unsized, mig="MIG-1")))
     assert "Now SM 50% of its instance" in text
     assert "Booked nothing: the size of its MIG instance is not known" in text
     assert "charged" not in text
+
+
+def test_of_a_share_of_unknown_size_it_says_neither_0_nor_mig() -> None:
+    """As while a device plugin has not registered again."""
+    claim = replace(BUSY.tenants[0].claims[0], share=0.0)
+    text = told("ml", "llama-0", node(with_first(claims=(claim,), booking=Booking(bookable=False))))
+    assert "Given a part of the GPU, whose size is not known" in text
+    assert "Booked nothing: the size of its share is not known" in text
+    assert "Given 0%" not in text
+    assert "MIG" not in text
 
 
 def test_without_an_agent_it_does_not_blame_mig() -> None:

@@ -93,7 +93,8 @@ class CardBooks(Struct, gc=False):
 
     `cycle` has the books of this cycle; None while the card is silent. `moved_mj` is what its energy counter moved by
     the last time it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the period that the
-    bands describe, and `last_lanes` show that period.
+    bands describe, and `last_lanes` show that period. `seen_at` is when the card was last booked, `adopted` the tenants
+    whose UIDs became known, by what they were called before.
     """
 
     tenants: dict[TenantKey, Totals] = field(default_factory=dict)
@@ -104,6 +105,8 @@ class CardBooks(Struct, gc=False):
     recorder: LaneRecorder = field(default_factory=LaneRecorder)
     last_lanes: Lanes | None = None
     posted_at: float = 0.0
+    seen_at: float = 0.0
+    adopted: dict[TenantKey, TenantKey] = field(default_factory=dict)
     cycle: CycleBooks | None = None
     moved_mj: int | None = None
     moved_us: int | None = None
@@ -117,6 +120,11 @@ class CardBooks(Struct, gc=False):
             totals.booking = None
 
     def post(self, cycle: CycleBooks, interval: Interval, now: float, wall: float) -> None:
+        self._adopt(cycle)
+        if self.adopted and cycle.gone_mj:
+            gone_mj = {self.adopted.get(tenant, tenant): energy_mj for tenant, energy_mj in cycle.gone_mj.items()}
+            cycle = replace(cycle, gone_mj=gone_mj)
+        self.seen_at = now
         self.cycle = cycle
         self.posted_at = wall
         self.whole.busy_us += cycle.busy_us
@@ -138,6 +146,28 @@ class CardBooks(Struct, gc=False):
             self._judge_samples(cycle)
             if self.period.elapsed_us >= PERIOD_US:
                 self._close_period()
+
+    def _adopt(self, cycle: CycleBooks) -> None:
+        """Give a tenant whose UID has become known what it had without: else it would seem to have ended.
+
+        The kubelet lists names. At the start of the agent, UIDs come a little later.
+        """
+        present = {key for key, totals in self.tenants.items() if totals.seen_at == self.seen_at}
+        left = {key for key in present if not key.container.pod_uid and key not in cycle.bookings}
+        if not left:
+            return
+        parties = {*self.tenants, *(key for key in cycle.bookings if isinstance(key, TenantKey))}
+        by_name = grouped((key for key in parties if key.container.pod_uid), _without_uid)
+        for before in left:
+            tenant, *others = by_name.get(before, [before])
+            if others or tenant in self.tenants:
+                continue
+            self.tenants[tenant] = self.tenants.pop(before)
+            self.adopted = {old: now for old, now in self.adopted.items() if now in self.tenants} | {before: tenant}
+            if before in self.period.evidence:
+                self.period.evidence[tenant] = self.period.evidence.pop(before)
+            if before in self.recorder.booked:
+                self.recorder.booked[tenant] = self.recorder.booked.pop(before)
 
     def _begin_with_log(self) -> None:
         """Begin a new period with the first log: mixed with samples, it would not prove that a tenant was idle."""

@@ -126,8 +126,11 @@ def _steady(past: CounterState, reading: Reading) -> Reading:
     if value < last:
         past.carried[key] = past.carried.get(key, 0.0) + last
     past.last[key] = value
+    total = value + past.carried.get(key, 0.0)
+    if reading.metric == ENERGY:  # it is counted in millijoules, and their sum has no more decimals
+        total = round(total, 3)
     # A large number that is added and taken away again leaves a rounding error behind.
-    past.shown[key] = max(past.shown.get(key, 0.0), value + past.carried.get(key, 0.0))
+    past.shown[key] = max(past.shown.get(key, 0.0), total)
     return Reading(reading.metric, past.shown[key], reading.labels)
 
 

@@ -58,9 +58,11 @@ def _workload(row: IdleRow) -> str:
 
 
 def _ever_used(row: IdleRow) -> str:
-    """Say `never` if no use is known: then the time counts from the start of the pod."""
+    """Say `never` if no use was seen since the pod started. If it is older than the watch, say since when."""
     if not row.gpus:
         return ""
+    if row.watched_since is not None:
+        return f"not since {moment(row.watched_since)}"
     return "before" if row.ever_used else "never"
 
 

@@ -139,6 +139,7 @@ class IdleRow(Struct, frozen=True, kw_only=True):
     idle_since: float | None = None  # seconds since 1970: last use, or since it was seen to hold them
     idle_seconds: float | None = None  # the same as a duration
     ever_used: bool = False  # whether it is known to have used one of them at all
+    watched_since: float | None = None  # if it held them before and no use is known: since when that is watched
     cost_per_hour: float | None = None  # of what it holds
     cost: float | None = None  # from then until now
 
@@ -217,6 +218,7 @@ def _idle_row(key: tuple[str, ...], places: list[Placement]) -> IdleRow:
     tenants = [place.tenant for place in places]
     made_for = tenants[0].workload
     shares = [held_share(place.tenant, place.on.card) for place in places]
+    ever_used = any(tenant.booking.last_active_at is not None for tenant in tenants)
     return IdleRow(
         namespace=namespace,
         pod=pod,
@@ -230,10 +232,20 @@ def _idle_row(key: tuple[str, ...], places: list[Placement]) -> IdleRow:
         processes=total(tenant.booking.processes for tenant in tenants),
         idle_since=_if_all((tenant.holding.since for tenant in tenants if tenant.holding), max),
         idle_seconds=_if_all((place.idle_seconds for place in places), min),
-        ever_used=any(tenant.booking.last_active_at is not None for tenant in tenants),
+        ever_used=ever_used,
+        watched_since=None if ever_used else _watched_since(places),
         cost_per_hour=total(place.cost_per_hour for place in places),
         cost=total(place.idle_cost for place in places),
     )
+
+
+def _watched_since(places: Iterable[Placement]) -> float | None:
+    """Return when the watching began, if that was after the pod did; None if it was watched all the time."""
+    for place in places:
+        began, held = place.on.snapshot.watched_since, place.tenant.held_since
+        if began is not None and (held is None or held < began):
+            return began
+    return None
 
 
 def _if_all(values: Iterable[float | None], choose: Callable[[list[float]], float]) -> float | None:

@@ -197,7 +197,7 @@ def _used(container: ContainerEvidence, tenant: Tenant, card: Card, *, is_stored
     if not is_past:
         yield from _now(booking, with_processes=is_stored)
         yield from _busy(tenant, card.use.period if card.use else "")
-    yield "Booked", _booked(booking, card)
+    yield "Booked", _booked(booking, card, is_instance=bool(tenant.mig))
     if not is_past and booking.bookable:
         uses = bool(container.processes) or tenant.idle is None or (is_stored and not tenant.idle)
         name = f"{line(booking.method)}. " if booking.method else ""
@@ -262,9 +262,11 @@ def _busy(tenant: Tenant, period: str) -> Iterator[Fact]:
         yield "Proven", f"between {percent(use.least)} and {percent(use.most)} of the GPU's time"
 
 
-def _booked(booking: Booking, card: Card) -> str:
+def _booked(booking: Booking, card: Card, *, is_instance: bool) -> str:
     if not booking.bookable:
-        return sentences.UNSIZED if card.balance else sentences.UNBOOKED
+        if not card.balance:
+            return sentences.UNBOOKED
+        return sentences.UNSIZED_INSTANCE if is_instance else sentences.UNSIZED
     so_far = (
         f"busy {exact(booking.busy_us, 6)} s, {exact(booking.energy_mj, 3)} J, "
         f"allocated {exact(booking.allocated_us, 6)} s"

@@ -16,8 +16,9 @@ from podgpu.host.proc_stat import TICKS
 from podgpu.kube.api import ApiServer
 from podgpu.kube.kubelet import podresources
 from podgpu.kube.object_watch import PodWatch
-from podgpu.model import Snapshot
+from podgpu.model import ContainerRef, Snapshot
 from podgpu.views.native import families
+from podgpu.views.why import why
 from tests.agent.stage import agent_over, check_balance, claims, snapshot_when, write_proc
 from tests.fakeapi.recorded import NODE
 from tests.fakeapi.server import FakeApi
@@ -203,3 +204,42 @@ async def test_what_a_watch_has_ended_stays_ended_when_the_watch_fails_too(
             lambda found: not any(part.up for part in found.parts if part.name == "apiserver"),
         )
         assert holders(after) == {"stays"}
+
+
+async def test_a_pod_whose_uid_comes_late_is_not_listed_once_more_as_ended(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after each start of the agent: the kubelet lists names before a list of pods has their UIDs."""
+    with kubelet_root() as root:
+        async with FakeKubelet(root) as kubelet, FakeApi(pods=[pod("a", A, 1)], version=5, delay=PATIENCE) as fake:
+            kubelet.replies[LIST] = listed(a=0)
+            api = ApiServer(fake.url, connect_seconds=PATIENCE, answer_seconds=PATIENCE)
+            async with agent_over(
+                library,
+                tmp_path,
+                FakeNode([h200(0)]),
+                monkeypatch,
+                kubelet=kubelet,
+                pod_sources=[PodWatch(api, NODE)],
+                api=api,
+            ) as agent:
+                before = await snapshot_when(
+                    agent, "energy by name alone", lambda seen: any(booked_mj(seen, uid="") for _ in claims(seen))
+                )
+                fake.delay = 0.0
+                after = await snapshot_when(agent, "the UID", lambda seen: A in {each.pod_uid for each in held(seen)})
+                assert [card.ended for card in after.cards] == [()]
+                assert booked_mj(after, uid=A) >= booked_mj(before, uid="") > 0
+                text = why(after, "team", "a", 100)
+                assert text is not None
+                assert "no longer there" not in text
+                check_balance(after)
+
+
+def held(snapshot: Snapshot) -> list[ContainerRef]:
+    return [claim.container for claim in claims(snapshot)]
+
+
+def booked_mj(snapshot: Snapshot, uid: str) -> int:
+    tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
+    return sum(tenant.booking.energy_mj for tenant in tenants if tenant.container.pod_uid == uid)

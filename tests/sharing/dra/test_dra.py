@@ -201,22 +201,6 @@ def test_without_the_claim_the_kubelets_list_is_taken_as_it_is_and_no_share_is_k
     assert shown(held(*TWO_ROWS, pods=[pod(*TWO)])) == places
 
 
-def test_a_claim_that_is_not_read_is_a_named_doubt() -> None:
-    stock = Inventory(DEVICES, pods=[pod(*TWO)], dynamic=TWO_ROWS)
-    (doubt,) = dra.doubts(stock)
-    assert "2 containers" in doubt
-    assert list(dra.excused(stock)) == []
-
-
-def test_who_has_admin_access_is_a_monitor_of_the_devices_of_its_requests() -> None:
-    claim = replace(claimed(("left", LEFT)), devices=(), monitored=claimed(("left", LEFT), ("right", "gpu-5")).devices)
-    stock = Inventory(DEVICES, pods=[pod(*TWO)], dynamic=TWO_ROWS, resource_claims=[claim])
-    assert list(dra.claims(stock)) == []
-    assert list(dra.doubts(stock)) == []
-    found = {(card, who.role, who.container and who.container.container) for card, who in dra.excused(stock)}
-    assert found == {("GPU-7", "monitor", "a"), ("GPU-5", "monitor", "b")}
-
-
 def test_a_claim_that_is_reserved_for_others_is_older_than_the_pod() -> None:
     stale = claimed(("left", "gpu-5"), ("right", "gpu-0"), uids=["before"])
     assert held(*TWO_ROWS, pods=[pod(*TWO)], claims=[stale]) == []
@@ -234,11 +218,6 @@ def test_an_alternative_belongs_to_its_request() -> None:
     assert shown(held(row(LEFT), row(RIGHT), pods=[pod(container("main", "own/left"))], claims=[claim])) == {
         ("p", "main", "MIG-left", 1.0)
     }
-
-
-def test_a_device_that_the_claim_only_lets_one_look_after_is_not_held() -> None:
-    """Such devices are left out of the claim."""
-    assert held(row("gpu-5"), pods=[pod(container("main", "own"))], claims=[claimed()]) == []
 
 
 @pytest.mark.parametrize("own", ["c", ""])
