@@ -90,7 +90,7 @@ def test_of_a_share_of_unknown_size_it_says_neither_0_nor_mig() -> None:
     """As while a device plugin has not registered again."""
     claim = replace(BUSY.tenants[0].claims[0], share=0.0)
     text = told("ml", "llama-0", node(with_first(claims=(claim,), booking=Booking(bookable=False))))
-    assert "Given a part of the GPU, whose size is not known" in text
+    assert "Given a share of unknown size of the GPU" in text
     assert "Booked nothing: the size of its share is not known" in text
     assert "Given 0%" not in text
     assert "MIG" not in text

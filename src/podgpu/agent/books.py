@@ -78,6 +78,11 @@ class Totals(Struct, gc=False):
         self.likely_least_energy_mj += band.likely_least_mj
         self.likely_most_energy_mj += band.likely_most_mj
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever counted."""
+        return not any(getattr(self, counter) for counter in _COUNTERS)
+
     def take(self, other: "Totals") -> None:
         for counter in _COUNTERS:
             setattr(self, counter, getattr(self, counter) + getattr(other, counter))
@@ -135,6 +140,7 @@ class CardBooks(Struct, gc=False):
             self._totals(party).add(booking, now, wall)
         for tenant, energy_mj in cycle.gone_mj.items():
             self._kept(tenant).energy_mj += energy_mj
+        self._drop_empty()
         self._note_energy(interval)
         if interval.is_gap:
             self._pass_gap(cycle)
@@ -146,6 +152,11 @@ class CardBooks(Struct, gc=False):
             self._judge_samples(cycle)
             if self.period.elapsed_us >= PERIOD_US:
                 self._close_period()
+
+    def _drop_empty(self) -> None:
+        """Forget who has left and was never booked anything, as a monitor whose claim is read a moment late."""
+        for tenant in [key for key, totals in self.tenants.items() if totals.booking is None and totals.is_empty]:
+            del self.tenants[tenant]
 
     def _adopt(self, cycle: CycleBooks) -> None:
         """Give a tenant whose UID has become known what it had without: else it would seem to have ended.

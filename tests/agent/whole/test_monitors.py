@@ -126,7 +126,7 @@ def tenants(snapshot: Snapshot) -> set[str]:
     return {tenant.container.pod for card in snapshot.cards for tenant in (*card.tenants, *card.ended)}
 
 
-async def test_while_claims_cannot_be_read_nobody_holds_a_device_that_may_only_be_looked_at(
+async def test_while_claims_cannot_be_read_no_share_is_known_of_a_device_that_may_only_be_looked_at(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with node(library, tmp_path, monkeypatch, pids={HOLDER_PID: UID}) as (agent, refused):
@@ -141,15 +141,16 @@ async def test_while_claims_cannot_be_read_nobody_holds_a_device_that_may_only_b
         denied = await snapshot_when(
             agent, "claims are forbidden", lambda found: bool(found.cards) and is_denied(found)
         )
-        assert all(held(snapshot) == [] for snapshot in seen), "in no cycle, not even the first"
+        assert {share for snapshot in seen for _, share in held(snapshot)} == {0.0}, "unknown from the first cycle on"
+        allocated = [tenant.booking.allocated_ratio for card in denied.cards for tenant in card.tenants]
+        assert set(allocated) == {None}
         assert "2 containers" in doubts(denied)
         assert "admin access" in doubts(denied)
         assert (accused(denied), alerted(denied)) == ([], 0)
         check_balance(denied)
 
         allow(refused)
-        known = await snapshot_when(agent, "claims are read", lambda found: bool(held(found)))
-        assert held(known) == [("train", 1.0)]
+        known = await snapshot_when(agent, "claims are read", lambda found: held(found) == [("train", 1.0)])
         assert doubts(known) == ""
         assert "watcher" not in tenants(known), "it was never booked"
 

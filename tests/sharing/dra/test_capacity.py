@@ -70,7 +70,7 @@ def test_only_parts_that_the_kubelet_lists_are_held(listed: tuple[str, ...], sha
 def test_a_part_whose_claim_cannot_be_read_is_of_unknown_size() -> None:
     """The kubelet may name it, but does not say how large it is."""
     for share_id in ("1", ""):
-        part = held(replace(row("gpu-5"), share_id=share_id), pods=[pod(container("main", "own"))])
+        part = held(replace(row("gpu-5"), share_id=share_id), pods=[pod(container("main", "own"))], claims=[])
         assert parts(part) == {"p/main": (0.0, None, None)}
 
 

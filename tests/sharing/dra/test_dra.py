@@ -121,7 +121,7 @@ EACH_ITS_OWN = {("p", "a", "MIG-left", 1.0), ("p", "b", "MIG-right", 1.0)}
 
 def test_a_card_by_the_number_in_its_name() -> None:
     (claim,) = held(row("gpu-5"))
-    assert (claim.gpu, claim.mig, claim.share) == ("GPU-5", "", UNKNOWN)
+    assert (claim.gpu, claim.mig, claim.share) == ("GPU-5", "", 1.0)
     assert (claim.system, claim.source) == ("dra", "podresources")
     assert (claim.resource, claim.device_id) == (DRIVER, "node-1/gpu-5")
     assert (claim.container.container, claim.container.pod_uid) == ("main", "")
@@ -133,9 +133,9 @@ def test_an_instance_knows_its_card_and_its_pod() -> None:
 
 
 def test_the_uuid_that_the_driver_tells_is_better_than_a_name() -> None:
-    assert shown(held(row("gpu-5"), pools=[offered("gpu-5", uuid="GPU-0")])) == {("p", "main", "GPU-0", UNKNOWN)}
+    assert shown(held(row("gpu-5"), pools=[offered("gpu-5", uuid="GPU-0")])) == {("p", "main", "GPU-0", 1.0)}
     assert shown(held(row("some-mig"), pools=[offered("some-mig", uuid="MIG-left")])) == {
-        ("p", "main", "MIG-left", UNKNOWN)
+        ("p", "main", "MIG-left", 1.0)
     }
     assert held(row("gpu-5"), pools=[offered("gpu-5", uuid="GPU-elsewhere")]) == []
 
@@ -144,7 +144,7 @@ def test_another_driver_is_understood_by_the_uuid_it_tells_alone() -> None:
     other = "gpu.example.com"
     told = PoolDevice(driver=other, pool=POOL, device="gpu-5", attributes={"uuid": "GPU-0"})
     assert held(row("gpu-5", driver=other)) == []
-    assert shown(held(row("gpu-5", driver=other), pools=[told])) == {("p", "main", "GPU-0", UNKNOWN)}
+    assert shown(held(row("gpu-5", driver=other), pools=[told])) == {("p", "main", "GPU-0", 1.0)}
 
 
 @pytest.mark.parametrize(
@@ -198,12 +198,13 @@ def test_the_kubelet_lists_too_much_and_the_claim_says_what_is_for_whom() -> Non
 def test_without_the_claim_the_kubelets_list_is_taken_as_it_is_and_no_share_is_known() -> None:
     """The claim may have a part of the device, or look after it. The kubelet lists both in the same way."""
     places = {("p", name, device, UNKNOWN) for name in "ab" for device in ("MIG-left", "MIG-right")}
-    assert shown(held(*TWO_ROWS, pods=[pod(*TWO)])) == places
+    assert shown(held(*TWO_ROWS, pods=[pod(*TWO)], claims=[])) == places
 
 
 def test_a_claim_that_is_reserved_for_others_is_older_than_the_pod() -> None:
     stale = claimed(("left", "gpu-5"), ("right", "gpu-0"), uids=["before"])
-    assert held(*TWO_ROWS, pods=[pod(*TWO)], claims=[stale]) == []
+    shares = {claim.share for claim in held(*TWO_ROWS, pods=[pod(*TWO)], claims=[stale])}
+    assert shares == {UNKNOWN}, "its own claim is not read yet"
     assert held(pods=[pod(*TWO)], claims=[stale]) == []
 
 
@@ -327,7 +328,7 @@ def test_pods_that_share_a_claim_share_the_device() -> None:
 def test_one_container_holds_a_device_once_however_often_it_is_told() -> None:
     """Two claims may be given parts of one device."""
     rows = [row("gpu-5"), row("gpu-5", claim="d")]
-    assert shown(held(*rows)) == {("p", "main", "GPU-5", UNKNOWN)}
+    assert shown(held(*rows)) == {("p", "main", "GPU-5", 1.0)}
 
 
 def test_extended_resources_by_the_mappings_of_the_special_claim() -> None:
