@@ -169,10 +169,8 @@ class Charge(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     container: ContainerRef  # whose cgroup it is
     charged_bytes: int  # by the kernel
     listed_bytes: int | None = None  # what its processes have by the driver's list; absent if not measured
-    unexplained_bytes: int | None = None  # charged, and no process has it; absent if there is none, or not known
-    elsewhere_bytes: int | None = (
-        None  # its processes have it, charged elsewhere; absent if there is none, or not known
-    )
+    unexplained_bytes: int | None = None  # charged, and no process has it; absent if none, or not known
+    elsewhere_bytes: int | None = None  # its processes have it, charged elsewhere; absent if none, or not known
 
 
 class Balance(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
