@@ -168,13 +168,17 @@ async def test_busy_and_power_say_of_which_time_they_are(chromium: Browser) -> N
             "least_us": 6_000_000,
             "most_us": 18_000_000,
         }
-        for tenant in card["tenants"]:
-            tenant["booking"]["band"] = band | {"booked_mj": 600_000, "least_mj": 0, "most_mj": 1_800_000}
+        sure: Document = {"certainty": "bounded"}
+        likely: Document = {"certainty": "estimated", "likely_least_us": 9_000_000, "likely_most_us": 15_000_000}
+        for tenant, certainty in zip(card["tenants"], (sure, likely, likely), strict=True):
+            energy = {"booked_mj": 600_000, "least_mj": 0, "most_mj": 1_800_000}
+            tenant["booking"]["band"] = band | energy | certainty
         card["balance"]["band"] = band | {
             "booked_us": 36_000_000,
             "booked_mj": 1_800_000,
             "least_mj": 0,
             "most_mj": 1_800_000,
+            "certainty": "exact",
         }
         script.publish(newer)
         await page.until("document.querySelectorAll('.heads span')[2].textContent.includes('last full minute')")
@@ -182,6 +186,7 @@ async def test_busy_and_power_say_of_which_time_they_are(chromium: Browser) -> N
         row = f"[...document.querySelectorAll('.gpu')].find(e => e.querySelector('b').textContent === '{index}')"
         await page.until(f"{row}.querySelector('.busy .label').textContent.startsWith('60% · ')")
         await page.until(f"{row}.querySelector('.busy .label').textContent.includes('20% (10–30)')")
+        await page.until(f"{row}.querySelector('.busy .label').textContent.includes('20% (~15–25)')")
         await page.until(f"{row}.querySelector('.power .label').title.includes('in the last full minute')")
 
 
@@ -207,7 +212,7 @@ async def test_a_pod_has_its_state_in_the_words_of_every_screen(chromium: Browse
         assert "unknown" in unknown and "Whether it has a process on the card is not known." in unknown
         waiting = await facts(page, url, "lab/notebook-5")
         assert "waiting for its first use" in waiting and "no use of the card was seen" in waiting
-        idle = await facts(page, url, "speech/asr-1")
+        idle = await facts(page, url, "assist/guard-84fdd-t6n2c")
         assert "idle 60m" in idle and "Since " in idle
 
 

@@ -49,7 +49,7 @@ METERS, WATTS = ("podgpu_gpu_energy_joules_total", "podgpu_gpu_booked_energy_jou
 SAMPLE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 # Pods on shared cards that come late and leave early, in seconds after the start.
-TIMES = {"ocr-0": (80 * MINUTE, HOURS * HOUR), "asr-1": (0, 165 * MINUTE)}
+TIMES = {"camera-0": (80 * MINUTE, HOURS * HOUR), "camera-1": (0, 165 * MINUTE)}
 
 
 @dataclass(frozen=True)

@@ -123,9 +123,9 @@ class TestContainerMetrics:
         ("query", "pods"),
         [
             ("pod=notebook-5", {"notebook-5"}),
-            ("namespace=speech", {"asr-0", "asr-1", "asr-2"}),
-            ("namespace=speech&pod=asr-1&container=server&node=gpu-node.1", {"asr-1"}),
-            ("namespace=speech&pod=&colour=red", {"asr-0", "asr-1", "asr-2"}),
+            ("namespace=speech", {"asr-0", "asr-2"}),
+            ("namespace=speech&pod=asr-2&container=server&node=gpu-node.1", {"asr-2"}),
+            ("namespace=speech&pod=&colour=red", {"asr-0", "asr-2"}),
             ("namespace=speech&pod=notebook-5", set()),
             ("node=another", set()),
         ],

@@ -38,7 +38,7 @@ class SwitchLogs:
         self._shared_at: dict[str, float] = {}
         self._buffers: dict[str, EvidenceBuffer] = {}
         self._logs: dict[str, SwitchLog] = {}
-        self._checks: Mapping[str, Sequence[SpotLog]] = {}
+        self._checks: dict[str, Sequence[SpotLog]] = {}
         self._wanted: Collection[str] = ()
 
     @property
@@ -69,13 +69,14 @@ class SwitchLogs:
         wanted = {
             device.gpu.uuid: device.gpu.minor
             for device in devices
-            if device.gpu.minor is not None and device.log is None and self._is_wanted(device)
+            if device.gpu.minor is not None and not _brings_log(device) and self._is_wanted(device)
         }
         self._wanted = tuple(wanted)
         self._logs = {device.gpu.uuid: device.log for device in devices if device.log}
+        self._checks = {device.gpu.uuid: device.checks for device in devices if device.checks is not None}
         if self._checks_only:
             found = await self._reader.check(wanted)
-            self._checks = {card: found.get(card, ()) for card in wanted}
+            self._checks |= {card: found.get(card, ()) for card in wanted}
         else:
             self._logs |= await self._reader.read(wanted)
         self._buffers = {uuid: self._buffers.get(uuid) or EvidenceBuffer() for uuid in self._logs}
@@ -121,6 +122,10 @@ class SwitchLogs:
         if log := self._logs.get(card):
             return log.slices
         return chain.from_iterable(check.slices for check in self._checks.get(card, ()))
+
+
+def _brings_log(device: Device) -> bool:
+    return device.log is not None or device.checks is not None
 
 
 def _with_logged(device: Device, slices: Iterable[Slice]) -> Device:

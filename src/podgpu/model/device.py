@@ -186,7 +186,7 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
 
     `at` is the monotonic time of the reading, comparable between processes of one machine. `windows` are stretches of
     the time since the previous reading, each with its busy time, where they were asked for. `log` is the log of
-    context switches, where the source has one itself.
+    context switches, where the source has one itself, and `checks` are its readings at random moments.
     """
 
     gpu: Gpu
@@ -200,6 +200,7 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
     refused: tuple[Refused, ...] = ()
     windows: tuple[BusyWindow, ...] = ()
     log: SwitchLog | None = None
+    checks: tuple[SpotLog, ...] | None = None
 
     def place(self, process: Process) -> str:
         """UUID of the MIG instance that the process is on; empty if it is on none, or it is not clear on which.

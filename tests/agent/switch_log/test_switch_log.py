@@ -219,6 +219,20 @@ async def test_checks_are_asked_for_while_a_card_is_shared() -> None:
     assert logs.evidence(found, Interval(elapsed_us=1)) is None
 
 
+@pytest.mark.parametrize("checks_only", [False, True])
+async def test_a_card_that_brings_its_checks_is_not_read_again(*, checks_only: bool) -> None:
+    reader = Reader(Slice(7, 0, 1))
+    logs = SwitchLogs(reader, always=True, checks_only=checks_only)
+    brought = (SpotLog(stands_for=6.6, slices=(Slice(8, 0, 1),)),)
+    (found,) = await logs.watch([Device(gpu=CARD, checks=brought)])
+    assert reader.asked == [{}]
+    assert logs.checks(GPU) == brought
+    assert [process.pid for process in found.processes] == [8]
+    assert logs.evidence(found, Interval(elapsed_us=1)) is None
+    await logs.watch([Device(gpu=CARD, checks=())])
+    assert logs.checks(GPU) == ()
+
+
 async def test_without_a_log_looks_go_on(node: SwitchNode, tmp_path: Path) -> None:
     scene = Scene(tmp_path, node)
     node.script(version_branch=600)

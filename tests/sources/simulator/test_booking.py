@@ -44,7 +44,7 @@ async def test_bands_are_wide_only_where_a_card_is_shared() -> None:
         if tenant.booking.band
     }
     wide = {place for place, band in bands.items() if band.most_us - band.least_us > band.elapsed_us / 20}
-    assert wide == {(5, "measured"), (6, "measured")}
+    assert wide == {(5, "measured"), (6, "checked")}
     assert (4, "resident") in bands  # by the log of context switches
     assert {(0, "exclusive"), (3, "instance")} < bands.keys() - wide
 

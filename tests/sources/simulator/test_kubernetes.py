@@ -52,7 +52,7 @@ async def test_pods_belong_to_workloads_and_those_made_by_hand_to_themselves() -
     pods = DemoPods()
     found = await pods.resolve(pods.pods())
     named = {pod.name: found[pod.uid] for pod in pods.pods()}
-    assert (named["ocr-0"].kind, named["ocr-0"].name) == ("StatefulSet", "ocr")
+    assert (named["camera-0"].kind, named["camera-0"].name) == ("StatefulSet", "camera")
     assert (named["notebook-5"].kind, named["notebook-5"].name) == ("Pod", "notebook-5")
 
 

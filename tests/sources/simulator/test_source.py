@@ -350,6 +350,8 @@ def test_the_cast_is_sound() -> None:
     assert all(process.tenant.startswith("host:") or process.tenant.count("/") == 2 for process in processes)
     assert all(ROUND % process.load.every == 0 for process in processes)
     for card in CARDS:
+        assert not (card.logs_switches and card.checks_switches)
+        assert sum(process.keeps_time for process in card.processes) <= 1
         instances = {instance.gpu_instance_id for instance in card.instances}
         assert all(
             (process.instance in instances) if instances else (process.instance is None) for process in card.processes

@@ -6,6 +6,7 @@ Times are nanoseconds since the start, of the windows and the log alike.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from random import Random
 
 from podgpu.catalog import agent_parts
 from podgpu.model import BusyWindow, PartStatus, Slice, SpotLog, SwitchLog
@@ -16,6 +17,8 @@ SWITCH_NS = 84_000
 WINDOW_NS = 200_000_000
 LONGEST_NS = 10_000_000_000  # of a longer time, only the end is in the log
 LEAST_LOAD = 0.005  # a process with less has no work
+CHECK_NS = 300_000_000  # of the log, at a random moment of each stretch
+STRETCH_NS = 6_600_000_000
 
 
 class DemoSwitches:
@@ -49,6 +52,23 @@ def switch_log(timeline: CardTimeline, window: ReadingWindow) -> SwitchLog:
     gaps = [after.begin_ns - before.end_ns for before, after in pairwise(slices)]
     switches = sum(after.pid != before.pid for before, after in pairwise(slices))
     return SwitchLog(begin_ns=begin, end_ns=end, slices=tuple(slices), switches=switches, switching_ns=sum(gaps))
+
+
+def spot_logs(timeline: CardTimeline, window: ReadingWindow) -> tuple[SpotLog, ...]:
+    """The checks that have ended since the previous reading."""
+    end = round(window.end * 1e9)
+    begin = max(round(window.start * 1e9), end - LONGEST_NS)
+    return tuple(
+        SpotLog(stands_for=STRETCH_NS / 1e9, slices=tuple(_slices(timeline, at, at + CHECK_NS)))
+        for at in (_check_start(stretch) for stretch in range(begin // STRETCH_NS, end // STRETCH_NS + 1))
+        if begin < at + CHECK_NS <= end
+    )
+
+
+def _check_start(stretch: int) -> int:
+    # Not a secret, unlike on a real card: the same for every reading that may report it.
+    start = Random(stretch).randrange(STRETCH_NS - CHECK_NS)  # noqa: S311
+    return (stretch * STRETCH_NS + start) // ROTATION_NS * ROTATION_NS
 
 
 def busy_windows(timeline: CardTimeline, window: ReadingWindow) -> tuple[BusyWindow, ...]:

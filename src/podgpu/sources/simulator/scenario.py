@@ -46,7 +46,8 @@ class KernelMix:
 class SimulatedProcess:
     """A process on a card. It holds `memory_bytes`, and up to `swing_bytes` more that come and go slowly.
 
-    `instance` is the id of the GPU instance it runs in.
+    `instance` is the id of the GPU instance it runs in. `keeps_time` says that it works on a frame whenever the driver
+    takes a sample.
     """
 
     pid: int
@@ -56,6 +57,7 @@ class SimulatedProcess:
     load: LoadPattern
     swing_bytes: int = 0
     instance: int | None = None
+    keeps_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class SimulatedCard:
     """`xid_at` are the seconds of each round at which the driver raises XID 31.
 
     `warmth` is by how many degrees the air that cools it is too warm. `logs_switches` says that the driver's log of
-    context switches is read.
+    context switches is read, `checks_switches` that it is read at random moments.
     """
 
     index: int
@@ -89,6 +91,7 @@ class SimulatedCard:
     xid_at: tuple[int, ...] = ()
     warmth: int = 0
     logs_switches: bool = False
+    checks_switches: bool = False
 
     @property
     def uuid(self) -> str:
@@ -133,8 +136,8 @@ TRICKLE = LoadPattern(0.24, every=20, duty=0.8, rest=0.05, spread=0.5)
 BURSTS = LoadPattern(0.7, every=4, duty=0.3, spread=0.9)
 FINE_TUNING = LoadPattern(0.93, every=200, duty=0.92, rest=0.05, spread=0.05)
 EXPERIMENTS = LoadPattern(0.3, every=60, duty=0.3, spread=0.8)
-DOCUMENTS = LoadPattern(0.3, every=50, duty=0.7, spread=0.4)
-SPEECH = LoadPattern(0.5, every=24, duty=0.5, spread=0.7)
+CAMERA = LoadPattern(0.055)
+SPEECH = LoadPattern(0.75, every=24, rest=0.6, spread=0.4)
 INDEXING = LoadPattern(0.22, every=240, duty=0.6, spread=0.3)
 NOTHING = LoadPattern(0.0, spread=0.0)
 
@@ -192,16 +195,17 @@ CARDS = (
             SimulatedProcess(60310, "assist/rerank-7c4b9-m8wqs/server", 28 * GIB, CHAT, TRICKLE, 4 * GIB),
             # Its limit is 40 GiB.
             SimulatedProcess(60655, "assist/guard-84fdd-t6n2c/server", 38 * GIB + 900 * MIB, SCORING, BURSTS),
-            SimulatedProcess(61102, "vision/ocr-0/worker", 11 * GIB, VIDEO, DOCUMENTS),
+            SimulatedProcess(61102, "vision/camera-0/detector", 11 * GIB, VIDEO, CAMERA, keeps_time=True),
         ),
     ),
     SimulatedCard(
         index=6,
         corrected_errors=3,
+        checks_switches=True,
         processes=(
-            SimulatedProcess(70220, "speech/asr-0/server", 24 * GIB, CHAT, BURSTS),
-            SimulatedProcess(70541, "speech/asr-1/server", 24 * GIB, CHAT, SPEECH, 3 * GIB),
+            SimulatedProcess(70541, "vision/camera-1/detector", 11 * GIB, VIDEO, CAMERA, keeps_time=True),
             SimulatedProcess(1874, "host:video-index", 3 * GIB, VIDEO, INDEXING),
+            SimulatedProcess(70220, "speech/asr-0/server", 24 * GIB, CHAT, SPEECH, 3 * GIB),
         ),
     ),
     SimulatedCard(

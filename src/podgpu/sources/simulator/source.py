@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from podgpu.model import SEES_ALL, Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
 from podgpu.sources.simulator import NAME
-from podgpu.sources.simulator.context_switches import busy_windows, switch_log
+from podgpu.sources.simulator.context_switches import busy_windows, spot_logs, switch_log
 from podgpu.sources.simulator.readings import card_readings, instance_readings
 from podgpu.sources.simulator.scenario import CARDS, SimulatedCard, SimulatedInstance
 from podgpu.sources.simulator.timeline import MULTIPROCESSORS, ROUND, Activity, CardTimeline, ReadingWindow
@@ -87,6 +87,7 @@ def _device(timeline: CardTimeline, window: ReadingWindow) -> Device:
         processes=tuple(map(_process, activities)),
         windows=busy_windows(timeline, window) if card.logs_switches else (),
         log=switch_log(timeline, window) if card.logs_switches else None,
+        checks=spot_logs(timeline, window) if card.checks_switches else None,
     )
 
 
@@ -109,8 +110,8 @@ def _process(activity: Activity) -> Process:
         return replace(process, gpu_instance_id=simulated.instance, compute_instance_id=0)
     return replace(
         process,
-        sm_busy_us=activity.busy_us,
-        sm_ratio=activity.load,
+        sm_busy_us=activity.named_us,
+        sm_ratio=activity.named_load,
         memory_ratio=activity.load * simulated.mix.dram,
         encoder_ratio=0.0,
         decoder_ratio=activity.load * simulated.mix.decoder,

@@ -24,6 +24,11 @@ HOT_CELSIUS = 87
 CEILING = 0.99
 # The driver hands out memory in pages of this size.
 PAGE = 2 << 20
+# A camera begins a frame 25 times a second, and at every fifth frame the driver takes a sample. Until a frame is done,
+# the camera and its neighbours take turns. So this part of their samples names it.
+FRAME = 0.04
+FRAME_WORK = 0.01
+MISNAMED = 0.6
 
 Quantity = Callable[[KernelMix], float]
 
@@ -67,11 +72,13 @@ class RoundCounter:
 class Activity:
     """What a process did since the previous reading.
 
-    `load` is of the multiprocessors it runs on, `weight` their part of the card.
+    `load` is of the multiprocessors it runs on, `weight` their part of the card. `named_us` and `named_load` are by the
+    driver's samples, which name a camera too often.
     """
 
     process: SimulatedProcess
-    busy_us: int
+    named_us: int
+    named_load: float
     load: float
     weight: float
     memory_bytes: int
@@ -87,6 +94,7 @@ class CardTimeline:
         self._weights = tuple(_weight(card, process) for process in card.processes)
         self._loads = _loads(card, random)
         self._busy = tuple(RoundCounter(round(load * 1e6) for load in loads) for loads in self._loads)
+        self._misnamed = tuple(RoundCounter(int(MISNAMED * load * 1e6) for load in loads) for loads in self._loads)
         self.demand_watts = [watts + IDLE_WATTS for watts in self._totals(lambda mix: mix.watts)]
         self.power_milliwatts = [
             round(1000 * (min(watts, CAP_WATTS) + random.random() * 2)) for watts in self.demand_watts
@@ -105,16 +113,31 @@ class CardTimeline:
         self.nvlink_bytes = RoundCounter(map(int, self._totals(lambda mix: mix.nvlink)))
 
     def activities(self, window: ReadingWindow) -> tuple[Activity, ...]:
+        named, seconds = self._named(window), window.end - window.start
         return tuple(
             Activity(
                 process=process,
-                busy_us=busy.during(window),
+                named_us=named_us,
+                named_load=named_us / seconds / 1e6,
                 load=busy.rate(window) / 1e6,
                 weight=weight,
                 memory_bytes=_memory(process, window.last_second),
             )
-            for process, busy, weight in zip(self.card.processes, self._busy, self._weights, strict=True)
+            for process, busy, named_us, weight in zip(
+                self.card.processes, self._busy, named, self._weights, strict=True
+            )
         )
+
+    def _named(self, window: ReadingWindow) -> list[int]:
+        """The busy time of the samples that name each process. Together it is that of the card."""
+        named = [busy.during(window) for busy in self._busy]
+        cameras = [number for number, process in enumerate(self.card.processes) if process.keeps_time]
+        for camera in cameras:
+            for number, misnamed in enumerate(self._misnamed):
+                part = misnamed.during(window)
+                named[number] -= part
+                named[camera] += part
+        return named
 
     def busy_us(self, window: ReadingWindow) -> int:
         """How long the card worked, for all processes together."""
@@ -122,8 +145,12 @@ class CardTimeline:
 
     def loads(self, elapsed: float) -> list[tuple[int, float]]:
         """Each process's load at a time, by PID."""
-        _, second, _ = position(elapsed)
-        return [(process.pid, loads[second]) for process, loads in zip(self.card.processes, self._loads, strict=True)]
+        _, second, part = position(elapsed)
+        now = FRAME / FRAME_WORK if part % FRAME < FRAME_WORK else 0.0
+        return [
+            (process.pid, loads[second] * (now if process.keeps_time else 1.0))
+            for process, loads in zip(self.card.processes, self._loads, strict=True)
+        ]
 
     def clock_megahertz(self, second: int) -> int:
         """Slow down once the card is too hot and, in steps, once it wants more than it may draw."""
