@@ -4,9 +4,12 @@ import re
 
 import msgspec
 
+from podgpu import numbers
+from podgpu.insight.rows import workloads
 from podgpu.model import Card, Cluster
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
+from tests.agreement.certainty import of_text
 from tests.agreement.facts import (
     ADVICE,
     BUSY,
@@ -18,6 +21,7 @@ from tests.agreement.facts import (
     WASTE,
     Facts,
     listed,
+    of_group,
     of_pod,
 )
 from tests.agreement.tables import STATES
@@ -30,6 +34,8 @@ _TILE = """[...document.querySelectorAll('.tile')].map((one) =>
 _TENANTS = """Object.fromEntries([...document.querySelectorAll('.gpupage .box:has(h3 a)')].map(box => [
   box.querySelector('h3 a').textContent, Object.fromEntries([...box.querySelectorAll('.facts tbody tr')].map(
     row => [row.children[0].textContent, row.children[1].textContent]))]))"""
+_WORKLOADS = """[...document.querySelectorAll('.item.workload')].map((one) => [
+  ...['.who a', '.who small', '.busy .label'].map((part) => one.querySelector(part).textContent)])"""
 _ALERTS = """[...document.querySelectorAll('.alert:not(.gone, .none) .what')].map((one) => {
   const next = one.querySelector('.next')?.textContent ?? '';
   const where = one.querySelector('.where') ? `${one.querySelector('.where').textContent}: ` : '';
@@ -38,7 +44,7 @@ _ALERTS = """[...document.querySelectorAll('.alert:not(.gone, .none) .what')].ma
 
 
 async def said(chromium: Browser, cluster: Cluster) -> dict[str, Facts]:
-    """The overview of the page and, of the demo, the page of its most crowded GPU; each now and as a past moment."""
+    """The overview of the page and, of the demo, the pages of its GPUs, each now and in the past; and its workloads."""
     (node, *others) = cluster.nodes
     written = cluster_json.encode(cluster) if others or node.snapshot is None else json.encode(node.snapshot)
     script = Script(msgspec.json.decode(written, type=dict))
@@ -46,14 +52,17 @@ async def said(chromium: Browser, cluster: Cluster) -> dict[str, Facts]:
     async with staged(script) as url, chromium.page(1400, 1200) as page:
         found = {"page": await _overview(page, url, script)}
         if cluster.demo and not cluster.replayed:
-            card = max(_cards(cluster), key=lambda card: len(card.tenants))
-            found["page of a GPU"] = await _gpu(page, f"{url}?gpu={card.gpu.uuid}", card)
             past = f"at={script.state['taken_at']:.0f}"
-            found["page of a GPU, in the past"] = await _gpu(page, f"{url}?gpu={card.gpu.uuid}&{past}", card)
-            await page.expect_text("#state", "paused")
+            for card in _cards(cluster):
+                name = f"page of GPU {card.gpu.index}"
+                found[name] = await _gpu(page, f"{url}?gpu={card.gpu.uuid}", card)
+                found[f"{name}, in the past"] = await _gpu(page, f"{url}?gpu={card.gpu.uuid}&{past}", card)
+                await page.expect_text("#state", "paused")
             found["page, in the past"] = await _overview(page, f"{url}?{past}", script)
             await page.expect_text("#state", "paused")
         assert not page.complaints
+        if cluster.demo and not cluster.replayed:
+            found["page of workloads"] = await _workloads(chromium, f"{url}?view=workloads", cluster)
     return found
 
 
@@ -85,10 +94,27 @@ async def _gpu(page: Page, url: str, card: Card) -> Facts:
     facts: Facts = {}
     for pod, rows in (await page.run(_TENANTS)).items():
         state = rows.get("State", "").split(" ")[0]
-        facts[of_pod(pod, "use")] = rows["Busy"]
+        facts |= of_text(pod, rows["Busy"])
+        if "Certainty" in rows:
+            facts[of_pod(pod, "certainty")] = rows["Certainty"]
+        if "Proven" in rows:
+            facts[of_pod(pod, "proven")] = rows["Proven"]
         facts[of_pod(pod, "power")] = rows["Power"]
-        facts[of_pod(pod, "memory")] = rows["Memory"].removesuffix(" GiB")
+        facts[of_pod(pod, "memory")] = rows["Memory"].removesuffix(" GiB").replace("not known", numbers.UNKNOWN)
         facts[of_pod(pod, "state")] = state if state in STATES else ""
+    return facts
+
+
+async def _workloads(chromium: Browser, url: str, cluster: Cluster) -> Facts:
+    """The busy time of each workload: how many GPUs it is, then its share with its range. Only what fits is there."""
+    facts: Facts = {}
+    async with chromium.page(1400, 9000) as page:
+        await page.open(url)
+        await page.expect(f"{_WORKLOADS}.length", len(workloads(cluster)))
+        for name, about, busy in await page.run(_WORKLOADS):
+            namespace, *_ = about.split(" · ")
+            facts |= of_text(of_group("workloads", namespace, name), busy.split(" · ")[-1])
+        assert not page.complaints
     return facts
 
 

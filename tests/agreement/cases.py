@@ -1,23 +1,20 @@
 """What is held still: each scenario's node, the demo, a recording of it, and a cluster with faults."""
 
-import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from podgpu.assembly.agent import open_agent
-from podgpu.config import Config
 from podgpu.insight import reconclude
 from podgpu.model import Booking, Cluster, ClusterNode, Fault, PartStatus, PendingPod, Snapshot, of_one
 from podgpu.views import json as node_json
 from podgpu.views.cluster import json
 from podgpu.views.cluster.json import slim
 from tests.fakekubelet.kubelet import kubelet_root
-from tests.patience import PATIENCE
 from tests.scenarios.play import play
 from tests.scenarios.script import read
+from tests.sources.simulator.clocked_agent import cycles
 from tests.tree import SETTINGS
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -42,15 +39,8 @@ async def _cluster(name: str) -> Cluster:
 
 
 async def _demo() -> Snapshot:
-    # A snapshot that is three intervals old is replaced by one without cards.
-    agent = open_agent(Config(source="simulator", node_name="demo", interval=PATIENCE))
-    try:
-        for _ in range(4):
-            await agent.cycle()
-            await asyncio.sleep(0.1)
-        return agent.snapshot
-    finally:
-        await agent.close()
+    """After three minutes, so that bookings have ranges, and one card's samples were compared with its log."""
+    return [agent.snapshot async for agent in cycles(5.0, 190)][-1]
 
 
 def _recorded(demo: Snapshot) -> Cluster:

@@ -18,6 +18,11 @@ def of_pod(pod: str, what: str) -> str:
     return f"{pod} {what}"
 
 
+def of_group(kind: str, namespace: str, name: str) -> str:
+    """A namespace or a workload, by the kind of its row: `namespaces ml`, `workloads ml/train`."""
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
 def gpus(value: float) -> str:
     return numbers.gpu_number(value)
 

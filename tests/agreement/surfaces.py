@@ -23,19 +23,16 @@ from podgpu.insight.idle import idle_pods
 from podgpu.insight.selection import EVERYTHING
 from podgpu.insight.tenants import cards_of, placements, pod_name
 from podgpu.model import Cluster, Problem, Snapshot
-from podgpu.views import exposition, json, native, otlp, page
+from podgpu.views import json, page
 from podgpu.views.cluster import inspect as inspected
 from podgpu.views.cluster import json as cluster_json
-from podgpu.views.cluster import metrics
 from podgpu.views.cluster import page as cluster_page
 from podgpu.views.cluster.card_memory import cluster_memory
-from podgpu.views.dialects import dcgm
-from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
-from podgpu.views.exposition import Format
 from podgpu.views.format import AT_LEAST
 from podgpu.views.table import table
 from podgpu.views.why import why
 from podgpu.views.why_evidence import pod_names
+from tests.agreement.certainty import BOUNDED, ESTIMATED, EXACT, of_row, of_text, of_use, recomputed
 from tests.agreement.facts import (
     ADVICE,
     BUSY,
@@ -51,12 +48,12 @@ from tests.agreement.facts import (
     listed,
     of_pod,
 )
+from tests.agreement.series import cluster_metrics, dcgm_page, native_page, otlp_series
 from tests.agreement.tables import STATES, columns, facts_of_table
 
 WIDTH = 220
 UNNAMED = "problems that doctor does not name"
-_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+GROUPS = {"namespaces": "NAMESPACE", "workloads": "NAMESPACE/WORKLOAD"}
 
 
 def all_of(cluster: Cluster) -> dict[str, Facts]:
@@ -64,6 +61,7 @@ def all_of(cluster: Cluster) -> dict[str, Facts]:
     said = {
         "cluster JSON": cluster_document(cluster),
         "cluster metrics": cluster_metrics(cluster),
+        "recomputed groups": recomputed(cluster),
         "cluster page": without_scripts(cluster),
         "idle": idle(cluster),
         "inspect": inspect(cluster),
@@ -135,9 +133,12 @@ def _tenants(cards: Iterable[Mapping[str, Any]]) -> Facts:
 
 def _tenant(pod: str, tenant: Mapping[str, Any]) -> Facts:
     use, booking = tenant.get("use", {}), tenant["booking"]
-    facts = {of_pod(pod, "use"): numbers.use(use.get("ratio"), use.get("least"), use.get("most"))}
+    facts = of_use(pod, use)
     facts[of_pod(pod, "power")] = numbers.watts(use.get("watts"))
     facts[of_pod(pod, "memory")] = numbers.gib(booking.get("memory_bytes"))
+    for what, kind in (("proven seconds", ""), ("likely seconds", "likely_")):
+        least, most = (booking.get(f"{kind}{end}_busy_us", 0) / 1e6 for end in ("least", "most"))
+        facts[of_pod(pod, what)] = f"{least}–{most}"
     if "holding" in tenant:
         state = tenant["holding"]["state"]
         facts[of_pod(pod, "state")] = state if state in STATES else ""
@@ -149,7 +150,11 @@ def _name(container: Mapping[str, str]) -> str:
 
 
 def document(snapshot: Snapshot) -> Facts:
-    found = plain_json.loads(json.encode(snapshot))
+    return facts_of_document(json.encode(snapshot))
+
+
+def facts_of_document(written: bytes) -> Facts:
+    found = plain_json.loads(written)
     return {
         **_sums(found["insight"]["sums"]),
         **_problems(found["insight"]["problems"]),
@@ -159,52 +164,9 @@ def document(snapshot: Snapshot) -> Facts:
 
 def cluster_document(cluster: Cluster) -> Facts:
     found = plain_json.loads(cluster_json.encode(cluster))
-    return {**_sums(found["insight"]["sums"]), **_problems(found["insight"]["problems"])}
-
-
-def _samples(text: str) -> list[tuple[str, dict[str, str], float]]:
-    return [(name, dict(_LABEL.findall(labels)), float(value)) for name, labels, value in _SAMPLE.findall(text)]
-
-
-def cluster_metrics(cluster: Cluster) -> Facts:
-    families = [
-        *metrics.of_cluster(cluster),
-        *(family for node in cluster.nodes for family in metrics.of_node(node)),
-    ]
-    totals: dict[str, float] = defaultdict(float)
-    for family in families:
-        for name, _, value in _samples(exposition.lines(family)):
-            totals[name.removeprefix("podgpu_cluster_")] += value
-    shown = {GPUS: "gpus", HELD: "allocated_gpus", UNUSED: "idle_gpus", BUSY: "busy_gpus"}
-    facts = {fact: gpus(totals[name]) for fact, name in shown.items() if name in totals}
-    sums = cluster.insight.sums if cluster.insight else None
-    if sums and (sums.unknown_busy or sums.unknown_shares):
-        facts.pop(BUSY, None)  # absent where a part is unknown, so that the others are no sum of all
-        facts.pop(HELD, None)
-    return facts
-
-
-def native_page(snapshot: Snapshot) -> Facts:
-    samples = _samples(exposition.render(native.families(snapshot, {}), Format.TEXT).decode())
-    by_name: dict[str, list[dict[str, str]]] = defaultdict(list)
-    for name, labels, _ in samples:
-        by_name[name].append(labels)
-    idle = {(labels["namespace"], labels["pod"]) for labels in by_name["podgpu_container_idle_since_timestamp_seconds"]}
-    return {GPUS: str(len(by_name["podgpu_gpu_up"])), UNUSED_PODS: str(len(idle))}
-
-
-def otlp_series(snapshot: Snapshot) -> Facts:
-    families = {family.name: family for family in otlp.families(snapshot)}
-    facts = {GPUS: str(len(families["podgpu_gpu_up"].samples))} if "podgpu_gpu_up" in families else {}
-    idle = families.get("podgpu_container_idle_since_timestamp_seconds")
-    pods = {labels[0].pairs()["pod_uid"] for labels in idle.samples} if idle else set()
-    return {**facts, UNUSED_PODS: str(len(pods))}
-
-
-def dcgm_page(snapshot: Snapshot) -> Facts:
-    text = exposition.render(dcgm.families(snapshot, DcgmPageOptions()), Format.TEXT).decode()
-    power = [value for name, _, value in _samples(text) if name == "DCGM_FI_DEV_POWER_USAGE"]
-    return {"cards that report power": str(len(power))} if power else {}
+    fresh = [node["snapshot"] for node in found["nodes"] if node["state"] == "fresh" and "snapshot" in node]
+    tenants = _tenants(card for snapshot in fresh for card in snapshot["cards"])
+    return {**_sums(found["insight"]["sums"]), **_problems(found["insight"]["problems"]), **tenants}
 
 
 def snapshot_table(snapshot: Snapshot) -> Facts:
@@ -268,21 +230,33 @@ def top_problems(cluster: Cluster) -> Facts:
 
 
 def top(cluster: Cluster, view: str) -> Facts:
+    return facts_of_rows(printed(cluster, view), view)
+
+
+def printed(cluster: Cluster, view: str) -> str:
     arguments = Namespace(view=view, output="wide", no_headers=False)
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
         print_rows(EVERYTHING, arguments, cluster)
-    table_of = columns(out.getvalue())
+    return out.getvalue()
+
+
+def facts_of_rows(text: str, view: str) -> Facts:
+    """What `podgpu top` prints."""
+    table_of = columns(text)
+    if view in GROUPS:
+        title = GROUPS[view]
+        return {fact: value for row in table_of for fact, value in of_text(f"{view} {row[title]}", row["USE"]).items()}
     if view == "nodes":
         known = [row["GPUS"] for row in table_of if row["GPUS"] != numbers.UNKNOWN]  # a node may not answer
         return {GPUS: str(sum(map(int, known)))}
     if view != "pods":
         return {}
-    facts = {}
+    facts: Facts = {}
     for row in table_of:
         pod, state = row["NAMESPACE/POD"], row["STATE"].split()
         if "," in row["GPU"] or (not state and not row["HELD"].strip("-")):
             continue
-        facts[of_pod(pod, "use")] = row["USE"]
+        facts |= of_text(pod, row["USE"])
         facts[of_pod(pod, "power")] = row["POWER"]
         facts[of_pod(pod, "memory")] = row["MEM GiB"]
         if not state or state[0] in STATES:  # else something else is worth knowing, such as a lost card
@@ -326,7 +300,8 @@ def of_rows(cluster: Cluster, by: str) -> Facts:
             return {}
     held = sum(row.get("held_gpus") or 0.0 for row in found)
     unused = sum(row.get("unused_gpus", 0.0) for row in found)
-    return {HELD: gpus(held), UNUSED: gpus(unused)}
+    groups = [of_row(row, by) for row in found] if by in GROUPS else []
+    return {HELD: gpus(held), UNUSED: gpus(unused), **{fact: told[fact] for told in groups for fact in told}}
 
 
 def inspect(cluster: Cluster) -> Facts:
@@ -353,22 +328,34 @@ def evidence(snapshot: Snapshot) -> Facts:
     facts: Facts = {}
     for pod in pod_names(snapshot):
         namespace, _, name = pod.partition("/")
-        text = " ".join((why(snapshot, namespace, name, WIDTH) or "").split())
-        busy = re.findall(r" Busy (.+?) of the GPU's time(?:, (\S+ [kM]?W))?, ", text)
-        if text.count(" Booked ") != 1 or len(busy) != 1:
-            continue
-        facts[of_pod(pod, "use")] = busy[0][0]
-        if busy[0][1]:
-            facts[of_pod(pod, "power")] = busy[0][1]
-        facts[of_pod(pod, "state")] = (
-            "idle"
-            if " Note Idle since" in text
-            else "waiting"
-            if " Note Waiting for its first use" in text
-            else "unknown"
-            if " Note Not known whether it uses" in text
-            else ""
-        )
+        facts |= facts_of_evidence(pod, why(snapshot, namespace, name, WIDTH) or "")
+    return facts
+
+
+def facts_of_evidence(pod: str, written: str) -> Facts:
+    """What `podgpu why` prints of a pod in one place."""
+    text = " ".join(written.split())
+    busy = re.findall(r" Busy (.+?) of the GPU's time(?:, (\S+ [kM]?W))?, (.+?) (?:Proven|Booked) ", text)
+    if text.count(" Booked ") != 1 or len(busy) != 1:
+        return {}
+    shown, power, how = busy[0]
+    facts = of_text(pod, shown)
+    said = [word for word in how.replace(",", "").split() if word in (EXACT, BOUNDED, ESTIMATED)]
+    if said:
+        facts[of_pod(pod, "certainty")] = listed(dict.fromkeys([facts.get(of_pod(pod, "certainty"), said[0]), *said]))
+    if proven := re.search(r" Proven between (\d+)% and (\d+)% of", text):
+        facts[of_pod(pod, "proven")] = f"{proven[1]}–{proven[2]}%"
+    if power:
+        facts[of_pod(pod, "power")] = power
+    facts[of_pod(pod, "state")] = (
+        "idle"
+        if " Note Idle since" in text
+        else "waiting"
+        if " Note Waiting for its first use" in text
+        else "unknown"
+        if " Note Not known whether it uses" in text
+        else ""
+    )
     return facts
 
 

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
+from tests.agreement.certainty import of_text
 from tests.agreement.facts import ADVICE, GPUS, Facts, listed, of_pod
 
 STATES = ("idle", "waiting", "unknown")
@@ -32,8 +33,7 @@ def facts_of_table(text: str, *, names_are_whole: bool = True) -> Facts:
 
 
 def _row(pod: str, cells: Mapping[str, str], method: str) -> Facts:
-    return {
-        of_pod(pod, "use"): cells["UTIL"],
+    return of_text(pod, cells["UTIL"]) | {
         of_pod(pod, "memory"): cells["MEMORY GiB"].split(" / ")[0],
         of_pod(pod, "power"): cells["POWER"],
         of_pod(pod, "state"): method if method in STATES else "",
