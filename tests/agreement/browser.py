@@ -9,7 +9,7 @@ from podgpu.insight.rows import workloads
 from podgpu.model import Card, Cluster
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
-from tests.agreement.certainty import of_text
+from tests.agreement.certainty import of_legend, of_text
 from tests.agreement.facts import (
     ADVICE,
     BUSY,
@@ -77,8 +77,9 @@ async def _overview(page: Page, url: str, script: Script) -> Facts:
     )
     tiles = {name: (value, about) for name, value, about in await page.run(_TILE)}
     problems = await page.run(_ALERTS)
+    legend = await page.text(".legend")
     waste = await _waste(page)
-    return _totals(tiles) | _problems(problems) | {WASTE: waste}
+    return _totals(tiles) | _problems(problems) | of_legend(legend) | {WASTE: waste}
 
 
 def _cards(cluster: Cluster) -> list[Card]:

@@ -41,6 +41,12 @@ def of_use(name: str, use: Mapping[str, Any]) -> Facts:
     return facts
 
 
+def of_legend(text: str) -> Facts:
+    """What a range without the mark means, and one with it, where a surface explains them."""
+    found = re.findall(r"\((~?)12–34\):? (?:is )?(\w+)", " ".join(text.split()))
+    return {f"({mark}12–34)": word for mark, word in found}
+
+
 def words() -> dict[str, Facts]:
     """The words for how sure a number is, as the docs and the page define them."""
     docs = {path: render() for path, render in PAGES}

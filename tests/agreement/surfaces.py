@@ -32,7 +32,7 @@ from podgpu.views.format import AT_LEAST
 from podgpu.views.table import table
 from podgpu.views.why import why
 from podgpu.views.why_evidence import pod_names
-from tests.agreement.certainty import BOUNDED, ESTIMATED, EXACT, of_row, of_text, of_use, recomputed
+from tests.agreement.certainty import BOUNDED, ESTIMATED, EXACT, of_legend, of_row, of_text, of_use, recomputed
 from tests.agreement.facts import (
     ADVICE,
     BUSY,
@@ -66,6 +66,7 @@ def all_of(cluster: Cluster) -> dict[str, Facts]:
         "idle": idle(cluster),
         "inspect": inspect(cluster),
         "top header": top_header(cluster),
+        "top help": top_help(cluster),
         "top meters": top_meters(cluster),
         "top problems": top_problems(cluster),
         **{f"top {view}": top(cluster, view) for view in VIEWS},
@@ -204,6 +205,11 @@ def top_header(cluster: Cluster) -> Facts:
     facts[UNUSED], facts[UNUSED_PODS] = (idle[1], idle[2]) if idle else ("0", "0")
     sums = cluster.insight.sums if cluster.insight else None
     return {name: value for name, value in facts.items() if name != BUSY or (sums and not sums.unknown_busy)}
+
+
+def top_help(cluster: Cluster) -> Facts:
+    shown = render(TopRows(cluster, EVERYTHING), press(TopState(), "?", 10), WIDTH, 400).lines
+    return of_legend(" ".join(part for line in shown for part, _ in line))
 
 
 def top_meters(cluster: Cluster) -> Facts:

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from tests.agreement.certainty import of_text
+from tests.agreement.certainty import of_legend, of_text
 from tests.agreement.facts import ADVICE, GPUS, Facts, listed, of_pod
 
 STATES = ("idle", "waiting", "unknown")
@@ -15,6 +15,7 @@ def facts_of_table(text: str, *, names_are_whole: bool = True) -> Facts:
     count = re.search(r"([0-9,]+) GPUs?\b", lines[0])
     facts = {GPUS: count[1]} if count else {}
     facts[ADVICE] = listed(_told(lines))
+    facts |= of_legend(text)
     head = next((line for line in lines if line.startswith("GPU ")), "")
     if not head or not names_are_whole:
         return facts

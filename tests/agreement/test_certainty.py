@@ -68,6 +68,13 @@ LIES: dict[str, tuple[str, str, Lie]] = {
         f"{POD} certainty",
         lambda cluster: surfaces.facts_of_rows(bounded(surfaces.printed(cluster, "pods")), "pods"),
     ),
+    "the table's legend": (
+        "demo snapshot",
+        "(~12–34)",
+        lambda cluster: facts_of_table(
+            table(snapshot(cluster), surfaces.WIDTH, colour=False).replace("(~12–34): likely, not", "(~12–34):")
+        ),
+    ),
     "top namespaces": (
         "top namespaces",
         f"{NAMESPACE} certainty",

@@ -108,7 +108,7 @@ class CardTableRow(NamedTuple):
 
 
 def _card_lines(snapshot: Snapshot, width: int, *, colour: bool) -> list[str]:
-    """A long name is cut, so that it cannot push the numbers off the screen."""
+    """A long name is cut, so that it cannot push the numbers off the screen. What has no numbers has the whole line."""
     uses = [tenant.use for card in snapshot.cards for tenant in card.tenants]
     uses += [rest.use for card in snapshot.cards for rest in visible_rest(card)]
     longest = max([_UTIL, *(len(use_text(use)) for use in uses)])
@@ -119,7 +119,7 @@ def _card_lines(snapshot: Snapshot, width: int, *, colour: bool) -> list[str]:
     for card in snapshot.cards:
         rows += _card_rows(card, snapshot.taken_at)
     room = max(width - sum(size + GAP for size in sizes), _NAME_LEAST)
-    sizes = (min(room, max(width_of(row.name) for row in rows)), *sizes)
+    sizes = (min(room, max(width_of(row.name) for row in rows if row.cells)), *sizes)
     return [_line(row, sizes, colour=colour) for row in rows]
 
 
@@ -128,6 +128,8 @@ def _line(row: CardTableRow, sizes: Sequence[int], *, colour: bool) -> str:
     if is_container:
         indent = len(name) - len(name.lstrip())
         name = name[:indent] + shortened(name[indent:], sizes[0] - indent)
+    if not cells:
+        sizes = (sum(sizes) + GAP * (len(sizes) - 1),)
     return f"{styled(table_row((name, *cells), sizes, _NUMBERS).rstrip(), style, colour=colour)}\n"
 
 

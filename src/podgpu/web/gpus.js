@@ -215,7 +215,7 @@ function busyBar(gpu, look) {
   };
 }
 
-/** The bounds of each tenant, from where its segment begins. */
+/** The range of each tenant, from where its segment begins. */
 function whiskersOf(tenants) {
   const whiskers = [];
   let start = 0;

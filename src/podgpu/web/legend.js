@@ -6,7 +6,7 @@ const SIGNS = [
   ["idle", "held, but not used for the time of --idle.after"],
   ["rest", "belongs to no pod: host processes, the driver, power of what nobody holds"],
   ["sign below", "below a bar: what each was given"],
-  ["sign whisker", "its range: proven, or after a ~ likely"],
+  ["sign whisker", "its range: (12–34) is proven, (~12–34) is likely, not proven"],
 ];
 
 /** Namespaces with their colours, and the signs. It is below the list, so that it moves nothing. */

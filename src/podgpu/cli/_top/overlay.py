@@ -24,7 +24,7 @@ _KEYS = (
     ("mouse", "click a row, heading, view or GPU; shift selects text"),
 )
 _WORDS = (
-    ("USE", "23% (12–34): an estimate, at least 12 and at most 34"),
+    ("USE", "23% (12–34): proven; 23% (~12–34): likely, not proven"),
     ("HELD", "GPUs allocated to it, used or not"),
     ("idle 3h", "holds a GPU and has not used it for three hours"),
     ("waiting", "has held a GPU for a short time, not used yet"),
