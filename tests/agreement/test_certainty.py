@@ -6,8 +6,13 @@ from collections.abc import Callable
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
-from podgpu.model import Cluster, Snapshot
+from podgpu.cli._top.keys import TopState
+from podgpu.cli._top.layout import render
+from podgpu.cli._top.rows import TopRows
+from podgpu.insight.selection import EVERYTHING
+from podgpu.model import Cluster, Snapshot, Use
 from podgpu.views import exposition, json, native
 from podgpu.views.exposition import Format
 from podgpu.views.table import table
@@ -151,6 +156,19 @@ async def test_the_sum_of_the_bounds_of_pods_is_not_the_bound_of_their_sum(demo:
 async def test_every_namespace_with_a_known_use_is_recomputed(demo: Cluster) -> None:
     rows = plain_json.loads(json.rows_document(demo, "namespaces"))["rows"]
     assert {f"namespaces {row['name']} use" for row in rows} <= recomputed(demo).keys()
+
+
+async def test_no_range_is_cut(demo: Cluster) -> None:
+    (node,) = demo.nodes
+    full = Use(0.998, 0.0, 1.0, 100.0, 0.95, 1.0, ESTIMATED)
+    cards = tuple(
+        replace(card, tenants=tuple(replace(tenant, use=full) for tenant in card.tenants))
+        for card in snapshot(demo).cards
+    )
+    cluster = replace(demo, nodes=(replace(node, snapshot=replace(snapshot(demo), cards=cards)),))
+    top = render(TopRows(cluster, EVERYTHING), TopState(), 80, 40).lines
+    assert "100% (~95–100)" in table(snapshot(cluster), 80, colour=False)
+    assert "100% (~95–100)" in "".join(part for line in top for part, _ in line)
 
 
 def use(ratio: float, *ends: float) -> dict[str, dict[str, float | str]]:

@@ -98,7 +98,7 @@ def _node(entry: SummaryItem) -> Iterator[Line]:
 
 
 def _row(name: str, use: Use | None, used: int | None, power: float | None, state: str = "") -> Line:
-    numbers = f"{use_text(use):>13}  {gib(used):>7}  {watts(power):>7}  "
+    numbers = f"{use_text(use):>14}  {gib(used):>7}  {watts(power):>7}  "
     return [(f"{_INDENT}{fitted(name, _NAME)}  {numbers}", PLAIN), (state, YELLOW)]
 
 
