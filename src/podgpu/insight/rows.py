@@ -23,7 +23,7 @@ from podgpu.insight.tenants import (
     placements,
     reading,
 )
-from podgpu.model import Cluster, ClusterNode, PendingPod, Sums, Use
+from podgpu.model import EXACT, Cluster, ClusterNode, PendingPod, Sums, Use
 from podgpu.model.kube import grouped, only
 from podgpu.numbers import count
 
@@ -256,6 +256,7 @@ def _card_row(cards: Sequence[NodeCard], places: Sequence[Placement], *, name: s
         node=cards[0].node_name if cards else name,
         model=_model(cards),
         temperature_celsius=max((value for value in heat if value is not None), default=None),
+        certainty="" if sums.busy_gpus is None else EXACT,  # a card measures its own busy time
         state=_idle_words(sums),
     )
 

@@ -393,11 +393,3 @@ def test_a_claim_made_from_a_template_names_itself_where_the_pod_does_not() -> N
         ("a", "GPU-5", 1.0),
         ("b", "GPU-0", 1.0),
     }
-
-
-def test_old_names_of_instances_need_the_slices() -> None:
-    """NVIDIA's driver 25.3 to 25.8 has no profile in words in them."""
-    old = "gpu-7-mig-19-0-1"
-    assert held(row(old)) == []
-    (claim,) = held(row(old), pools=[offered(old, uuid="MIG-right")])
-    assert claim.mig == "MIG-right"
