@@ -80,4 +80,4 @@ def test_the_sample_names_the_methods_that_the_demo_has(name: str, node: Snapsho
         )
         for tenant in tenants
     }
-    assert len(shown) == 8 and shown == {pod: methods[pod] for pod in shown}
+    assert len(shown) == 11 and shown == {pod: methods[pod] for pod in shown}
