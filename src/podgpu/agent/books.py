@@ -80,8 +80,8 @@ class Totals(Struct, gc=False):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever counted."""
-        return not any(getattr(self, counter) for counter in _COUNTERS)
+        """Whether nothing was ever counted; less than a minute of a share of unknown size counts for nothing."""
+        return not any(getattr(self, counter) for counter in _COUNTERS if counter != "pending_us")
 
     def take(self, other: "Totals") -> None:
         for counter in _COUNTERS:
