@@ -99,7 +99,8 @@ async def _gpu(page: Page, url: str, card: Card) -> Facts:
         if "Certainty" in rows:
             facts[of_pod(pod, "certainty")] = rows["Certainty"]
         if "Proven" in rows:
-            facts[of_pod(pod, "proven")] = rows["Proven"]
+            least, most = re.fullmatch(r"between (\d+)% and (\d+)%", rows["Proven"]).groups()  # type: ignore[union-attr]
+            facts[of_pod(pod, "proven")] = f"{least}–{most}%"
         facts[of_pod(pod, "power")] = rows["Power"]
         facts[of_pod(pod, "memory")] = rows["Memory"].removesuffix(" GiB").replace("not known", numbers.UNKNOWN)
         facts[of_pod(pod, "state")] = state if state in STATES else ""

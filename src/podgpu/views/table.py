@@ -32,8 +32,8 @@ _NUMBERS = range(1, 5)  # columns after the name
 _METHOD, _PIDS = 9, 24
 _NAME_LEAST = 12
 _RANGES = {
-    BOUNDED: "23% (12–34): proven to be between the two.",
-    ESTIMATED: "23% (~12–34): an estimate, likely between the two.",
+    BOUNDED: "23% (12–34): proven to lie between the two.",
+    ESTIMATED: "23% (~12–34): likely, not proven.",
 }
 _OF_MINUTE = "On such a card, UTIL and POWER are of the last full minute; see podgpu why POD."
 _STATES = {
