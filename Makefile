@@ -185,7 +185,7 @@ test-kubernetes: $(READY) ## install the chart and the manifests on a real API s
 
 test-nvml: $(READY) ## read another NVML library than our fake, and compare with what it plays: LIBRARY=PATH PROFILE=PATH
 	PODGPU_TEST_NVML_LIBRARY="$(LIBRARY)" PODGPU_TEST_NVML_PROFILE="$(PROFILE)" \
-		$(BIN)/python -m pytest -q -rs tests/sources/nvml/test_other_library.py
+		$(BIN)/python -m pytest -q -rs -o python_files='check_*.py' tests/sources/nvml/check_other_library.py
 
 build/ortools/.ready: | $(READY)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --target build/ortools ortools
