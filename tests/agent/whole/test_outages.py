@@ -120,6 +120,8 @@ async def test_a_deleted_pod_is_gone_at_the_next_cycle(
             "podgpu_container_energy_joules_total",
             "podgpu_container_busy_bound_seconds_total",
             "podgpu_container_energy_bound_joules_total",
+            "podgpu_container_busy_likely_seconds_total",
+            "podgpu_container_energy_likely_joules_total",
             "podgpu_container_allocated_seconds_total",
         }
         check_balance(after)
