@@ -1,6 +1,9 @@
 """Whose processes are, and what they show about the node."""
 
+import asyncio
+import os
 import shutil
+import threading
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,6 +14,7 @@ from podgpu.host.recent_processes import RecentProcesses
 from podgpu.model import Device, Gpu, Pod, Process
 from tests.agent.stage import write_proc
 from tests.agent.test_attribution import OTHER, UID, cgroup, pod
+from tests.patience import PATIENCE, settle
 
 CARD = Device(gpu=Gpu(uuid="GPU-1", index=0), at=1e9, processes=(Process(pid=40, kinds=("compute",)),))
 
@@ -88,3 +92,37 @@ async def test_one_that_has_ended_is_nobodys_if_its_pid_was_given_out_again(tmp_
         recent.look()
     holder = (await owners.find([ENDED], (pod(),)))[40]
     assert (holder.container, holder.reason) == (None, "exited")
+
+
+SERVED = replace(CARD, processes=(Process(pid=40, kinds=("compute",)), Process(pid=41, kinds=("compute", "mps"))))
+
+
+def named_like_a_server(root: Path) -> Owners:
+    for pid, command in ((1, "init"), (40, "nvidia-cuda-mps"), (41, "python3")):
+        write_proc(root, pid, cgroup(UID, "a"), command=command)
+    return Owners(Procfs(root), None, books_outsiders=False)
+
+
+async def test_the_loop_does_not_wait_while_mounts_are_read(tmp_path: Path) -> None:
+    """A tenant may have so many that the kernel takes long to list them. Here it takes until the loop had its turn."""
+    owners = named_like_a_server(tmp_path)
+    os.mkfifo(tmp_path / "40/mountinfo")
+
+    def answer() -> None:
+        (tmp_path / "40/mountinfo").write_bytes(b"")
+
+    rescue = threading.Timer(PATIENCE, answer)  # a loop that does wait fails here, and does not hang
+    rescue.start()
+    finding = asyncio.create_task(owners.find([SERVED], (pod(),)))
+    await settle()
+    is_free = rescue.is_alive()
+    rescue.cancel()
+    assert is_free and not finding.done()
+    await asyncio.to_thread(answer)
+    assert (await finding)[40].mps is None
+
+
+async def test_mounts_matter_only_beside_clients(tmp_path: Path) -> None:
+    owners = named_like_a_server(tmp_path)
+    os.mkfifo(tmp_path / "40/mountinfo")  # to read it would never end
+    assert (await owners.find([CARD], (pod(),)))[40].mps is None

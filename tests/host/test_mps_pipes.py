@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.host.mps import pipe_directory
+from podgpu.host.mps import pipe_directory, places
 
 HOST = (
     "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
@@ -30,7 +30,7 @@ CONTAINER = "900 800 0:99 / / rw - overlay overlay rw\n"
     ids=["daemon", "client", "tmp", "dra, escaped"],
 )
 def test_a_directory_of_the_host_is_found_wherever_it_is_mounted(line: str, path: str) -> None:
-    assert pipe_directory(f"{CONTAINER}{line}\n", HOST) == path
+    assert pipe_directory(f"{CONTAINER}{line}\n", places(HOST)) == path
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_a_directory_of_the_host_is_found_wherever_it_is_mounted(line: str, path
     ids=["image", "own tmpfs", "shared volume", "alike", "emptyDir", "cut", "nothing"],
 )
 def test_what_a_container_makes_itself_is_not_the_hosts(line: str) -> None:
-    assert pipe_directory(f"{CONTAINER}{line}\n", HOST) is None
+    assert pipe_directory(f"{CONTAINER}{line}\n", places(HOST)) is None

@@ -125,8 +125,7 @@ class Owners:
             if number % MANY_PROCESSES == 0:
                 await asyncio.sleep(0)
         self._last = owned
-        for device in devices:
-            self._look_for_servers(device)
+        await self._look_for_servers(devices)
         self._style = self._style or _style(self._last.values())
         return self._last
 
@@ -159,15 +158,22 @@ class Owners:
             ),
         )
 
-    def _look_for_servers(self, device: Device) -> None:
-        """Where a process is named like an MPS server, find out what proves it."""
-        suspects = [process.pid for process in device.processes if may_serve(self._last.get(process.pid))]
-        if not suspects or self._processes is None:
-            return
-        clients = [process.pid for process in device.processes if CLIENT in process.kinds]
-        for pid in (*suspects, *clients):
-            if pid in self._last:
-                self._last[pid] = replace(self._last[pid], mps=self._processes.mps(pid))
+    async def _look_for_servers(self, devices: Sequence[Device]) -> None:
+        """Where clients of MPS are on a card with a process that is named like their server, find out what proves it.
+
+        Any tenant can give processes that name. What must be read about them is read in a thread.
+        """
+        asked: dict[int, Holder] = {}
+        for device in devices:
+            held = {process.pid: self._last[process.pid] for process in device.processes if process.pid in self._last}
+            clients = {process.pid for process in device.processes if CLIENT in process.kinds}
+            suspects = {pid: holder for pid, holder in held.items() if may_serve(holder)}
+            if clients and suspects:
+                asked |= suspects | {pid: held[pid] for pid in clients & held.keys()}
+        if asked and self._processes is not None:
+            found = await asyncio.to_thread(self._processes.mps, asked.values())
+            for pid in found.keys() & asked.keys():
+                self._last[pid] = replace(asked[pid], mps=found[pid])
 
     def _names_of(self, pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...]) -> ContainerNames:
         lists = (pods, *others)

@@ -62,6 +62,7 @@ class Procfs:
         self._clock = clock
         self._known: dict[int, _KnownProcess] = {}
         self._threads = LiveThreads()
+        self._mps = mps.MpsProofs(self._prefix, self._is_roots_daemon, clock)
         # The reader's own namespaces, which stay the same for as long as it runs.
         self._namespaces: dict[str, int] = {}
         self._pid_levels = 0
@@ -128,16 +129,9 @@ class Procfs:
         owner = None if self.fault() else cgroup.classify(text, roots=self._kubelet_roots()).owner
         return owner.pod_uid if owner else None
 
-    def mps(self, pid: int) -> str | None:
-        """Return what shows that a process belongs to MPS, as in `Holder`; None if nothing does."""
-        try:
-            parent = read_stat(read_bytes(f"{self._prefix}{pid}/stat", STAT)).parent
-            if self._is_roots_daemon(pid) or self._is_roots_daemon(parent):
-                return "root"
-            own, host = (_whole(f"{self._prefix}{number}/mountinfo") for number in (pid, 1))
-        except (OSError, ValueError, IndexError):
-            return None
-        return mps.pipe_directory(own, host)
+    def mps(self, holders: Iterable[Holder]) -> dict[int, str | None]:
+        """Return what shows that processes belong to MPS, by PID; those that are not looked at yet are left out."""
+        return self._mps.of(holders)
 
     def _is_roots_daemon(self, pid: int) -> bool:
         holder = self._holder(pid, self._known.get(pid), self._clock(), self._classifier())

@@ -106,8 +106,11 @@ class ProcessSource(Protocol):
         A process that began later only reuses the PID.
         """
 
-    def mps(self, pid: int) -> str | None:
-        """Return the host's MPS pipe directory of the process, or `root` if root's daemon runs it there."""
+    def mps(self, holders: Iterable[Holder]) -> Mapping[int, str | None]:
+        """Return the host's MPS pipe directory of each process, or `root` if root's daemon runs it there, by PID.
+
+        Only so many processes are looked at in a call. The others are left out, and have their turn later.
+        """
 
     def fault(self) -> Fault | None: ...
 

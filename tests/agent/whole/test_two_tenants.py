@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,7 +21,7 @@ from podgpu.agent.attribution import Attribution
 from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
-from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
+from podgpu.model import Booking, Card, Device, Gpu, Holder, Pod, PodContainer, Process, Reading
 from podgpu.sharing import kai
 from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED
 from podgpu.supervise import Supervisor
@@ -110,8 +110,8 @@ class Met(Procfs):
     The plugin mounts it into whoever it gives a share to: into the tenant who cheats as well.
     """
 
-    def mps(self, pid: int) -> str | None:
-        return "/run/nvidia/mps" if pid in self.meeting else super().mps(pid)
+    def mps(self, holders: Iterable[Holder]) -> dict[int, str | None]:
+        return super().mps(holders) | dict.fromkeys(self.meeting, "/run/nvidia/mps")
 
     meeting: frozenset[int] = frozenset()
 

@@ -50,10 +50,14 @@ def test_root_runs_mps_for_others_if_it_runs_its_program(
         procfs = Procfs(Path("/proc"))
         holder = procfs.holders([pid])[pid]
         assert (holder.kind, holder.command, holder.user) == ("host", "nvidia-cuda-mps", NOBODY)
-        assert procfs.mps(pid) == found
+        assert procfs.mps([holder]) == {pid: found}
 
 
-READER = "from pathlib import Path; from podgpu.host.procfs import Procfs; print(Procfs(Path('/proc')).mps({pid}))"
+READER = """from pathlib import Path
+from podgpu.host.procfs import Procfs
+procfs = Procfs(Path('/proc'))
+print(procfs.mps(procfs.holders([{pid}]).values())[{pid}])
+"""
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
@@ -80,6 +84,7 @@ def test_a_process_of_roots_own_is_its_daemon_only_by_its_program(programs: Path
         with subprocess.Popen([programs / program], stdout=subprocess.PIPE) as process:
             try:
                 assert process.stdout and process.stdout.readline()
-                assert Procfs(Path("/proc")).mps(process.pid) == found
+                procfs = Procfs(Path("/proc"))
+                assert procfs.mps(procfs.holders([process.pid]).values()) == {process.pid: found}
             finally:
                 process.kill()

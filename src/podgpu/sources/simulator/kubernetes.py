@@ -117,8 +117,8 @@ class DemoProcesses:
         simulated = {process.pid: process for card in CARDS for process in card.processes}
         return {pid: _holder(simulated[pid], self._started_at) for pid in pids if pid in simulated}
 
-    def mps(self, pid: int) -> str | None:
-        return None
+    def mps(self, holders: Iterable[Holder]) -> dict[int, str | None]:
+        return {}
 
     def fault(self) -> Fault | None:
         return None
