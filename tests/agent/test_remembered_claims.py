@@ -1,5 +1,6 @@
 """What notes gave pods outlives the agent, and goes with the pods."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ from msgspec.structs import replace
 
 from podgpu.agent.inventory import FILE, FORGET_SECONDS, MAX_BYTES, RememberedClaims
 from podgpu.model import Claim, ContainerRef, Pod
+
+PART = Path(FILE).with_suffix(".part").name
 
 
 class Clock:
@@ -75,6 +78,30 @@ async def test_a_pod_that_has_ended_has_nothing(tmp_path: Path) -> None:
 def test_a_file_that_makes_no_sense_is_none(tmp_path: Path, text: bytes) -> None:
     (tmp_path / FILE).write_bytes(text)
     assert RememberedClaims(tmp_path).before(()) == ()
+
+
+async def test_a_pipe_in_the_folder_holds_nothing_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in (FILE, PART):
+        os.mkfifo(tmp_path / name)
+    first = RememberedClaims(tmp_path)
+    assert "cannot be read" in caplog.text
+    first.keep([claim()], [pod()])
+    await first.save()
+    assert RememberedClaims(tmp_path).before(()) == (claim(),)
+
+
+async def test_a_link_in_the_folder_leads_nowhere(tmp_path: Path) -> None:
+    """The agent may be root, and whoever made the link may not."""
+    (tmp_path / "other").write_text("theirs")
+    await kept(tmp_path / "theirs", claim("v"))
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / FILE).symlink_to(tmp_path / "theirs" / FILE)
+    (own / PART).symlink_to(tmp_path / "other")
+    assert RememberedClaims(own).before(()) == ()
+    await kept(own, claim())
+    assert (tmp_path / "other").read_text() == "theirs"
+    assert RememberedClaims(own).before(()) == (claim(),)
 
 
 @pytest.mark.parametrize("share", [-1.0, 7.0])

@@ -5,6 +5,7 @@ last answer counts until then. Claims are resolved again only when something abo
 """
 
 import asyncio
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ import msgspec
 
 from podgpu import log, sharing
 from podgpu.agent.listed_pods import ListedPods
+from podgpu.host.system_files import read_limited
 from podgpu.ledger.usage import PodName
 from podgpu.model import (
     Allocation,
@@ -350,11 +352,12 @@ class RememberedClaims:
 
 
 def _write(path: Path, text: bytes) -> None:
-    """Replace the file as a whole."""
+    """Replace the file as a whole. What has the name of its part is removed: it may be a pipe, or lead elsewhere."""
     part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    part.write_bytes(text)
-    part.chmod(0o600)
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(text)
     part.replace(path)
 
 
@@ -364,13 +367,13 @@ def _key(claim: Claim) -> tuple[object, ...]:
 
 def _read(path: Path) -> tuple[Claim, ...]:
     """Read what the last agent kept; nothing, if there is no such file or it makes no sense."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-        found = _decode(text) if len(text) <= MAX_BYTES else ()
-    except FileNotFoundError:
+    text = read_limited(path, MAX_BYTES)
+    if text is None and not os.path.lexists(path):
         return ()
-    except (OSError, ValueError, RecursionError) as error:
-        log.warning("saved claims by annotations cannot be read", path=path, reason=str(error)[:200])
+    try:
+        found = _decode(text or b"")
+    except (ValueError, RecursionError) as error:
+        reason = "not a file that can be read, or too large" if text is None else str(error)[:200]
+        log.warning("saved claims by annotations cannot be read", path=path, reason=reason)
         return ()
     return tuple(claim for claim in found if 0.0 <= claim.share <= 1.0)[:MAX_CLAIMS]
