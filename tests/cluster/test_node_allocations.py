@@ -208,7 +208,8 @@ def test_a_fraction_by_kai_is_on_the_card_of_its_reservation() -> None:
         labels={"runai-gpu-group": "g1"},
         annotations={"run.ai/reserve_for_gpu_index": A},
     )
-    tenant = pod("half", {}, labels={"runai-gpu-group": "g1"}, annotations={"gpu-fraction": "0.5"})
+    asked = {"gpu-fraction": "0.5"}
+    tenant = pod("half", {}, labels={"runai-gpu-group": "g1"}, annotations=asked, scheduler="kai-scheduler")
     seen = found(offering({"nvidia.com/gpu": 2}), reservation, tenant)
     assert holders(seen) == {"half": [(A, 0.5, None)]}
     assert len(cards(seen)) == 2

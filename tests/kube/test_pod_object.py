@@ -23,6 +23,16 @@ def recorded(cluster: str, name: str) -> Pod:
     return next(made(item) for item in listed(cluster)["items"] if item["metadata"]["name"] == name)
 
 
+@pytest.mark.parametrize(
+    ("written", "read"), [("kai-scheduler", "kai-scheduler"), ("default-scheduler", ""), ("x" * 100_000, "x" * 253)]
+)
+def test_the_scheduler_is_read_unless_it_is_the_usual_one(written: str, read: str) -> None:
+    """Nobody may make his pod unreadable by the length of a name."""
+    item = listed("kubernetes-1.36.4")["items"][0]
+    item["spec"]["schedulerName"] = written
+    assert made(item).scheduler == read
+
+
 def test_a_recorded_pod_is_read_whole() -> None:
     assert recorded("kubernetes-1.36.4", "nightly-manual-22spb") == Pod(
         namespace="team-b",

@@ -206,6 +206,7 @@ def _pod(script: PodScript) -> Pod:
         uid=uid(script.name),
         phase=script.phase,
         qos="burstable",
+        scheduler=script.scheduler,
         labels=script.labels,
         annotations=script.annotations,
         containers=tuple(_container(script, container) for container in (*script.init, *script.containers)),

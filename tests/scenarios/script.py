@@ -59,6 +59,7 @@ class PodScript(Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     phase: str = "Running"
+    scheduler: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     init: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ DEVICES = (
     Device(gpu=Gpu(uuid=ZERO, index=0), readings=(Reading("memory_total_bytes", float(80 * GIB)),)),
     Device(gpu=Gpu(uuid=ONE, index=1)),
 )
-KAI, RUN_AI = kai.RESERVATION_NAMESPACES
+KAI, RUN_AI = kai.SCHEDULERS
 
 
 def reservation(group: str, name: str = "gpu-reservation-n-a", namespace: str = KAI, card: str = "") -> Pod:
@@ -41,6 +41,7 @@ def tenant(*groups: str, name: str = "p", phase: str = "Running", **notes: str) 
         phase=phase,
         labels=dict(zip(keys, groups, strict=True)),
         annotations={key.replace("_", "-"): value for key, value in notes.items()},
+        scheduler="kai-scheduler",
         containers=(
             PodContainer(name="fetch", is_init=True),
             PodContainer(name="server"),
@@ -176,8 +177,35 @@ def test_of_two_containers_that_are_named_the_one_with_more_counts() -> None:
 @pytest.mark.parametrize("namespace", [KAI, RUN_AI])
 def test_reservation_pods_live_in_namespaces_of_their_own(namespace: str) -> None:
     reserved = reservation("g", namespace=namespace)
-    listed = (holds(ZERO, namespace=namespace),)
-    assert len(found(reserved, tenant("g", gpu_fraction="0.5"), listed=listed)) == 1
+    half = replace(tenant("g", gpu_fraction="0.5"), scheduler=kai.SCHEDULERS[namespace])
+    node = Inventory(DEVICES, [holds(ZERO, namespace=namespace)], (), [reserved, half])
+    assert [claim.container.pod for claim in all_claims(node)] == ["p"]
+    ((excuse,),) = excused(node).values()
+    assert excuse.proof == (
+        f"its namespace {namespace} is the sharing system's own, "
+        f"and other pods here name {kai.SCHEDULERS[namespace]} as their scheduler"
+    )
+
+
+@pytest.mark.parametrize("namespace", [KAI, RUN_AI])
+@pytest.mark.parametrize("others", ["nobody", "default", "the other scheduler", "ended", "itself"])
+def test_a_namespace_that_only_has_the_name_of_kais_is_a_tenants(namespace: str, others: str) -> None:
+    """Whoever may create namespaces may call one so, where KAI is not installed or uses the other name."""
+    forged = replace(reservation("g", namespace=namespace, card=ZERO), annotations={kai.FRACTION: "0.001"})
+    helper = replace(tenant("g", gpu_fraction="0.001"), scheduler="")
+    right, wrong = (kai.SCHEDULERS[name] for name in (namespace, ({KAI, RUN_AI} - {namespace}).pop()))
+    pods = {
+        "nobody": [forged],
+        "default": [forged, helper],
+        "the other scheduler": [forged, replace(helper, scheduler=wrong)],
+        "ended": [forged, helper, replace(helper, name="q", uid="q", scheduler=right, phase="Succeeded")],
+        "itself": [replace(forged, scheduler=right), replace(helper, namespace=namespace, scheduler=right)],
+    }[others]
+    node = Inventory(DEVICES, [holds(ZERO, namespace=namespace)], (), pods)
+    assert [(claim.container.pod, claim.share) for claim in all_claims(node)] == [(forged.name, 1.0)]
+    assert excused(node) == {}
+    named = Inventory(DEVICES, [holds(ZERO, namespace=namespace)], (), pods, namespaces=[namespace])
+    assert forged.name not in [claim.container.pod for claim in all_claims(named)]
 
 
 def test_a_tenant_cannot_reserve_for_others() -> None:
@@ -231,13 +259,14 @@ def test_a_reservation_pod_holds_nothing_itself() -> None:
 
 @pytest.mark.parametrize("name", ["gpu-reservation-n-a", "runai-reservation-gpu-n-a"])
 def test_a_reservation_pod_is_known_by_its_name_where_pods_are_not(name: str) -> None:
-    assert all_claims(Inventory(DEVICES, [holds(ZERO, name, RUN_AI)])) == ()
+    assert all_claims(Inventory(DEVICES, [holds(ZERO, name, RUN_AI)], namespaces=[RUN_AI])) == ()
+    assert len(all_claims(Inventory(DEVICES, [holds(ZERO, name, RUN_AI)]))) == 1  # nothing shows that KAI is here
 
 
 @pytest.mark.parametrize(("namespace", "pod"), [("ns", "gpu-reservation-n-a"), (KAI, "burner")])
 def test_nobody_elses_card_is_taken_back(namespace: str, pod: str) -> None:
     labelled = reservation("g", namespace="ns")
-    node = Inventory(DEVICES, [holds(ONE, pod, namespace)], (), [labelled])
+    node = Inventory(DEVICES, [holds(ONE, pod, namespace)], (), [labelled, tenant()])
     assert [claim.container.pod for claim in all_claims(node)] == [pod]
 
 
@@ -342,7 +371,7 @@ def test_no_label_or_note_of_a_tenant_raises_or_claims_what_no_reservation_pod_h
 
 def test_a_reservation_pod_is_known_by_its_name_where_log_folders_tell_no_labels() -> None:
     bare = Pod(namespace=KAI, name="gpu-reservation-n-b", uid="u")
-    assert all_claims(Inventory(DEVICES, [holds(ONE, bare.name, KAI)], (), [bare])) == ()
+    assert all_claims(Inventory(DEVICES, [holds(ONE, bare.name, KAI)], (), [bare], namespaces=[KAI])) == ()
 
 
 LATER = [
@@ -358,7 +387,7 @@ LATER = [
 def over_time(*moments: tuple[Pod, ...]) -> list[tuple[str, float]]:
     before: tuple[Claim, ...] = ()
     for pods in moments:
-        node = Inventory(DEVICES, (holds(ZERO),), (), (reservation("g"), *pods))
+        node = Inventory(DEVICES, (holds(ZERO),), (), (reservation("g"), tenant(name="whole"), *pods))
         before = all_claims(node, before=before)
     return [(claim.gpu, claim.share) for claim in before]
 

@@ -295,9 +295,9 @@ class Attribution:
         return cycles
 
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:
-        """Keep the labels that are allowed, and no annotations: they may hold secrets."""
+        """Keep the labels that are allowed, and no annotations, which may hold secrets."""
         labels = {key: value for key, value in pod.labels.items() if key in self._pod_labels}
-        shown = replace(pod, labels=labels, annotations={}, workload=workloads.get(pod.uid))
+        shown = replace(pod, labels=labels, annotations={}, scheduler="", workload=workloads.get(pod.uid))
         return self._owners.placed(shown)
 
     def _statuses(self) -> list[PartStatus]:

@@ -21,6 +21,7 @@ CONFIG_MIRROR = "kubernetes.io/config.mirror"
 SUBMITTER = "SUBMITTER"
 CLUSTER_NAME = "clusterName"
 LONGEST_NAME = 253
+DEFAULT_SCHEDULER = "default-scheduler"
 SIDECAR = "Always"  # an init container that is restarted runs beside the main containers
 
 Label = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
@@ -77,6 +78,7 @@ class PodClaim(Struct, rename="camel"):
 
 class PodSpec(Struct, rename="camel"):
     node_name: str = ""
+    scheduler_name: str = ""
     containers: list[ContainerSpec] | None = None
     init_containers: list[ContainerSpec] | None = None
     resource_claims: list[PodClaim] | None = None
@@ -165,6 +167,7 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
         submitter=_submitter(item.spec.containers or ()),
         cluster=_text(annotations.get(CLUSTER_NAME))[:LONGEST_NAME],
         owner=controller(metadata.owner_references or ()),
+        scheduler=_scheduler(item.spec),
         containers=listed,
         left_out=left_out or None,
         resource_claims=_resource_claims(item),
@@ -174,6 +177,12 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
             for use in extended.request_mappings or ()
         ),
     )
+
+
+def _scheduler(spec: PodSpec) -> str:
+    """Kubernetes does not limit the length of this name."""
+    name = spec.scheduler_name[:LONGEST_NAME]
+    return "" if name == DEFAULT_SCHEDULER else name
 
 
 def pod_order(pod: Pod) -> tuple[str, str, str]:

@@ -89,6 +89,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     submitter: str = ""  # the variable `SUBMITTER` of its first container; empty without one
     cluster: str = ""  # the annotation `clusterName`; empty without one
     owner: OwnerReference | None = None  # its controller; absent without one
+    scheduler: str = ""  # not in the document: the one that its spec names, if it is not Kubernetes' own
     containers: tuple[PodContainer, ...] = ()  # in the order of the spec, init containers first
     left_out: int | None = None  # containers that it has beyond those; absent if there are none
     resource_claims: dict[str, str] = {}  # from the pod's own name for a claim to the ResourceClaim's

@@ -6,8 +6,9 @@ are not UUIDs, the annotation that the reservation pod wrote on itself names the
 MiB, that it asked for of each of its cards. Reservation pods themselves have nothing of their cards.
 
 Reservation pods have a namespace of their own, where tenants can write nothing: that alone is proof. Names, labels and
-annotations are not, since tenants can write them. `--sharing.namespaces` has the namespace's name if an administrator
-has changed it.
+annotations are not, since tenants can write them. Where KAI is not installed, a tenant who may create namespaces can
+choose the name of KAI's. So the usual names count only if other pods of the node name the scheduler that uses them.
+`--sharing.namespaces` has the namespace's name if an administrator has changed it, and for KAI before 0.6.
 
 A pod's author can change the request after the scheduler has read it. The highest request counts.
 
@@ -41,7 +42,7 @@ FRACTION, MEMORY = "gpu-fraction", "gpu-memory"
 CARDS = "gpu-fraction-num-devices"
 CONTAINER = "gpu-fraction-container-name"
 RECEIVED = "received-resource-type"
-RESERVATION_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
+SCHEDULERS = {"kai-resource-reservation": "kai-scheduler", "runai-reservation": "runai-scheduler"}  # by namespace
 RESERVATION_PODS = ("gpu-reservation-", "runai-reservation-gpu-")  # what their names begin with
 RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
 GPUS = "nvidia.com/"
@@ -94,6 +95,8 @@ def excused(inventory: Inventory) -> Iterator[tuple[str, Excused]]:
             named = held.device_id if held.device_id in inventory.gpus else ""
             card = named or reserved.get((held.namespace, held.pod), "")
             proof = f"its namespace {held.namespace} is the sharing system's own"
+            if held.namespace not in inventory.namespaces:
+                proof += f", and other pods here name {SCHEDULERS[held.namespace]} as their scheduler"
             yield card, Excused(role="reservation", proof=proof, container=inventory.container(held))
 
 
@@ -104,7 +107,13 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 
 
 def _is_own(namespace: str, inventory: Inventory) -> bool:
-    return namespace in RESERVATION_NAMESPACES or namespace in inventory.namespaces
+    return namespace in inventory.namespaces or namespace in inventory.once(_usual_namespaces)
+
+
+def _usual_namespaces(inventory: Inventory) -> frozenset[str]:
+    """Return those whose scheduler other pods of the node name. No such namespace vouches for itself or the other."""
+    named = {pod.scheduler for pod in inventory.pods if not pod.finished and pod.namespace not in SCHEDULERS}
+    return frozenset(namespace for namespace, scheduler in SCHEDULERS.items() if scheduler in named)
 
 
 def _is_reservation(namespace: str, pod: str, inventory: Inventory) -> bool:
@@ -226,7 +235,8 @@ def _container(pod: Pod, named: str) -> str:
 SYSTEM = SharingSystem(
     name=NAME,
     signs=(GROUP, FRACTION, PER_CONTAINER[0]),
-    needs="the pods' labels and annotations, and reservation pods in KAI's namespaces or those of --sharing.namespaces",
+    needs="the pods' labels, annotations and schedulers, and reservation pods in KAI's namespaces "
+    "or those of --sharing.namespaces",
     explains=explains,
     claims=claims,
     withdraws=withdraws,

@@ -22,7 +22,7 @@ _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 # Annotations can hold whole manifests, with secrets.
 _KEPT_BACK: dict[type[Struct], frozenset[str]] = {
-    Pod: frozenset({"annotations"}),
+    Pod: frozenset({"annotations", "scheduler"}),
     ClusterNode: frozenset({"written"}),
 }
 ROWS_SCHEMA = 1

@@ -77,13 +77,25 @@ async def test_who_takes_a_whole_card_as_a_reservation_pod_holds_it(node: Node) 
     assert bill(card, RESERVATION).allocated_us == pytest.approx(CYCLES * SECONDS * 1e6, rel=0.01)
 
 
+@pytest.mark.parametrize("namespace", kai.SCHEDULERS)
+async def test_who_calls_his_namespace_as_kais_where_there_is_no_kai_holds_his_card(node: Node, namespace: str) -> None:
+    kubelet, disguised = reservation(namespace)
+    helper = replace(fraction(HONEST, "helper", {kai.FRACTION: "0.001"}), scheduler="")
+    card = await billed(busy=0.0, kubelet=kubelet, pods=[disguised, helper])
+    assert bill(card, RESERVATION).allocated_us == pytest.approx(CYCLES * SECONDS * 1e6, rel=0.01)
+    assert card.excused == ()
+
+
 async def test_a_real_reservation_pod_is_excused_and_listed_with_its_proof(node: Node) -> None:
     kubelet, holder = reservation()
     card = await billed(busy=0.0, kubelet=kubelet, pods=[holder, fraction(HONEST, "honest", {kai.FRACTION: "0.5"})])
     assert bill(card, RESERVATION).allocated_us == 0
     (excused,) = card.excused
     assert excused.container and excused.container.pod == RESERVATION
-    assert excused.proof == "its namespace kai-resource-reservation is the sharing system's own"
+    assert excused.proof == (
+        "its namespace kai-resource-reservation is the sharing system's own, "
+        "and other pods here name kai-scheduler as their scheduler"
+    )
 
 
 def shared_by_notes(uid: str, name: str, note: str | None, limits: dict[str, str], key: str) -> Pod:

@@ -305,10 +305,10 @@ async def test_who_writes_a_small_number_on_his_pod_still_pays(node: Node, note:
 
 def fraction(uid: str, name: str, notes: dict[str, str]) -> Pod:
     """A tenant with a part of the card that KAI reserved for a group."""
-    return replace(pod(uid, name), labels={kai.GROUP: "group"}, annotations=notes)
+    return replace(pod(uid, name), labels={kai.GROUP: "group"}, annotations=notes, scheduler="kai-scheduler")
 
 
-def reservation(namespace: str = kai.RESERVATION_NAMESPACES[0]) -> tuple[Kubelet, Pod]:
+def reservation(namespace: str = next(iter(kai.SCHEDULERS))) -> tuple[Kubelet, Pod]:
     """A pod that has the card for its group, and the kubelet that gave it the card."""
     kubelet = Kubelet(**{RESERVATION: GPU})
     kubelet.places[RESERVATION] = (namespace, "resource-reservation")

@@ -262,6 +262,7 @@ EDITED = [
     _edited(metadata__name="Not_A_Name"),
     _edited(metadata__namespace=""),
     _edited(metadata__uid="a b"),
+    _edited(spec__schedulerName="kai-scheduler"),
     _edited(spec__containers=[{"name": "Bad Name"}]),
     _edited(spec__containers=[{"name": f"c{number}"} for number in range(MOST_CONTAINERS + 2)]),
     _edited(spec__initContainers=[{"name": "side", "restartPolicy": "Always"}, {"name": "once"}]),

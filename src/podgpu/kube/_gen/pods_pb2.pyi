@@ -31,14 +31,16 @@ class PodMessage(_message.Message):
     def __init__(self, metadata: _Optional[_Union[Metadata, _Mapping]] = ..., spec: _Optional[_Union[PodSpec, _Mapping]] = ..., status: _Optional[_Union[PodStatus, _Mapping]] = ...) -> None: ...
 
 class PodSpec(_message.Message):
-    __slots__ = ("containers", "init_containers", "claims")
+    __slots__ = ("containers", "scheduler_name", "init_containers", "claims")
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULER_NAME_FIELD_NUMBER: _ClassVar[int]
     INIT_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     CLAIMS_FIELD_NUMBER: _ClassVar[int]
     containers: _containers.RepeatedCompositeFieldContainer[ContainerSpec]
+    scheduler_name: str
     init_containers: _containers.RepeatedCompositeFieldContainer[ContainerSpec]
     claims: _containers.RepeatedCompositeFieldContainer[PodClaim]
-    def __init__(self, containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[PodClaim, _Mapping]]] = ...) -> None: ...
+    def __init__(self, containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., scheduler_name: _Optional[str] = ..., init_containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[PodClaim, _Mapping]]] = ...) -> None: ...
 
 class ContainerSpec(_message.Message):
     __slots__ = ("name", "image", "env", "resources", "restart_policy")

@@ -60,7 +60,8 @@ def slim(snapshot: Snapshot) -> Snapshot:
         snapshot,
         cards=tuple(map(_card, snapshot.cards)),
         pods=tuple(
-            replace(pod, containers=(), annotations={}, resource_claims={}, extended=()) for pod in snapshot.pods
+            replace(pod, containers=(), annotations={}, scheduler="", resource_claims={}, extended=())
+            for pod in snapshot.pods
         ),
         errors=(),
     )
