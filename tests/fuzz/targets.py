@@ -24,7 +24,7 @@ from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import read_nodes
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.pod_history import last_uses
-from podgpu.cluster.store.response import Point, Series, StoreFault
+from podgpu.cluster.store.response import DecodeBudget, Point, Series, StoreFault
 from podgpu.config.precedence import load
 from podgpu.config.sections import prices
 from podgpu.errors import UserError
@@ -112,12 +112,12 @@ class _FakeStore(Store):
         self._random = random
         self._part = part
 
-    async def points(self, query: str, at: float) -> list[Point]:
-        found, _ = response.points(200, self._vector(query, at))
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
+        found, _ = response.points(200, self._vector(query, at), budget or DecodeBudget())
         return found
 
     async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
-        found, _ = response.values(200, self._vector(query, at), key)
+        found, _ = response.values(200, self._vector(query, at), DecodeBudget(), key)
         return found
 
     def _vector(self, query: str, at: float) -> bytes:
@@ -128,7 +128,7 @@ class _FakeStore(Store):
         ]
         return self._damaged("vector", rows)
 
-    async def series(self, query: str, at: float) -> list[Series]:
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
         rows = [
             {
                 "metric": labels,
@@ -136,7 +136,7 @@ class _FakeStore(Store):
             }
             for labels, value in self._wanted(query)
         ]
-        found, _ = response.series(200, self._damaged("matrix", rows))
+        found, _ = response.series(200, self._damaged("matrix", rows), budget or DecodeBudget())
         return found
 
     def _wanted(self, query: str) -> list[tuple[dict[str, str], float]]:

@@ -20,6 +20,7 @@ from podgpu.sources.dcgm.page import PageFault, page_of
 SLIM = "/api/v1/snapshot?form=slim"
 FULL = "/api/v1/snapshot"
 MOST_BYTES = 8 << 20
+UNPACKED_AT_ONCE = 64 << 10  # of gzip: what is larger is unpacked in a thread. That of an agent usually is not
 LONGEST_LINE = 300
 # Faults of HTTP that have another name as the reason of a node.
 _OF_HTTP = {"broken_off": "garbage", "credential": "login", "certificates": "login"}
@@ -57,7 +58,10 @@ class DirectClient:
         except HttpFault as fault:
             raise _read_fault(fault) from None
         # A server that refuses says in its answer which right the account lacks.
-        return document_of(answer, "" if answer.encoding else _line(answer.body), self._limit)
+        explanation = "" if answer.encoding else _line(answer.body)
+        if len(answer.body) <= UNPACKED_AT_ONCE:
+            return document_of(answer, explanation, self._limit)
+        return await asyncio.to_thread(document_of, answer, explanation, self._limit)
 
     def forget(self, url: str) -> None:
         self._client.forget(url)

@@ -23,7 +23,12 @@ from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot, docu
 
 PART = "upstreams"
 ROWS_AT_ONCE = 20  # decoded before other work has its turn
-MOST_BYTES = 512 << 20  # a document of a cluster with 8,000 GPUs has about 60 MB
+# The document of a cluster with 8,000 GPUs has about 60 MB. Decoded, it takes four times as much.
+MOST_BYTES = 128 << 20
+MOST_PARTS = 6_000_000  # fields and objects; the same cluster has 2.3 million
+MOST_NODES = 20_000
+MOST_HEAD_BYTES = 16 << 20  # of what is not the row of a node, such as the pods that wait
+MOST_ROW_BYTES = 8 << 20  # as for an agent's own document
 
 
 class Upstream(Protocol):
@@ -58,6 +63,7 @@ class UpstreamServer:
                 raise ReadFault("garbage", "it answers that nothing has changed, but sent nothing before")
             return self._cluster
         try:
+            _check_sizes(answer.body)
             cluster, rows = document.split(answer.body)
             nodes = await self._decoded(rows)
         except UserError as error:
@@ -91,9 +97,23 @@ class UpstreamServer:
         return tuple(nodes)
 
 
+def _check_sizes(body: bytes) -> None:
+    """Look before anything is decoded: small objects take many times their size in memory. Raises ReadFault."""
+    if body.count(b",") + body.count(b"{") > MOST_PARTS:
+        raise ReadFault("too_large", f"its document has more than {MOST_PARTS // 1_000_000} million fields")
+    sizes = document.row_sizes(body)
+    if len(sizes) > MOST_NODES:
+        raise ReadFault("too_large", f"it lists {len(sizes)} nodes; at most {MOST_NODES} are read from a cluster")
+    if len(body) - sum(sizes) > MOST_HEAD_BYTES:
+        raise ReadFault("too_large", f"it sends more than {MOST_HEAD_BYTES >> 20} MiB beside its nodes")
+
+
 def _row(row: msgspec.Raw) -> ClusterNode:
     """Whatever the row of a node holds, the others are shown."""
     try:
+        if (size := len(memoryview(row))) > MOST_ROW_BYTES:
+            failed = ClusterNode(name=document.name_of(row), state="failed")
+            return with_reason(failed, "failed", "too_large", f"its row has {size >> 20} MiB")
         return document.decode_row(row)
     except UserError as error:
         return with_reason(ClusterNode(name=document.name_of(row), state="failed"), "failed", "garbage", str(error))

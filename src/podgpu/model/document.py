@@ -204,6 +204,10 @@ def _once(name: N) -> N:
     return name
 
 
+class _Rows(Struct):
+    nodes: list[Raw] = []
+
+
 class _Named(Struct):
     name: str
 
@@ -219,6 +223,12 @@ def decode_cluster(data: bytes) -> Cluster:
     """Raises UserError."""
     cluster, rows = split(data)
     return replace(cluster, nodes=tuple([decode_row(row) for row in rows]))
+
+
+def row_sizes(data: bytes) -> list[int]:
+    """Return how many bytes the row of each node has, without decoding one. Raises UserError."""
+    with _cluster_document():
+        return [len(memoryview(row)) for row in msgspec.json.decode(data, type=_Rows).nodes]
 
 
 def split(data: bytes) -> tuple[Cluster, list[Raw]]:

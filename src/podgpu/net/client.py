@@ -1,13 +1,14 @@
 """An HTTP client. It follows no redirects, keeps no cookies and uses no proxies."""
 
 import asyncio
+import io
 import os
 import re
 import socket
 import ssl
 import zlib
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,12 @@ LONGEST_RETRY_AFTER = 300.0
 NEXT_ADDRESS_SECONDS = 1.0  # for each of several addresses of a name, before the next one is tried
 _PORTS = {"http": 80, "https": 443}
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
+# Documents and stores' answers shrink to a tenth or a twentieth, and to a hundredth if all numbers are equal. gzip can
+# reach a thousand, which is a bomb.
+MOST_RATIO = 300
+BYTES_OF_ANY_RATIO = 8 << 20
+_PACKED_AT_ONCE = 64 << 10
+_UNPACKED_AT_ONCE = 1 << 20
 _LINE_END = re.compile(r"[\r\n\0]")
 
 Headers = Mapping[str, str]
@@ -56,16 +63,14 @@ class HttpAnswer(Struct, frozen=True):
             return self.body
         if self.encoding != "gzip":
             raise HttpFault("garbage", f"the answer is compressed as {self.encoding[:20]!r}")
-        unpacker = zlib.decompressobj(_GZIP_CONTAINER)
-        try:
-            plain = unpacker.decompress(self.body, limit + 1)
-        except zlib.error:
-            raise HttpFault("garbage", "the answer is not compressed as it says") from None
-        if len(plain) > limit:
-            raise _too_large(limit)
-        if not unpacker.eof:
-            raise HttpFault("broken_off", "the answer breaks off")
-        return plain
+        plain = io.BytesIO()
+        for packed, piece in _unpacked(self.body):
+            plain.write(piece)
+            if (size := plain.tell()) > limit:
+                raise _too_large(limit)
+            if size > BYTES_OF_ANY_RATIO and size > MOST_RATIO * packed:
+                raise HttpFault("too_large", f"{packed >> 10} KiB of gzip become more than {MOST_RATIO} times as much")
+        return plain.getvalue()
 
 
 class HttpStream:
@@ -277,6 +282,24 @@ async def _error_body(connection: Connection) -> bytes:
         while len(body) < ERROR_BYTES and (piece := await connection.read()):
             body += piece
     return bytes(body[:ERROR_BYTES])
+
+
+def _unpacked(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield what gzip packed, in small pieces, each with the bytes of the body read so far. Raises HttpFault."""
+    unpacker = zlib.decompressobj(_GZIP_CONTAINER)
+    try:
+        for start in range(0, len(body), _PACKED_AT_ONCE):
+            left = body[start : start + _PACKED_AT_ONCE]
+            end, piece = start + len(left), b""
+            while left or len(piece) == _UNPACKED_AT_ONCE:
+                piece = unpacker.decompress(left, _UNPACKED_AT_ONCE)
+                left = unpacker.unconsumed_tail
+                yield end - len(left), piece
+            if unpacker.eof:
+                return
+    except zlib.error:
+        raise HttpFault("garbage", "the answer is not compressed as it says") from None
+    raise HttpFault("broken_off", "the answer breaks off")
 
 
 def _address(url: str) -> SplitResult:

@@ -9,7 +9,7 @@ import pytest
 from podgpu.cluster.report.counter_reader import CounterReader
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.response import Point, Series
+from podgpu.cluster.store.response import DecodeBudget, Point, Series
 
 HOUR, DAY = 3600.0, 86_400.0
 K = TypeVar("K")
@@ -25,7 +25,7 @@ class Questions(Store):
     def select(self, metric: str, *more: str) -> str:
         return metric
 
-    async def points(self, query: str, at: float) -> list[Point]:
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
         self.ends[at] = None
         return []
 
@@ -33,7 +33,7 @@ class Questions(Store):
         found = [(key(msgspec.json.encode(point.labels)), point.value) for point in await self.points(query, at)]
         return [(known, value) for known, value in found if known is not None]
 
-    async def series(self, query: str, at: float) -> list[Series]:
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
         return []
 
 
@@ -56,7 +56,7 @@ class OneCard(Questions):
         self._counts = {(at + 1) * 6 * HOUR: count for at, count in enumerate(counts)}
         self.fetched: set[float] = set()
 
-    async def points(self, query: str, at: float) -> list[Point]:
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
         labels = {"node": "alpha", "uuid": "GPU-1"}
         if query.startswith("count_over_time"):
             return [Point(labels, self._counts[at])]
@@ -64,7 +64,7 @@ class OneCard(Questions):
             return [Point(labels, at)]
         return []
 
-    async def series(self, query: str, at: float) -> list[Series]:
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
         self.fetched.add(at)
         samples = [(at - number * 300.0, 0.0) for number in reversed(range(10))]
         return [Series({"node": "alpha", "uuid": "GPU-1"}, samples)] if "booked" in query else []
@@ -81,8 +81,8 @@ async def test_the_only_card_is_looked_at_closely_when_it_was_scraped_too_seldom
 class LostCard(OneCard):
     """Its model is not known for a while."""
 
-    async def points(self, query: str, at: float) -> list[Point]:
-        found = await super().points(query, at)
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
+        found = await super().points(query, at, budget)
         if not query.startswith("count_over_time"):
             return found
         return [Point({**found[0].labels, "model": "NVIDIA H200"}, 37), *found]
@@ -99,14 +99,14 @@ class SeveralDays(Questions):
 
     labels: ClassVar[dict[str, str]] = {"node": "alpha", "uuid": "GPU-1"}
 
-    async def points(self, query: str, at: float) -> list[Point]:
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
         self.ends[at] = None
         if query.startswith("count_over_time"):
             return [Point(self.labels, 100_000)]
         is_before = at == DAY and any(name in query for name in ("gpu_info", "gpu_booked_busy"))
         return [Point(self.labels, at / HOUR)] if is_before else []
 
-    async def series(self, query: str, at: float) -> list[Series]:
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
         self.ends[at] = None
         days = [day * DAY for day in range(1, 5)]
         if query.startswith("timestamp"):

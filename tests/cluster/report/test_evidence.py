@@ -4,7 +4,7 @@ from podgpu.cluster.report.counters import CardKey
 from podgpu.cluster.report.evidence import gather
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.response import Point, Series
+from podgpu.cluster.store.response import DecodeBudget, Point, Series
 
 DAY = 86_400.0
 CARD = CardKey("", "alpha", "GPU-1")
@@ -25,7 +25,7 @@ class KubernetesStore(Store):
         self._capacity, self._labels = capacity, labels
         self._created = created or {}
 
-    async def points(self, query: str, at: float) -> list[Point]:
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
         if "kube_node_status_capacity" in query:
             return list(self._capacity)
         if "kube_node_labels" in query:
@@ -37,7 +37,7 @@ class KubernetesStore(Store):
             return [Point(_labels(name), times[which]) for name, times in self._nodes.items()]
         return []
 
-    async def series(self, query: str, at: float) -> list[Series]:
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
         return []
 
 
@@ -109,10 +109,10 @@ async def test_where_series_name_their_cluster_a_node_is_that_of_its_cluster() -
 class PastAndFuture(KubernetesStore):
     """GPU-0 was there before the day, GPU-2 after it."""
 
-    async def points(self, query: str, at: float) -> list[Point]:
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
         if "podgpu_gpu_info" in query:
             return [Point({"node": "alpha", "uuid": f"GPU-{at / DAY:.0f}"}, 1)]
-        return await super().points(query, at)
+        return await super().points(query, at, budget)
 
 
 async def test_gpus_are_known_from_before_and_from_after() -> None:

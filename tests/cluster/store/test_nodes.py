@@ -6,7 +6,7 @@ from podgpu import insight
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import WANTED, read_nodes
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.response import Point, Series
+from podgpu.cluster.store.response import DecodeBudget, Point, Series
 from podgpu.cluster.store.snapshot import NodeRows, snapshot
 from podgpu.model import Snapshot
 from tests.tree import SETTINGS
@@ -45,10 +45,10 @@ class ScrapedStore(Store):
         super().__init__(StoreOptions(url="http://127.0.0.1:1"))
         self._late = late
 
-    async def series(self, query: str, at: float) -> list[Series]:
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
         return [Series({"node": "a"}, [(at - 15.0, at - 15.0), (at, at)])]
 
-    async def points(self, query: str, at: float) -> list[Point]:
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
         if query == "timestamp(podgpu_gpu_up)":
             return [Point(CARD, at)]
         if query == "timestamp(podgpu_container_info)":

@@ -21,7 +21,7 @@ import msgspec
 from podgpu.cli.main import main as podgpu
 from podgpu.cluster.report.money import digits_of
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.response import Point, Series
+from podgpu.cluster.store.response import DecodeBudget, Point, Series
 from tests.e2e import prometheus, victoria
 from tests.e2e.months.maker import Maker
 from tests.e2e.months.month import DAY, HOUR, Month
@@ -39,18 +39,18 @@ class RememberingStore(Store):
     points_of: ClassVar[dict[tuple[str, float], list[Point]]] = {}
     series_of: ClassVar[dict[tuple[str, float], list[Series]]] = {}
 
-    async def points(self, query: str, at: float) -> list[Point]:
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
         if (query, at) not in self.points_of:
-            self.points_of[query, at] = await super().points(query, at)
+            self.points_of[query, at] = await super().points(query, at, budget)
         return self.points_of[query, at]
 
     async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
         keyed = [(key(msgspec.json.encode(point.labels)), point.value) for point in await self.points(query, at)]
         return [(found, value) for found, value in keyed if found is not None]
 
-    async def series(self, query: str, at: float) -> list[Series]:
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
         if (query, at) not in self.series_of:
-            self.series_of[query, at] = await super().series(query, at)
+            self.series_of[query, at] = await super().series(query, at, budget)
         return self.series_of[query, at]
 
     @classmethod

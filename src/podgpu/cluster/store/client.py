@@ -8,7 +8,16 @@ from urllib.parse import urlencode, urlsplit
 
 from podgpu.cluster.store import response
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.response import PARTIAL, Notice, Point, Series, StoreFault
+from podgpu.cluster.store.response import (
+    CHOOSE_LESS,
+    PARTIAL,
+    TOO_LARGE,
+    DecodeBudget,
+    Notice,
+    Point,
+    Series,
+    StoreFault,
+)
 from podgpu.errors import UserError
 from podgpu.net.client import HttpAnswer, HttpClient
 from podgpu.net.connection import HttpFault
@@ -18,9 +27,9 @@ from podgpu.supervise import brief
 
 K = TypeVar("K")
 T = TypeVar("T")
-Read = Callable[[int, bytes], tuple[list[T], list[Notice]]]
+Read = Callable[[int, bytes, DecodeBudget], tuple[list[T], list[Notice]]]
 
-LARGEST_ANSWER = 256 << 20
+LARGEST_ANSWER = 128 << 20  # all nodes of a cluster with 8,000 GPUs take 70 MiB
 AT_A_TIME = 4
 _CONNECT_SECONDS = 5.0
 _HEADERS = {
@@ -35,7 +44,7 @@ _REASONS = {
     "certificates": "store_tls",
     "garbage": "store_garbage",
     "broken_off": "store_garbage",
-    "too_large": "store_too_large",
+    "too_large": TOO_LARGE,
     "credential": "store_refused",
 }
 _HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*:\s*(\S(?:.*\S)?)")
@@ -61,6 +70,7 @@ class Store:
         self._manner = {**_MANNER, **(_WHOLE if whole else {})}
         self._client = HttpClient(_login(options), kept=AT_A_TIME, connect_seconds=_CONNECT_SECONDS)
         self._turns = asyncio.Semaphore(AT_A_TIME)
+        self._decoding = asyncio.Lock()
         self._is_closed = False
         self._asking: set[asyncio.Task[HttpAnswer]] = set()
         self.notices: set[Notice] = set()
@@ -70,16 +80,17 @@ class Store:
         inside = ",".join(filter(None, (self._options.selector, *more)))
         return f"{metric}{{{inside}}}" if inside else metric
 
-    async def points(self, query: str, at: float) -> list[Point]:
-        return await self._ask(query, at, response.points)
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
+        """Queries whose results are held together share a `budget`."""
+        return await self._ask(query, at, response.points, budget)
 
     async def values(self, query: str, at: float, key: Callable[[bytes], K | None]) -> list[tuple[K, float]]:
         """Return the same, with a key for each series in place of its labels. `key` is given these as JSON."""
-        return await self._ask(query, at, lambda status, body: response.values(status, body, key))
+        return await self._ask(query, at, lambda status, body, budget: response.values(status, body, budget, key))
 
-    async def series(self, query: str, at: float) -> list[Series]:
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
         """Return the samples of a selector with a range, such as `up[5m]`."""
-        return await self._ask(query, at, response.series)
+        return await self._ask(query, at, response.series, budget)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -90,7 +101,7 @@ class Store:
         await asyncio.gather(*left, return_exceptions=True)
         await self._client.close()
 
-    async def _ask(self, query: str, at: float, read: Read[T]) -> list[T]:
+    async def _ask(self, query: str, at: float, read: Read[T], budget: DecodeBudget | None = None) -> list[T]:
         async with self._turns:
             asking = brief(self._answer({"query": query, "time": f"{at:.3f}", **self._manner}))
             self._asking.add(asking)
@@ -98,8 +109,7 @@ class Store:
                 answer = await asking
             finally:
                 self._asking.discard(asking)
-        # In a thread: a large answer takes long to decode.
-        found, notices = await asyncio.to_thread(self._read, answer, read)
+        found, notices = await self._decoded(answer, read, budget or DecodeBudget())
         if self._whole and (missing := [notice for notice in notices if notice.reason == PARTIAL]):
             raise StoreFault(PARTIAL, missing[0].detail)
         self.notices.update(notices)
@@ -120,7 +130,7 @@ class Store:
         except UserError as error:  # of the file with headers
             raise StoreFault("store_refused", str(error)) from None
         except HttpFault as fault:
-            raise StoreFault(_REASONS[fault.reason], f"{self._where}: {fault.detail}") from None
+            raise self._fault(fault) from None
         if answer.headers.get("server") == "podgpu":
             detail = f"{self._options.url} is a podgpu agent or cluster, not a store"
             raise StoreFault("store_garbage", f"{detail}; give the address of Prometheus")
@@ -129,11 +139,25 @@ class Store:
             raise StoreFault("store_refused", f"{detail}: give the store's own address")
         return answer
 
-    def _read(self, answer: HttpAnswer, read: Read[T]) -> tuple[list[T], list[Notice]]:
+    async def _decoded(self, answer: HttpAnswer, read: Read[T], budget: DecodeBudget) -> tuple[list[T], list[Notice]]:
+        """In a thread, since a large answer takes long, and one at a time, since it takes memory."""
+        async with self._decoding:
+            try:
+                return await asyncio.to_thread(self._read, answer, read, budget)
+            except asyncio.CancelledError:
+                budget.stop()  # a process ends only after its threads
+                raise
+
+    def _read(self, answer: HttpAnswer, read: Read[T], budget: DecodeBudget) -> tuple[list[T], list[Notice]]:
         try:
-            return read(answer.status, answer.plain(LARGEST_ANSWER))
+            return read(answer.status, answer.plain(LARGEST_ANSWER), budget)
         except HttpFault as fault:
-            raise StoreFault(_REASONS[fault.reason], f"{self._where}: {fault.detail}") from None
+            raise self._fault(fault) from None
+
+    def _fault(self, fault: HttpFault) -> StoreFault:
+        reason = _REASONS[fault.reason]
+        advice = f"; {CHOOSE_LESS}" if reason == TOO_LARGE else ""
+        return StoreFault(reason, f"{self._where}: {fault.detail}{advice}")
 
 
 def _login(options: StoreOptions) -> Login:

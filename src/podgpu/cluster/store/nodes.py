@@ -13,7 +13,7 @@ from podgpu.catalog.row import Scope
 from podgpu.cluster.discovery import Discovered, NodeTarget
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.response import EMPTY, NOTHING, Notice, Point, Series, StoreFault, own_labels
+from podgpu.cluster.store.response import EMPTY, NOTHING, DecodeBudget, Notice, Point, Series, StoreFault, own_labels
 from podgpu.cluster.store.snapshot import NodeRows, snapshot
 from podgpu.insight.idle import PlaceKey
 from podgpu.model import Fault, PartStatus, Snapshot, Written
@@ -71,16 +71,17 @@ class _Scrape(Struct, frozen=True):
 async def read_nodes(store: Store, now: float) -> StoreReading:
     """Raises StoreFault."""
     store.notices.clear()
+    budget = DecodeBudget()
     clock = store.select("podgpu_snapshot_timestamp_seconds")
     chosen = store.select("", f'__name__=~"{WANTED.pattern}"')
     clocks, cards, tenants, points, events, errors = await asyncio.gather(
-        store.series(f"{clock}{RECENT}", now),
-        store.points(f"timestamp({store.select('podgpu_gpu_up')})", now),
-        store.points(f"timestamp({store.select('podgpu_container_info')})", now),
-        store.points(chosen, now),
+        store.series(f"{clock}{RECENT}", now, budget),
+        store.points(f"timestamp({store.select('podgpu_gpu_up')})", now, budget),
+        store.points(f"timestamp({store.select('podgpu_container_info')})", now, budget),
+        store.points(chosen, now, budget),
         # A card has dozens of these, of which nearly all are 0.
-        store.points(f"{store.select('podgpu_gpu_clock_event')} > 0", now),
-        store.points(f"{store.select('podgpu_gpu_ecc_errors_total')} > 0", now),
+        store.points(f"{store.select('podgpu_gpu_clock_event')} > 0", now, budget),
+        store.points(f"{store.select('podgpu_gpu_ecc_errors_total')} > 0", now, budget),
     )
     scrapes, doubtful = _last_scrapes(clocks)
     gone = _gone(scrapes, [*cards, *tenants])

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -43,14 +43,17 @@ def own_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
 
 
 Sample = tuple[float, float]  # when, and the value
-R = TypeVar("R")
 K = TypeVar("K")
 
 PARTIAL = "store_partial"
+TOO_LARGE = "store_too_large"
+CHOOSE_LESS = "choose less with --prometheus.selector, or check what answers at --prometheus.url"
+MOST_PARTS = 5_000_000  # labels, samples and series; all nodes of a cluster with 8,000 GPUs have 3.4 million
+LARGEST_SERIES = 4 << 20  # of JSON: it is decoded in one piece, in which no other thread runs
 EMPTY = "store_empty"
 NOTHING = "the store has no samples of podgpu: see whether agents are scraped, and check --prometheus.selector"
 # The same query about less time or fewer nodes may be answered.
-ANSWERABLE_IN_PARTS = frozenset({"store_late", "store_limited", "store_too_large"})
+ANSWERABLE_IN_PARTS = frozenset({"store_late", "store_limited", TOO_LARGE})
 
 LONGEST_TEXT = 300
 # How stores say that a query is beyond their limits.
@@ -67,6 +70,35 @@ _HARMLESS = ("PromQL ", "No StoreAPIs matched")
 
 class StoreFault(ReasonedError):
     """The store gave no answer that can be used. `reason` is one of those in docs/report.md."""
+
+
+class DecodeBudget:
+    """How much of the answers that are held together may be decoded: as objects they take many times their size."""
+
+    def __init__(self, parts: int | None = None) -> None:
+        self._left = MOST_PARTS if parts is None else parts
+        self._is_wanted = True
+
+    def spend(self, body: bytes) -> None:
+        """Count the labels, samples and series of an answer before one of them is decoded. Raises StoreFault."""
+        self._left -= body.count(b",") + body.count(b"{")
+        if self._left < 0:
+            detail = "the answers have more labels and samples than a cluster of 10,000 GPUs"
+            raise StoreFault(TOO_LARGE, f"{detail}; {CHOOSE_LESS}")
+
+    def stop(self) -> None:
+        """Nobody waits any longer: end what another thread decodes."""
+        self._is_wanted = False
+
+    def rows(self, rows: Iterable[msgspec.Raw]) -> Iterator[msgspec.Raw]:
+        """Return them for as long as somebody waits. Raises StoreFault."""
+        for row in rows:
+            if not self._is_wanted:
+                raise StoreFault("store_late", "nobody waits for the answer any longer")
+            if len(memoryview(row)) > LARGEST_SERIES:
+                detail = f"the answer has a series of more than {LARGEST_SERIES >> 20} MiB"
+                raise StoreFault(TOO_LARGE, f"{detail}; {CHOOSE_LESS}")
+            yield row
 
 
 class Notice(Struct, frozen=True, order=True):
@@ -100,48 +132,54 @@ class _ResultValue(Struct, gc=False):
     value: tuple[float, str] | None = None
 
 
-class _QueryData(Struct, Generic[R]):
-    result: list[R] | None = None
+class _QueryData(Struct):
+    result: list[msgspec.Raw] | None = None
     resultType: str = ""  # noqa: N815 - as the store writes it
 
 
-class _QueryResponse(Struct, Generic[R]):
+class _QueryResponse(Struct):
     status: str
-    data: _QueryData[R] | None = None
+    data: _QueryData | None = None
     errorType: str = ""  # noqa: N815 - as the store writes it
     error: str = ""
     warnings: list[str] | None = None
     isPartial: bool = False  # noqa: N815 - as VictoriaMetrics writes it
 
 
-_decode = msgspec.json.Decoder(_QueryResponse[_ResultSeries]).decode
-_decode_values = msgspec.json.Decoder(_QueryResponse[_ResultValue]).decode
+# Series are decoded one by one: a whole answer takes seconds, in which no other thread runs.
+_decode = msgspec.json.Decoder(_QueryResponse).decode
+_decode_series = msgspec.json.Decoder(_ResultSeries).decode
+_decode_value = msgspec.json.Decoder(_ResultValue).decode
 
 
-def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
+def points(status: int, body: bytes, budget: DecodeBudget) -> tuple[list[Point], list[Notice]]:
     """Decode the response to a query for a value of each series."""
     with _sound(status, body):
-        rows, notices = _read(status, _decode(body), "vector")
-        known = ((row.metric, float(row.value[1])) for row in rows if row.value)
+        rows, notices = _read(status, body, "vector", budget)
+        decoded = map(_decode_series, rows)
+        known = ((row.metric, float(row.value[1])) for row in decoded if row.value)
         return [Point(labels, value) for labels, value in known if is_sound(value)], notices
 
 
-def values(status: int, body: bytes, key: Callable[[bytes], K | None]) -> tuple[list[tuple[K, float]], list[Notice]]:
+def values(
+    status: int, body: bytes, budget: DecodeBudget, key: Callable[[bytes], K | None]
+) -> tuple[list[tuple[K, float]], list[Notice]]:
     """Decode the same, with a key in place of the labels. `key` gets them as JSON, so that it can cache them."""
     with _sound(status, body):
-        rows, notices = _read(status, _decode_values(body), "vector")
-        known = ((key(bytes(row.metric)), float(row.value[1])) for row in rows if row.value)
+        rows, notices = _read(status, body, "vector", budget)
+        decoded = map(_decode_value, rows)
+        known = ((key(bytes(row.metric)), float(row.value[1])) for row in decoded if row.value)
         return [(found, value) for found, value in known if found is not None and is_sound(value)], notices
 
 
-def series(status: int, body: bytes) -> tuple[list[Series], list[Notice]]:
+def series(status: int, body: bytes, budget: DecodeBudget) -> tuple[list[Series], list[Notice]]:
     """Decode the response to a query for samples.
 
     A store may return the markers at which a series ended: they are no samples.
     """
     with _sound(status, body):
-        rows, notices = _read(status, _decode(body), "matrix")
-        return [_series(row) for row in rows], notices
+        rows, notices = _read(status, body, "matrix", budget)
+        return [_series(_decode_series(row)) for row in rows], notices
 
 
 @contextmanager
@@ -154,7 +192,9 @@ def _sound(status: int, body: bytes) -> Iterator[None]:
         raise _refusal(status, "", one_line(body.decode(errors="replace"))) from None
 
 
-def _read(status: int, answer: _QueryResponse[R], wanted: str) -> tuple[list[R], list[Notice]]:
+def _read(status: int, body: bytes, wanted: str, budget: DecodeBudget) -> tuple[Iterator[msgspec.Raw], list[Notice]]:
+    budget.spend(body)
+    answer = _decode(body)
     if answer.status != "success" or status != 200:
         raise _refusal(status, answer.errorType, one_line(answer.error))
     data = answer.data
@@ -164,7 +204,7 @@ def _read(status: int, answer: _QueryResponse[R], wanted: str) -> tuple[list[R],
     notices = [Notice(_kind(warning), one_line(warning)) for warning in answer.warnings or ()]
     if answer.isPartial:
         notices.append(Notice(PARTIAL, "the store says that it could not read all of its data"))
-    return data.result or [], notices
+    return budget.rows(data.result or []), notices
 
 
 def _kind(warning: str) -> str:
