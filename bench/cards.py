@@ -193,8 +193,8 @@ class _Processes:
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
         return {pid: self._holders[pid] for pid in pids}
 
-    def mps(self, pid: int) -> str | None:
-        return None
+    def mps(self, holders: Iterable[Holder]) -> dict[int, str | None]:
+        return {}
 
     def fault(self) -> Fault | None:
         return None
