@@ -1,6 +1,7 @@
 """The utilization of processes, by the driver's call that works on the card."""
 
 import ctypes
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,7 +20,7 @@ MOST_ROOM = 65_536
 REPORTED_AFTER = 1_000_000  # microseconds until the driver has certainly reported a window
 
 
-class SampleCall:
+class SampleCall(ABC):
     """A call for the samples of processes. The bindings ask twice, first for the size alone: a millisecond more."""
 
     name: str
@@ -43,9 +44,9 @@ class SampleCall:
         samples: list[Any] = self._answer[:count] if code == pynvml.NVML_SUCCESS else []
         return samples
 
+    @abstractmethod
     def _ask(self, function: Any, raw: Any, stamp: int) -> tuple[int, int]:
         """Return NVML's code and how many entries it wrote or has."""
-        raise NotImplementedError
 
 
 class OlderCall(SampleCall):
