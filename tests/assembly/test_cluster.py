@@ -247,11 +247,14 @@ def test_without_an_api_server_and_without_addresses_it_says_what_to_do(
         asyncio.run(open_it())
 
 
+def exporter_pod(namespace: str = "gpu-operator", **owner: Any) -> dict[str, Any]:
+    pod = agent_pod("exporter-1", namespace=namespace, **{"name_": "nvidia-dcgm-exporter"} | owner)
+    pod["metadata"]["labels"] = {"app.kubernetes.io/name": "dcgm-exporter"}
+    return pod
+
+
 async def test_a_page_is_fetched_through_the_proxy_too() -> None:
-    labels = {"app.kubernetes.io/name": "dcgm-exporter"}
-    pod = agent_pod("exporter-1")
-    pod["metadata"]["labels"] = labels
-    fake = cluster_of(pod)
+    fake = cluster_of(exporter_pod())
     async with FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter:
         fake.pods_at = {"exporter-1": exporter.url.removesuffix("/metrics")}
         async with opened(fake) as cluster:
@@ -260,15 +263,42 @@ async def test_a_page_is_fetched_through_the_proxy_too() -> None:
     assert node.snapshot is not None and node.snapshot.node == NODE
 
 
+@pytest.mark.parametrize(
+    "pod", [exporter_pod("team-a"), exporter_pod(kind="ReplicaSet"), exporter_pod(controller=False)]
+)
+async def test_a_pod_that_only_has_an_exporters_labels_speaks_for_no_node_and_is_named(pod: dict[str, Any]) -> None:
+    """As for agents: a DaemonSet must run it, in the namespace that was named."""
+    fake = cluster_of(pod)
+    async with FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter:
+        fake.pods_at = {"exporter-1": exporter.url.removesuffix("/metrics")}
+        async with opened(fake) as cluster:
+            node, parts = only(cluster), {part.name: part for part in cluster.loop.cluster.parts}
+            insight = cluster.loop.cluster.insight
+    assert (node.state, node.origin, node.reason) == ("allocation", "api", "no_agent")
+    assert not [seen for seen in fake.requests if "/proxy" in seen.path]
+    fault = parts["exporters"].fault
+    assert parts["exporters"].up and fault is not None
+    assert fault.reason == "not_believed" and f"{pod['metadata']['namespace']}/" in fault.detail
+    assert insight is not None
+    assert any("--dcgm.namespace" in problem.next_step for problem in insight.problems)
+
+
+async def test_an_exporter_of_another_namespace_is_read_once_that_is_named() -> None:
+    fake = cluster_of(exporter_pod("monitoring"))
+    async with FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter:
+        fake.pods_at = {"exporter-1": exporter.url.removesuffix("/metrics")}
+        async with opened(fake, dcgm_namespace=["monitoring"]) as cluster:
+            assert (only(cluster).state, only(cluster).origin) == ("fresh", "dcgm")
+
+
 async def test_the_exporters_port_and_path_can_be_given() -> None:
-    pod = agent_pod("exporter-1")
-    pod["metadata"]["labels"] = {"app.kubernetes.io/name": "dcgm-exporter"}
+    pod = exporter_pod()
     pod["spec"]["containers"][0]["ports"] = [{"name": "metrics", "containerPort": 8080}]
     fake = cluster_of(pod)
     async with opened(fake, dcgm_port_number=["9444"], dcgm_path=["/gpu/numbers"]):
         pass
     paths = {seen.path for seen in fake.requests if "/proxy/" in seen.path}
-    assert paths == {"/api/v1/namespaces/podgpu/pods/exporter-1:9444/proxy/gpu/numbers"}
+    assert paths == {"/api/v1/namespaces/gpu-operator/pods/exporter-1:9444/proxy/gpu/numbers"}
 
 
 def test_without_an_api_server_it_says_what_to_do() -> None:

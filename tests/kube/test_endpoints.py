@@ -12,6 +12,8 @@ from tests.fakeapi.server import PODS, FakeApi
 
 NODE = "gpu-node"
 Json = dict[str, Any]
+OWNER = {"kind": "DaemonSet", "name": "nvidia-dcgm-exporter", "controller": True}
+NOBODY = "no running pod with app=dcgm of a DaemonSet on node gpu-node in namespace gpu-operator"
 
 
 def pod(name: str = "dcgm-exporter-1", ip: str = "10.0.0.5", **changes: Any) -> Json:
@@ -20,6 +22,7 @@ def pod(name: str = "dcgm-exporter-1", ip: str = "10.0.0.5", **changes: Any) -> 
         "name": name,
         "namespace": changes.get("namespace", "gpu-operator"),
         "creationTimestamp": changes.get("created", "2026-01-01T00:00:00Z"),
+        "ownerReferences": changes.get("owners", [OWNER]),
     }
     if "deleted" in changes:
         metadata["deletionTimestamp"] = changes["deleted"]
@@ -31,8 +34,14 @@ def pod(name: str = "dcgm-exporter-1", ip: str = "10.0.0.5", **changes: Any) -> 
 
 
 def finder(fake: FakeApi, **changes: Any) -> Endpoints:
-    settings: Json = {"node": NODE, "selector": "app=dcgm", "port": 9400, "path": "/metrics"} | changes
-    return Endpoints(ApiServer(fake.url), **settings)
+    settings: Json = {
+        "node": NODE,
+        "selector": "app=dcgm",
+        "namespace": "gpu-operator",
+        "port": 9400,
+        "path": "/metrics",
+    }
+    return Endpoints(ApiServer(fake.url), **settings | changes)
 
 
 async def found(*pods: Json, **changes: Any) -> tuple[tuple[str, ...], Fault | None]:
@@ -96,7 +105,7 @@ async def test_a_pod_with_tls_is_reached_by_it_through_the_proxy_too() -> None:
 async def test_a_pod_that_is_not_meant_or_not_there_is_not_asked(candidate: Json) -> None:
     urls, fault = await found(candidate)
     assert urls == ()
-    assert fault == Fault(reason="no_exporter", detail="no running pod with app=dcgm on node gpu-node")
+    assert fault == Fault(reason="no_exporter", detail=NOBODY)
 
 
 async def test_several_pods_come_in_a_fixed_order_and_each_once() -> None:
@@ -121,19 +130,47 @@ async def test_the_question_names_labels_node_and_phase() -> None:
         finding = finder(fake)
         await finding.find()
         await finding.close()
-    [seen] = fake.requests
-    assert seen.query["labelSelector"] == "app=dcgm"
-    assert seen.query["fieldSelector"] == "spec.nodeName=gpu-node,status.phase=Running"
+    assert [seen.path for seen in fake.requests] == ["/api/v1/namespaces/gpu-operator/pods", PODS]
+    for seen in fake.requests:
+        assert seen.query["labelSelector"] == "app=dcgm"
+        assert seen.query["fieldSelector"] == "spec.nodeName=gpu-node,status.phase=Running"
 
 
-async def test_a_namespace_keeps_out_pods_that_only_have_the_labels() -> None:
-    path = "/api/v1/namespaces/gpu-operator/pods"
-    async with FakeApi(
-        pods=[pod(ip="10.6.6.6", namespace="tenant")], objects={path: {"metadata": {}, "items": [pod()]}}
-    ) as fake:
-        finding = finder(fake, namespace="gpu-operator")
+@pytest.mark.parametrize(
+    ("pretender", "named"),
+    [
+        (pod("evil", "10.6.6.6", namespace="tenant"), "tenant/nvidia-dcgm-exporter"),
+        (pod("evil", "10.6.6.6", namespace="tenant", owners=None), "tenant/evil"),
+        (pod("evil", "10.6.6.6", owners=None), "gpu-operator/evil"),
+        (pod("evil", "10.6.6.6", owners=[OWNER | {"controller": False}]), "gpu-operator/evil"),
+        (pod("evil", "10.6.6.6", owners=[OWNER | {"kind": "ReplicaSet"}]), "gpu-operator/evil"),
+    ],
+)
+async def test_only_a_pod_of_a_daemon_set_in_the_namespace_speaks_for_its_node(pretender: Json, named: str) -> None:
+    told = f"{named} have these labels and are not asked"
+    assert await found(pretender) == ((), Fault(reason="not_believed", detail=f"{NOBODY}; {told}"))
+    beside = await found(pretender, pod())
+    assert beside == (("http://10.0.0.5:9400/metrics",), Fault(reason="not_believed", detail=told))
+
+
+async def test_a_daemon_set_that_is_named_is_the_only_one() -> None:
+    other = pod("other", "10.6.6.6", owners=[OWNER | {"name": "tenants"}])
+    urls, fault = await found(other, pod(), daemon_set="nvidia-dcgm-exporter")
+    assert urls == ("http://10.0.0.5:9400/metrics",)
+    assert fault is not None and "gpu-operator/tenants" in fault.detail
+
+
+async def test_pods_of_other_namespaces_are_looked_at_now_and_then() -> None:
+    async with FakeApi(pods=[pod()]) as fake:
+        finding = finder(fake)
         assert await asked(finding) == (("http://10.0.0.5:9400/metrics",), None)
+        fake.pods = [pod(), pod("evil", "10.6.6.6", namespace="tenant")]
+        finding._list_due = 0.0
+        assert (await asked(finding))[1] is None
+        finding._list_due = finding._look_due = 0.0
+        assert (await asked(finding))[1] is not None
         await finding.close()
+    assert [seen.path == PODS for seen in fake.requests] == [False, True, False, False, True]
 
 
 async def test_the_list_is_not_asked_for_again_at_once() -> None:
@@ -181,7 +218,7 @@ async def test_where_only_one_namespace_may_be_read_the_missing_pod_is_still_the
 
 
 async def test_nonsense_from_the_api_server_is_a_reason_too() -> None:
-    _, fault = await found({"metadata": {"name": "../x", "namespace": "ns"}})
+    _, fault = await found({"metadata": {"name": "../x", "namespace": "gpu-operator"}})
     assert fault is not None
     assert fault.reason == "garbage"
 
@@ -205,5 +242,5 @@ async def test_a_long_list_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> No
         nodes, _ = await finding.find()
         await finding.close()
     assert list(nodes.values()) == [NODE, "other-node"]
-    assert [seen.query["limit"] for seen in fake.requests] == ["1", "1"]
+    assert [seen.query["limit"] for seen in fake.requests] == ["1"] * 4
     assert "continue" in fake.requests[1].query

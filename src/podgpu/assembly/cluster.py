@@ -217,7 +217,7 @@ def _discovery(config: Config, chosen: ClusterOptions, api: ApiServer, *, proxie
         api,
         node=None,
         selector=options.selector,
-        namespace=options.namespace or "",
+        namespace=options.namespace,
         port=options.port or PORT,
         fixed=options.port is not None,
         path=options.path,

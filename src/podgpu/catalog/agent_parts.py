@@ -44,6 +44,8 @@ DCGM = AgentPart(
         "no_exporter": "No running dcgm-exporter was found. See --dcgm.selector and --dcgm.namespace, "
         "and for one node --node-name.",
         "no_gpu": "The page shows no GPU, as while dcgm-exporter starts. If this lasts, read its log.",
+        "not_believed": "Pods have the labels, but no DaemonSet in --dcgm.namespace runs them. If they are yours, name "
+        "their namespace; else find out whose they are.",
         "page_garbage": "That is not a page of metrics. Check that the address leads to dcgm-exporter itself.",
         "page_late": "No whole page within --dcgm.timeout. See whether dcgm-exporter hangs in the driver.",
         "page_refused": "An answer other than 200; redirects are not followed. Check the path in --dcgm.url.",
@@ -51,7 +53,7 @@ DCGM = AgentPart(
         "page_unreachable": "No connection to dcgm-exporter. Check the address and network policies.",
     },
     errors=_names(
-        "contradiction gone implausible_value malformed_sample no_exporter no_gpu page_garbage page_late "
+        "contradiction gone implausible_value malformed_sample no_exporter no_gpu not_believed page_garbage page_late "
         "page_refused page_too_large page_unreachable too_many_cards too_many_sample"
     ),
 )

@@ -8,12 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.cluster.node_allocations import NO_AGENT
+from podgpu.kube.endpoints import NONE_FOUND, NOT_BELIEVED
 from podgpu.model import Fault, PartStatus
 from podgpu.model.kube import grouped
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.protocols import PageFinder
-
-NONE_FOUND = "no_exporter"
 
 
 class NodeTarget(Struct, frozen=True):
@@ -62,7 +61,7 @@ class PodDiscovery:
         for url, node in agents.items():  # the oldest pod of a node comes first
             targets.setdefault(node, NodeTarget("agent", (url,), node))
         exporters, no_exporters = await self._exporters.find()
-        parts = [_agents(no_agents), _exporters(no_exporters)]
+        parts = [_agents(no_agents, is_any=bool(agents)), _exporters(no_exporters)]
         pages = grouped((url for url, node in exporters.items() if node not in targets), exporters.__getitem__)
         targets |= {node: NodeTarget(DCGM, tuple(urls), node) for node, urls in pages.items()}
         return Discovered(tuple(targets.values()), tuple(parts))
@@ -102,14 +101,14 @@ def _without_none_found(part: PartStatus) -> PartStatus:
     return replace(part, fault=None) if is_none_found else part
 
 
-def _agents(fault: Fault | None) -> PartStatus:
+def _agents(fault: Fault | None, *, is_any: bool) -> PartStatus:
     """A cluster without agents is no failure, but less is known of it."""
-    is_none_found = fault is not None and fault.reason == NONE_FOUND
-    shown = replace(fault, reason=NO_AGENT) if fault and is_none_found else fault
-    return PartStatus(name="agents", up=fault is None or is_none_found, fault=shown)
+    is_searched = fault is None or fault.reason in (NONE_FOUND, NOT_BELIEVED)
+    shown = replace(fault, reason=NO_AGENT) if fault and is_searched and not is_any else fault
+    return PartStatus(name="agents", up=is_searched, fault=shown)
 
 
 def _exporters(fault: Fault | None) -> PartStatus:
     """Exporters only stand in for agents. Where both are missing, that is said of the agents."""
     shown = None if fault and fault.reason == NONE_FOUND else fault
-    return PartStatus(name="exporters", up=shown is None, fault=shown)
+    return PartStatus(name="exporters", up=shown is None or shown.reason == NOT_BELIEVED, fault=shown)

@@ -25,6 +25,8 @@ NEXT = {
     "no_host_pid": "The agent cannot see the node's processes. Set hostPID: true on its pod.",
     "no_permission": "Give the agent the access that it was denied here.",
     "no_socket": "Mount /var/lib/kubelet/pod-resources into the agent's pod, the directory and not the socket.",
+    "not_believed": "Pods have the labels of an agent or a dcgm-exporter, but no DaemonSet in the right namespace runs "
+    "them. If they are yours, name it: --cluster.namespace, --dcgm.namespace. Else find out whose they are.",
     "not_synced": "The kubelet has just started and does not know its pods yet. Wait a minute.",
     "not_ready": "The card is busy starting or resetting. Wait a minute.",
     "permission": "Run the agent as root, or let it open what it was denied here.",

@@ -14,11 +14,14 @@ from podgpu.model import Fault
 
 LIST_SECONDS = 30.0  # between two lists
 RETRY_SECONDS = 10.0  # the same while no pod is found
+LOOK_SECONDS = 300.0  # between two looks at the pods of other namespaces, while some are found in the right one
 PAGE = 500
 MOST_PAGES = 100
 MOST_PODS = 4  # per node: usually there is a single pod, and a second while it is replaced
 MOST_NAMED = 3
 PORT_NAME = "metrics"
+NONE_FOUND = "no_exporter"
+NOT_BELIEVED = "not_believed"
 
 
 class EndpointPort(msgspec.Struct, rename="camel"):
@@ -64,9 +67,9 @@ class EndpointPod(msgspec.Struct):
 class Endpoints:
     """Lists the pods from time to time. While the API server does not answer, the last list holds.
 
-    With a `daemon_set`, only its own pods in the `namespace` are used. Without one, every pod with these labels is
-    believed, so it is better to name their `namespace`. If a node has too many, the oldest are used: the real exporter
-    usually starts before a pod that pretends to be one. Without a `node`, the pods of all nodes are used. `port` is for
+    Any tenant can write labels. A pod may speak for its node only if a DaemonSet runs it in the `namespace`, the one
+    called `daemon_set` if that is given. Other pods with the labels are named in the fault. If a node has too many, the
+    oldest are used. Without a `node`, the pods of all nodes are used. `port` is for
     pods that have no port called `port_name`, or with `fixed` for all. With `proxied`, the addresses are paths of the
     API server, which passes requests on to the pods.
     """
@@ -75,7 +78,7 @@ class Endpoints:
     _: KW_ONLY
     node: str | None
     selector: str
-    namespace: str = ""
+    namespace: str
     daemon_set: str = ""
     port: int
     path: str
@@ -86,13 +89,15 @@ class Endpoints:
     _nodes: Mapping[str, str] = field(init=False, default_factory=dict)
     _fault: Fault | None = field(init=False, default=None)
     _list_due: float = field(init=False, default=0.0)
+    _look_due: float = field(init=False, default=0.0)
+    _not_believed: str = field(init=False, default="")
 
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
-        """Return the addresses, each with its node, or a fault if there are none."""
+        """Return the addresses, each with its node, and a fault if there are none or others pretend to be some."""
         if time.monotonic() >= self._list_due:
             await self._relist()
             self._list_due = time.monotonic() + (LIST_SECONDS if self._nodes else RETRY_SECONDS)
-        return self._nodes, None if self._nodes else self._fault
+        return self._nodes, self._fault
 
     async def close(self) -> None:
         await self.api.close()
@@ -100,12 +105,20 @@ class Endpoints:
     async def _relist(self) -> None:
         try:
             self._nodes = self._chosen(await self._listed(self.namespace))
-            detail = "" if self._nodes else f"{self._none_found()}{await self._elsewhere()}"
-            self._fault = Fault(reason="no_exporter", detail=detail)
+            if not self._nodes or time.monotonic() >= self._look_due:
+                self._not_believed = await self._others()
+                self._look_due = time.monotonic() + LOOK_SECONDS
         except ApiFault as fault:
-            self._fault = Fault(reason=fault.reason, detail=f"API server: {fault.detail}")
+            if not self._nodes:
+                self._fault = Fault(reason=fault.reason, detail=f"API server: {fault.detail}")
+            return
+        reason = NOT_BELIEVED if self._not_believed else NONE_FOUND
+        missing = "" if self._nodes else self._none_found()
+        detail = "; ".join(filter(None, (missing, self._not_believed)))
+        self._fault = Fault(reason=reason, detail=detail) if detail else None
 
     async def _listed(self, namespace: str) -> list[EndpointPod]:
+        """List the pods of a namespace, or of all."""
         within = f"/namespaces/{namespace}" if namespace else ""
         on_node = "" if self.node is None else f"spec.nodeName={self.node},"
         query = {"labelSelector": self.selector, "fieldSelector": f"{on_node}status.phase=Running"}
@@ -125,20 +138,25 @@ class Endpoints:
         """Return addresses with their nodes, at most MOST_PODS per node."""
         nodes: dict[str, str] = {}
         chosen: Counter[str] = Counter()
-        for item in sorted(filter(self._is_wanted, items), key=lambda item: _age(item.metadata)):
+        believed = (item for item in items if self._is_running(item) and self._may_speak(item))
+        for item in sorted(believed, key=lambda item: _age(item.metadata)):
             url, node = self._url(item), item.spec.node_name
             if url and url not in nodes and chosen[node] < MOST_PODS:
                 chosen[node] += 1
                 nodes[url] = node
         return nodes
 
-    def _is_wanted(self, item: EndpointPod) -> bool:
+    def _may_speak(self, item: EndpointPod) -> bool:
+        metadata = item.metadata
+        runs_it = metadata.daemon_set == self.daemon_set if self.daemon_set else metadata.daemon_set != ""
+        return runs_it and metadata.namespace == self.namespace
+
+    def _is_running(self, item: EndpointPod) -> bool:
         """Check again: the server answers from a cache that may be outdated, and other nodes have other GPUs."""
         return (
             self.node in (None, item.spec.node_name)
             and item.status.phase == "Running"
             and item.metadata.deletion_timestamp is None
-            and (not self.daemon_set or item.metadata.daemon_set == self.daemon_set)
         )
 
     def _url(self, item: EndpointPod) -> str:
@@ -162,22 +180,22 @@ class Endpoints:
         return next((port for port in named if 0 < port < 1 << 16), 0)
 
     def _none_found(self) -> str:
-        where = f" in namespace {self.namespace}" if self.namespace else ""
         on = "any node" if self.node is None else f"node {self.node}"
-        owner = f" of DaemonSet {self.daemon_set}" if self.daemon_set else ""
-        return f"no running pod with {self.selector}{owner} on {on}{where}"
+        owner = f"DaemonSet {self.daemon_set}" if self.daemon_set else "a DaemonSet"
+        return f"no running pod with {self.selector} of {owner} on {on} in namespace {self.namespace}"
 
-    async def _elsewhere(self) -> str:
+    async def _others(self) -> str:
         """Name the pods that have the labels and are not used: they may be the user's, or pretend to be."""
         try:
-            others = [item.metadata for item in await self._listed("")] if self.daemon_set else []
+            listed = await self._listed("")
         except ApiFault:  # the account may have rights in this namespace alone
             return ""
+        others = [item.metadata for item in listed if self._is_running(item) and not self._may_speak(item)]
         names = sorted({f"{metadata.namespace}/{metadata.daemon_set or metadata.name}" for metadata in others})
         if not names:
             return ""
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return f"; {', '.join(names[:MOST_NAMED])}{more} have these labels and are not asked"
+        return f"{', '.join(names[:MOST_NAMED])}{more} have these labels and are not asked"
 
 
 def _age(metadata: EndpointMetadata) -> tuple[str, str, str]:

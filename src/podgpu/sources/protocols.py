@@ -37,7 +37,7 @@ class SlowSource(Protocol):
 
 class PageFinder(Protocol):
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
-        """Return the URLs of pages, each with the node it describes. If there are none, the fault says why."""
+        """Return the URLs of pages, each with the node it describes. The fault says why there are none, or not more."""
 
     async def close(self) -> None: ...
 

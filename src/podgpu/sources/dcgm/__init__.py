@@ -23,7 +23,7 @@ def _open(options: "DcgmOptions", site: Site) -> Source:
 def _pods(options: "DcgmOptions", site: Site) -> PageFinder:
     finder = site.find_pods(
         options.selector,
-        namespace=options.namespace or "",
+        namespace=options.namespace,
         port=options.port or PORT,
         fixed=options.port is not None,
         path=options.path,

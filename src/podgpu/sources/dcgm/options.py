@@ -21,11 +21,11 @@ class DcgmOptions:
         default="app.kubernetes.io/name=dcgm-exporter",
         also_from=("DCGM_LABELS",),
     )
-    namespace: str | None = SOURCE.optional(
+    namespace: str = SOURCE.single(
         "--dcgm.namespace",
-        help="The namespace of dcgm-exporter. Without it, podgpu trusts any pod with these labels.",
+        help="The namespace of dcgm-exporter's DaemonSet. A pod elsewhere is no exporter, whatever its labels are.",
         parse=str,
-        default_note="any",
+        default="gpu-operator",
     )
     port: int | None = SOURCE.optional(
         "--dcgm.port-number",  # Kubernetes sets …_PORT for a Service of that name
