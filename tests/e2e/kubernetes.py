@@ -69,8 +69,9 @@ def _exporter(node: str) -> dict[str, Any]:
     return {
         "metadata": {
             "name": name,
-            "namespace": "gpu",
+            "namespace": "gpu-operator",
             "uid": name,
+            "ownerReferences": [{"kind": "DaemonSet", "name": "dcgm-exporter", "controller": True, "uid": "d"}],
             "resourceVersion": "1",
             "labels": EXPORTER,
         },
