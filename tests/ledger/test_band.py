@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from podgpu.ledger.band import Period
-from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, TenantKey
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, SpotCheck, TenantKey
 from podgpu.ledger.samples import SAMPLE_US
 from podgpu.model import Band, ContainerRef, Process
 
@@ -68,6 +69,29 @@ def test_looks_prove_nothing_about_who_had_a_process() -> None:
     band = bands(*[cycle({A: 0.85, B: 0.15}, 0.95)] * 60)[A]
     assert (band.least_us, band.most_us) == (0, 60 * round(0.95 * 5 * SECOND))
     assert (band.certainty, band.rests_on) == ("estimated", "samples")
+
+
+def checked(sheet: CycleBooks, resident: dict[Party, float], **more: int) -> CycleBooks:
+    """The same cycle with a check in it, which saw the parties for such shares of the time."""
+    named: dict[Party, float] = {A: 0.5, B: 0.5}
+    check = SpotCheck(seconds=5.0, busy_seconds=5.0, resident=resident, named=named)
+    return replace(sheet, checks=(check,), named=named, **more)
+
+
+def test_what_checks_saw_before_a_tenant_came_says_nothing_about_it() -> None:
+    """It has been there for the second half of the minute, and had two fifths of that."""
+    before = checked(cycle({A: 1.0}, 1.0), {A: 1.0})
+    since = checked(cycle({A: 0.5, B: 0.5}, 1.0), {A: 0.6, B: 0.4})
+    band = bands(*[before] * 6, *[since] * 6)[B]
+    assert band.rests_on == "checks"
+    assert 0.35 * 30 * SECOND < band.likely_least_us <= 0.4 * 30 * SECOND <= band.likely_most_us
+
+
+def test_a_log_that_fails_is_no_check_of_the_time_that_it_misses() -> None:
+    sheet = checked(cycle({A: 0.5, B: 0.5}, 1.0), {A: 0.9, B: 0.1})
+    assert bands(*[sheet] * 12)[A].rests_on == "checks"
+    logged = checked(cycle({A: 0.5, B: 0.5}, 1.0, method="resident"), {A: 0.9, B: 0.1}, switches=5, switching_us=1)
+    assert bands(*[logged] * 6, *[sheet] * 6)[A].rests_on == "samples"
 
 
 def test_on_an_idle_card_looks_say_little() -> None:

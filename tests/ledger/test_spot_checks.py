@@ -51,25 +51,25 @@ def test_a_check_with_lost_records_counts_for_nothing() -> None:
 
 
 def test_a_camera_is_estimated_by_the_checks_whatever_samples_say() -> None:
-    found = estimate("one", CAMERA[:9], CAMERA[9:], {"one": 0.448, "two": 0.552})
+    found = estimate("one", CAMERA[:9], CAMERA[9:], 0.448)
     assert found.share == pytest.approx(0.055, abs=0.01)
     assert found.error <= 0.02
 
 
 def test_what_changes_over_seconds_is_estimated_by_checks_and_samples_together() -> None:
     """In this minute the samples name it more often than around the checks: it was there more often."""
-    found = estimate("one", SLOW[:8], SLOW[8:], {"one": 0.77, "two": 0.23})
+    found = estimate("one", SLOW[:8], SLOW[8:], 0.77)
     assert found.share == pytest.approx(0.77, abs=0.01)
 
 
 def test_few_checks_trust_no_sample() -> None:
-    assert estimate("one", SLOW[:4], (), {"one": 1.0}).share == pytest.approx(0.5)
+    assert estimate("one", SLOW[:4], (), 1.0).share == pytest.approx(0.5)
 
 
 def test_a_guess_leaves_a_doubt() -> None:
     sure, guessed = ([check(0.5, 0.5, is_guess=is_guess)] * 9 for is_guess in (False, True))
-    assert estimate("one", sure, (), {"one": 0.5}).error == 0.01
-    assert estimate("one", guessed, (), {"one": 0.5}).error > 0.3
+    assert estimate("one", sure, (), 0.5).error == 0.01
+    assert estimate("one", guessed, (), 0.5).error > 0.3
 
 
 def test_samples_are_read_as_the_checks_say() -> None:
@@ -117,7 +117,7 @@ CHECKS = st.lists(st.builds(check, SHARES, SHARES), min_size=4, max_size=20)
 
 @given(CHECKS, SHARES)
 def test_an_estimate_is_a_share_of_the_time(checks: Sequence[SpotCheck], named: float) -> None:
-    found = estimate("one", checks, (), {"one": named})
+    found = estimate("one", checks, (), named)
     assert 0 <= found.span[0] <= found.share <= found.span[1] <= 1
 
 

@@ -12,13 +12,13 @@ Energy is divided like busy time. A busy second of one tenant may draw more than
 its range is a likely one, even where that of the busy time is proven.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, SpotCheck, TenantKey
 from podgpu.ledger.samples import SampleEvidence, busy_share
-from podgpu.ledger.spot_checks import FEWEST, KEPT, Estimate, are_useful, estimate, shares
+from podgpu.ledger.spot_checks import FEWEST, KEPT, Estimate, are_useful, estimate
 from podgpu.model import ASSUMPTIONS, BOUNDED, ESTIMATED, EXACT, Band
 
 PERIOD_US = 60_000_000  # long enough for 300 samples
@@ -46,9 +46,13 @@ class PartyEvidence(Struct, kw_only=True):
     """One party's evidence so far. `busy` and `active` are proven, in microseconds and millijoules.
 
     The `likely_` ones are those of the cycles without samples. `doubts` are what the booking of any cycle rests on.
+    `checks` are those of the cycles with samples in which it could have run, and `named` is its share of the samples of
+    these, times their length: what happened before it came says nothing about it.
     """
 
     samples: SampleEvidence = field(default_factory=SampleEvidence)
+    checks: list[SpotCheck] = field(default_factory=list)
+    named: float = 0.0
     booked_us: int = 0
     booked_mj: int = 0
     idle_mj: int = 0
@@ -82,6 +86,8 @@ class PartyEvidence(Struct, kw_only=True):
                 self.busy.add(0, books.busy_us)
                 self.active.add(0, books.active_mj)
                 self.samples.add(booking, books, named_us)
+                self.checks += books.checks
+                self.named += books.named.get(party, 0.0) * books.elapsed_us
         elif may_have_run:
             shared_us, shared_mj = _shared(party, booking, books)
             self._take(0, shared_us, 0, shared_mj)
@@ -96,6 +102,17 @@ class PartyEvidence(Struct, kw_only=True):
         self.busy.add(least_us, most_us)
         self.likely_busy.add(least_us, most_us)
         self.likely_active.add(least_mj, most_mj)
+
+    def estimate(self, party: Party, earlier: Sequence[SpotCheck]) -> Estimate | None:
+        """Return its share of the time by checks; None if there are too few. `earlier` ones are of periods before."""
+        if not self.checks:
+            return None
+        # A driver that logs slowly is checked seldom: then a longer time must speak for the period.
+        is_enough = len(self.checks) >= FEWEST
+        checks = self.checks if is_enough else [*earlier, *self.checks][-2 * FEWEST :]
+        if not are_useful(checks):
+            return None
+        return estimate(party, checks, earlier if is_enough else (), self.named / self.samples.elapsed_us)
 
     def band(self, elapsed_us: int, found: Estimate | None) -> Band:
         """`found` is its share of the time by checks, where there are any. What is booked is never outside."""
@@ -135,8 +152,8 @@ class PartyEvidence(Struct, kw_only=True):
 class Period(Struct, kw_only=True):
     """The cycles of one card since the period began, and the checks of its log in them.
 
-    `earlier` are the last checks of the periods before it. `named` are the samples of each party, where there are
-    checks. `is_logged` says that the log was read throughout some cycles.
+    `earlier` are the last checks of the periods before it. `is_logged` says that the log was read throughout some
+    cycles.
     """
 
     elapsed_us: int = 0
@@ -144,14 +161,11 @@ class Period(Struct, kw_only=True):
     evidence: dict[Party, PartyEvidence] = field(default_factory=dict)
     checks: list[SpotCheck] = field(default_factory=list)
     earlier: tuple[SpotCheck, ...] = ()
-    named: dict[Party, float] = field(default_factory=dict)
 
     def add(self, books: CycleBooks) -> None:
         self.elapsed_us += books.elapsed_us
         self.is_logged |= books.is_logged
         self.checks += books.checks
-        for party, share in books.named.items():
-            self.named[party] = self.named.get(party, 0.0) + share * books.busy_us
         named_us = sum(booking.named_us or 0 for booking in books.bookings.values())
         for party, booking in books.bookings.items():
             evidence = self.evidence.get(party) or self.evidence.setdefault(party, PartyEvidence())
@@ -188,15 +202,9 @@ class Period(Struct, kw_only=True):
         )
 
     def bands(self) -> Mapping[Party, Band]:
-        # A driver that logs slowly is checked seldom: then a longer time must speak for the period.
-        is_enough = len(self.checks) >= FEWEST
-        checks = self.checks if is_enough else self.recent[-2 * FEWEST :]
-        earlier = self.earlier if is_enough else ()
-        counts, named = are_useful(checks) and bool(self.checks), shares(self.named)
+        """A log that is read throughout is silent when it fails, not at random: it is no check of that time."""
         return {
-            party: evidence.band(
-                self.elapsed_us, estimate(party, checks, earlier, named) if counts and evidence.samples.taken else None
-            )
+            party: evidence.band(self.elapsed_us, None if self.is_logged else evidence.estimate(party, self.earlier))
             for party, evidence in self.evidence.items()
         }
 

@@ -90,10 +90,8 @@ def are_useful(checks: Sequence[SpotCheck]) -> bool:
     return _mean(checks, [check.resident.get(UNKNOWN, 0.0) for check in checks]) <= MOST_UNKNOWN
 
 
-def estimate(
-    party: Party, checks: Sequence[SpotCheck], earlier: Sequence[SpotCheck], named: Mapping[Party, float]
-) -> Estimate:
-    """Estimate a share of a period by its `checks`; `named` are the shares of all samples of that period.
+def estimate(party: Party, checks: Sequence[SpotCheck], earlier: Sequence[SpotCheck], named: float) -> Estimate:
+    """Estimate a share of a period by its `checks`; `named` is the party's share of all samples of that period.
 
     `earlier` checks help to say how well samples follow, and how much checks scatter.
     """
@@ -108,7 +106,7 @@ def estimate(
         if check.is_guess and (own := check.resident.get(party, 0.0))
     )
     error = _deviations(len(checks) - 1) * sqrt(scatter * sum(weight * weight for weight in weights) + guessed)
-    share = mean + slope * named.get(party, 0.0)
+    share = mean + slope * named
     return Estimate(min(1.0, max(0.0, share)), max(error, LEAST_ERROR))
 
 

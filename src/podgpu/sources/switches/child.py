@@ -119,8 +119,8 @@ class CardLogReaders:
 class SpotChecker:
     """Opens one card's log at a random moment of each stretch of time, for a moment. No tenant can know when.
 
-    A stretch is at least twelve times as long as the log is open in it. A check is about its first part: later it only
-    waits for what is not in the log yet, and for a switch, if there was none.
+    A stretch is twelve times as long as the log was open in the one before. A check is about its first part: later it
+    only waits for what is not in the log yet, and for a switch, if there was none.
     """
 
     def __init__(self, uuid: str, minor: int, refusals: RefusedLogs) -> None:
