@@ -6,6 +6,13 @@ READY  := $(VENV)/.ready
 # What podgpu itself needs. The tools that check and test it are in the other lock, with all of these.
 RUNS   := $(VENV)/.runs
 
+# uv alone, to make locks and to publish.
+UV     := $(VENV)/.uv
+# A lock for each thing that only some targets need.
+LOCKS  := tools/locks
+
+# Only what a lock names, with its hash, and only wheels: building a package would fetch tools that no lock names.
+HASHED  := --require-hashes --only-binary :all:
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
@@ -14,21 +21,24 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test steady mutants fuzz fit-check deep soak-demo months faults matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-nvml test-opencost test-login test-solver test-parquet
+.PHONY: help demo test steady mutants fuzz fit-check deep soak-demo months faults dark matrix check format docs figures proto bench bench-scale bench-page axe focus-validator shots test-axe test-steady stress soak gpu-wheels gpu-test lock clean dashboards image release test-release chart package kubernetes-tools test-kubernetes test-nvml test-nvidia test-opencost test-login test-solver test-parquet
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 $(RUNS): requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) $(HASHED) -r requirements.lock
 	@touch $@
 
-$(READY): requirements-dev.lock pyproject.toml src/podgpu/__init__.py
+$(UV): requirements-dev.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@sed -n '/^uv==/,/# via/p' requirements-dev.lock > $(VENV)/uv.txt
-	$(PIP) --require-hashes -r $(VENV)/uv.txt
-	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(PIP) $(HASHED) -r $(VENV)/uv.txt
+	@touch $@
+
+$(READY): $(UV) pyproject.toml src/podgpu/__init__.py
+	$(INSTALL) $(HASHED) -r requirements-dev.lock
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@ $(RUNS)
 
@@ -67,6 +77,9 @@ months: $(READY) ## bill random months in a real Prometheus and VictoriaMetrics,
 
 faults: $(READY) ## read 1,000 agents of which 310 hang, refuse, talk nonsense or answer for another node
 	PODGPU_TEST_FLEET=1000 $(BIN)/python -m pytest -q tests/cluster/test_loop.py
+
+dark: $(READY) ## let 1,000 nodes go dark in every way, and compare what every surface says; needs chromium
+	PODGPU_DARK_NODES=1000 $(BIN)/python -m pytest -q tests/agreement/test_dark.py
 
 matrix: $(READY) ## break one thing after another at the start, while it runs, during a scrape and at the end of an agent
 	PODGPU_TEST_MATRIX=all $(BIN)/python -m pytest -q -n 2 tests/faults
@@ -126,17 +139,22 @@ bench-page: $(READY) ## measure the page with a thousand and 8,000 GPUs for ten 
 
 # Only the page's tests use it; nothing of it is shipped.
 AXE := 4.14.0
+AXE_SHA512 := f564d9c448ec67b6f5dd31fc24f99b576cfc0876e5f34ff6866dd73c41b826035d40b2bcd480515e64b11df3003a44aa41e4714ffd1dc0d0f3d863a6df3ce971
 axe: build/axe/package/axe.min.js ## fetch axe-core, which judges the page's accessibility, from npm
 build/axe/package/axe.min.js:
 	mkdir -p build/axe
-	cd build/axe && npm pack --silent axe-core@$(AXE) >/dev/null && tar -xzf axe-core-$(AXE).tgz package/axe.min.js package/LICENSE
+	cd build/axe && npm pack --silent axe-core@$(AXE) >/dev/null && echo "$(AXE_SHA512)  axe-core-$(AXE).tgz" | sha512sum --check --quiet \
+		&& tar -xzf axe-core-$(AXE).tgz package/axe.min.js package/LICENSE
 
 # Judges reports in the FinOps Foundation's form. It needs an older multimethod, so it gets an environment of its own.
-FOCUS_VALIDATOR := focus-validator==1.0.0 multimethod==1.11.2
+# It and pandasql have no wheels, and are built with the tools of the lock.
 focus-validator: build/focus-validator/.ready ## install the validator of FOCUS, which judges podgpu report -o focus
-build/focus-validator/.ready: $(READY)
+build/focus-validator/.ready: $(LOCKS)/focus-validator.lock | $(READY)
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/focus-validator
-	$(BIN)/uv pip install --quiet --python build/focus-validator/bin/python $(FOCUS_VALIDATOR)
+	sed -n '/^\(poetry-core\|setuptools\)==/,/# via/p' $< > build/focus-validator/builders.txt
+	$(BIN)/uv pip install --quiet --python build/focus-validator/bin/python $(HASHED) -r build/focus-validator/builders.txt
+	$(BIN)/uv pip install --quiet --python build/focus-validator/bin/python $(HASHED) \
+		--no-binary focus-validator --no-binary pandasql --no-build-isolation -r $<
 	@touch $@
 
 test-steady: $(READY) ## look at the page for ten minutes while its agent is killed and its network is cut; needs chromium
@@ -153,9 +171,7 @@ GPU_PYTHON ?= 3.12
 gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Python into build/gpu-wheels
 	rm -rf build/wheels build/gpu-wheels
 	mkdir -p build
-	sed -n 's/^\(nvidia-ml-py\|httptools\|msgspec\|pyyaml\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
-	echo nvitop-exporter >> build/gpu-wheels.txt # the yardstick of tests/gpu/cost.py
-	$(BIN)/python -m pip download --quiet --python-version $(GPU_PYTHON) --only-binary :all: -d build/wheels -r build/gpu-wheels.txt
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --python-version $(GPU_PYTHON) $(HASHED) -d build/wheels -r $(LOCKS)/gpu.lock
 	for wheel in build/wheels/*.whl; do $(BIN)/python -m zipfile -e $$wheel build/gpu-wheels; done
 
 gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS and pages, on a machine with a GPU
@@ -167,12 +183,13 @@ gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS an
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/paced.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/slowdown.py
 
-lock: ## resolve the dependencies again
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp -o requirements.lock pyproject.toml
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp --group dev \
-		--constraint requirements.lock -o requirements-dev.lock pyproject.toml
+# By the uv of the lock itself, with its hash.
+COMPILE := $(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes
+lock: $(UV) ## resolve the dependencies again, and write their hashes
+	$(COMPILE) --extra otlp -o requirements.lock pyproject.toml
+	$(COMPILE) --extra otlp --group dev --constraint requirements.lock -o requirements-dev.lock pyproject.toml
+	$(COMPILE) --group gpu --constraint requirements.lock -o $(LOCKS)/gpu.lock
+	for name in focus-validator ortools pyarrow; do $(COMPILE) --group $$name -o $(LOCKS)/$$name.lock || exit; done
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
@@ -187,15 +204,19 @@ test-nvml: $(READY) ## read another NVML library than our fake, and compare with
 	PODGPU_TEST_NVML_LIBRARY="$(LIBRARY)" PODGPU_TEST_NVML_PROFILE="$(PROFILE)" \
 		$(BIN)/python -m pytest -q -rs -o python_files='check_*.py' tests/sources/nvml/check_other_library.py
 
-build/ortools/.ready: | $(READY)
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --target build/ortools ortools
+# RECORD=yes writes what the node answered to tests/recorded/nvidia; CHECKS="-k mps" chooses.
+test-nvidia: $(READY) ## check shares beside NVIDIA's own device plugin and DRA driver on a real node: PLUGIN=PATH DRIVER=PATH
+	$(BIN)/python -m tests.nvidia "$(PLUGIN)" "$(DRIVER)" $(if $(RECORD),--update) $(CHECKS)
+
+build/ortools/.ready: $(LOCKS)/ortools.lock | $(READY)
+	$(INSTALL) $(HASHED) --target build/ortools -r $<
 	@touch $@
 
 test-solver: $(READY) build/ortools/.ready ## compare the plans of podgpu fit with those of OR-Tools' CP-SAT
 	PYTHONPATH=build/ortools:. $(BIN)/pytest -q tests/insight/plan/check_cp_sat.py
 
-build/pyarrow/.ready: | $(READY)
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --target build/pyarrow pyarrow
+build/pyarrow/.ready: $(LOCKS)/pyarrow.lock | $(READY)
+	$(INSTALL) $(HASHED) --target build/pyarrow -r $<
 	@touch $@
 
 test-parquet: $(READY) build/pyarrow/.ready ## compare podgpu report -o focus-parquet with -o focus, with pyarrow and victoria-metrics
