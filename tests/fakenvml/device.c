@@ -139,6 +139,23 @@ int nvmlDeviceGetCudaComputeCapability(const Slot *device, unsigned *major, unsi
     return code ? code : put_u32(reading(&call, K_capability, 1, 0), minor);
 }
 
+/* --- to other cards --- */
+
+#define TOPOLOGY_SYSTEM 50u
+
+int nvmlDeviceGetTopologyCommonAncestor(const Slot *device, const Slot *other, unsigned *out) {
+    CALL(nvmlDeviceGetTopologyCommonAncestor, device, ON_GPU);
+    (void)other;
+    *out = TOPOLOGY_SYSTEM;
+    return OK;
+}
+
+int nvmlDeviceGetNvLinkState(const Slot *device, unsigned link, unsigned *out) {
+    CALL(nvmlDeviceGetNvLinkState, device, ON_GPU);
+    (void)link, (void)out;
+    return NOT_SUPPORTED;
+}
+
 /* --- one number --- */
 
 #define UINT_GETTER(function, key, works) \

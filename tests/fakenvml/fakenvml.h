@@ -212,4 +212,7 @@ int open_device(const char *name);
 bool in_mig_mode(const Call *call);
 const Mig *gpu_instance(const Gpu *gpu, unsigned gi);
 
+/* profile.c */
+unsigned profile_id(const Mig *mig);
+
 #endif

@@ -106,7 +106,7 @@ int nvmlDeviceGetGpuInstanceById(const Slot *device, unsigned id, Slot **out) {
 
 int nvmlGpuInstanceGetInfo(const Slot *instance, GpuInstanceInfo *out) {
     CALL(nvmlGpuInstanceGetInfo, instance, ON_MIG);
-    *out = (GpuInstanceInfo){.device = call.gpu->slot, .id = call.mig->gi};
+    *out = (GpuInstanceInfo){.device = call.gpu->slot, .id = call.mig->gi, .profile = profile_id(call.mig)};
     out->placement.size = (unsigned)setting(&call, K_slices_gpu, 0, 1);
     return put_u32(reading(&call, K_placement, 0, 0), &out->placement.start);
 }

@@ -1,5 +1,6 @@
 """The fake library: MIG instances, GPM samples, events and the files that are held open."""
 
+import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -169,3 +170,71 @@ def test_shutdown_closes_all_files_but_those_of_forgotten_event_sets(stage: Stag
     pynvml.nvmlShutdown()
     assert stage.open_files() == ["nvidia0"]
     assert stage.lib.fakenvml_live_event_sets() == 1
+
+
+# --- MIG profiles: what NVIDIA's device plugin and DRA driver name instances by ---
+
+
+class GpuInstanceProfile(ctypes.Structure):
+    """The first version, which the bindings for Python do not ask for."""
+
+    names = ("id", "p2p", "slices", "instances", "multiprocessors", "copy", "decoders", "encoders", "jpegs", "ofas")
+    _fields_ = (*((name, ctypes.c_uint) for name in names), ("memory_mib", ctypes.c_ulonglong))
+
+
+class ComputeInstanceProfile(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("id", "slices", "instances", "multiprocessors")),
+        ("engines", ctypes.c_uint * 5),
+    )
+
+
+def test_an_instance_is_of_a_profile_that_its_card_offers(stage: Stage) -> None:
+    card = stage.play(mig_card())
+    offered = {}
+    for which in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
+        profile = GpuInstanceProfile()
+        code = stage.lib.nvmlDeviceGetGpuInstanceProfileInfo(card, which, ctypes.byref(profile))
+        assert code in {pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_SUPPORTED}
+        if code == pynvml.NVML_SUCCESS:
+            offered[profile.id] = (profile.slices, profile.memory_mib)
+    assert sorted(offered) == [0, 5, 9, 14, 15, 19, 20]
+    info = pynvml.nvmlGpuInstanceGetInfo(pynvml.nvmlDeviceGetGpuInstanceById(card, 9))
+    assert offered[info.profileId] == (2, 2 * 150_754_820_096 // 8 >> 20)
+
+
+def test_a_profile_says_where_an_instance_may_start(stage: Stage) -> None:
+    card = stage.play(mig_card())
+
+    def starts(profile: int) -> list[tuple[int, int]]:
+        count = ctypes.c_uint()
+        ask = stage.lib.nvmlDeviceGetGpuInstancePossiblePlacements_v2
+        assert ask(card, profile, None, ctypes.byref(count)) == 0
+        places = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
+        assert ask(card, profile, places, ctypes.byref(count)) == 0
+        return [(place.start, place.size) for place in places]
+
+    assert starts(9) == [(0, 4), (4, 4)]
+    assert starts(14) == [(0, 2), (2, 2), (4, 2)]
+    assert len(starts(19)) == 7
+    count = ctypes.c_uint(1)
+    room = (pynvml.c_nvmlGpuInstancePlacement_t * 1)()
+    ask = stage.lib.nvmlDeviceGetGpuInstancePossiblePlacements_v2
+    assert ask(card, 9, room, ctypes.byref(count)) == pynvml.NVML_ERROR_INSUFFICIENT_SIZE
+    assert ask(card, 77, None, ctypes.byref(count)) == pynvml.NVML_ERROR_NOT_SUPPORTED
+
+
+def test_a_compute_instance_is_of_a_profile_of_its_gpu_instance(stage: Stage) -> None:
+    whole = mig_card()
+    whole.migs[1].compute_slices = 2
+    card = stage.play(whole)
+    instance = pynvml.nvmlDeviceGetGpuInstanceById(card, 9)
+    compute = pynvml.nvmlGpuInstanceGetComputeInstanceById(instance, 0)
+    info = pynvml.nvmlComputeInstanceGetInfo(compute)
+    profile = ComputeInstanceProfile()
+    of = stage.lib.nvmlGpuInstanceGetComputeInstanceProfileInfo
+    assert of(instance, info.profileId, 0, ctypes.byref(profile)) == pynvml.NVML_SUCCESS
+    assert (info.id, profile.slices, profile.multiprocessors) == (0, 2, 32)
+    three_slices_of_two = of(instance, 2, 0, ctypes.byref(profile))
+    assert three_slices_of_two == pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert code_of(lambda: pynvml.nvmlGpuInstanceGetComputeInstanceById(instance, 1)) == pynvml.NVML_ERROR_NOT_FOUND

@@ -16,8 +16,14 @@ from tests.kubernetes.cluster.node import IMAGE
 
 
 def main(command: Sequence[str]) -> int:
-    reason = programs.missing() or ("" if IMAGE.exists() else "needs the image: run make image")
-    if reason:
+    if not IMAGE.exists():
+        sys.stderr.write("skipped: needs the image: run make image\n")
+        return 0
+    return run_beside_cluster(command)
+
+
+def run_beside_cluster(command: Sequence[str]) -> int:
+    if reason := programs.missing():
         sys.stderr.write(f"skipped: {reason}\n")
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is removed too

@@ -17,7 +17,7 @@ def main(folder: Path, command: Sequence[str]) -> int:
     plane = ControlPlane(folder, started)
     os.environ["KUBECONFIG"] = str(plane.kubeconfig("admin"))
     plane.start()
-    Node(folder, started, plane).start(IMAGE)
+    Node(folder, started, plane).start(*(image for image in [IMAGE] if image.exists()))
     programs.run("kubectl", "wait", "--for=create", f"node/{NODE}", "--timeout=60s")
     programs.run("kubectl", "wait", "--for=condition=Ready", f"node/{NODE}", "--timeout=60s")
     return subprocess.run(command, check=False, env=programs.environment()).returncode
