@@ -33,6 +33,10 @@ class RunningAgent:
         self._port = port
         self._script = script
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
     def rewrite(self) -> None:
         """Let the library follow what the test changed in `node`."""
         self.node.write(self._script)

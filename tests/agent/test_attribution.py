@@ -379,3 +379,17 @@ async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
     assert round(claim.share, 6) == 1.0
     assert longest < LONGEST_PIECE * work, "others had no turn meanwhile"
     await stage.attribution.close()
+
+
+async def test_of_labels_and_annotations_only_those_that_were_named_are_shown(tmp_path: Path) -> None:
+    listed = replace(pod(), labels={"team": "a", "other": "secret"}, annotations={"nvidia.com/note": "secret"})
+    attribution = Attribution(
+        interval=INTERVAL,
+        allocations=Kubelet(chat=GPU),
+        pod_sources=[Pods("pods", listed)],
+        processes=Procfs(tmp_path),
+        pod_labels=("team",),
+    )
+    found = await attribution.attribute([Stage(tmp_path, Kubelet()).device()], 1000.0)
+    assert [shown.labels for shown in found.pods] == [{"team": "a"}]
+    assert "secret" not in repr(found)

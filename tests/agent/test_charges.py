@@ -1,11 +1,14 @@
 """The kernel's books of memory beside the driver's list, over some cycles. /proc and the cgroups are folders."""
 
+import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
+from podgpu.agent.charges import MemoryCharges
 from podgpu.host.dmem import Dmem
 from podgpu.host.procfs import Procfs
 from podgpu.insight import conclude
@@ -150,3 +153,14 @@ async def test_a_container_whose_cgroup_has_no_books_is_left_out(stage: Stage) -
     snapshot = await stage.settled(stage.runs(7, 12 * GIB))
     assert snapshot.cards[0].charges == ()
     assert "Charged" not in (why(snapshot, "ns", "chat", 100) or "Charged")
+
+
+async def test_the_books_are_read_in_a_thread_however_many_cgroups_there_are() -> None:
+    read_in: list[int] = []
+
+    class Source:
+        def charged(self, lines: Iterable[str]) -> None:
+            read_in.append(threading.get_ident())
+
+    assert await MemoryCharges(Source()).compare([], {}, lambda holder: holder) == {}
+    assert read_in and threading.get_ident() not in read_in

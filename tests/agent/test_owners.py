@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from podgpu.agent.owners import Owners
+from podgpu.agent.owners import NAMED_AT_ONCE, Owners
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
 from podgpu.model import Device, Gpu, Pod, Process
@@ -126,3 +126,24 @@ async def test_mounts_matter_only_beside_clients(tmp_path: Path) -> None:
     owners = named_like_a_server(tmp_path)
     os.mkfifo(tmp_path / "40/mountinfo")  # to read it would never end
     assert (await owners.find([CARD], (pod(),)))[40].mps is None
+
+
+async def test_other_tasks_get_their_turn_while_a_tenants_processes_are_named(tmp_path: Path) -> None:
+    number = 10 * NAMED_AT_ONCE
+    for pid in range(1, number + 1):
+        write_proc(tmp_path, pid, cgroup(UID, "a"))
+    owners = Owners(Procfs(tmp_path), None, books_outsiders=False)
+    crowd = replace(CARD, processes=tuple(Process(pid=pid, kinds=("compute",)) for pid in range(1, number + 1)))
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    holders = await owners.find([crowd], (pod(),))
+    task.cancel()
+    assert len(holders) == number
+    assert turns >= 10

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from podgpu.agent.inventory import FILE, FORGET_SECONDS, MAX_BYTES, RememberedClaims
+from podgpu.agent.remembered_claims import FILE, FORGET_SECONDS, MAX_BYTES, RememberedClaims
 from podgpu.model import Claim, ContainerRef, Pod
 
 PART = Path(FILE).with_suffix(".part").name

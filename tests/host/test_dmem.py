@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podgpu.host import cgroup
 from podgpu.host.dmem import Dmem, vidmem
 
 GIB = 1 << 30
@@ -125,3 +126,21 @@ def test_a_tree_that_a_user_made_endless_is_left_in_time(tree: Path, monkeypatch
     for number in range(50):
         charge(tree, f"user.slice/{number}", region(1))
     assert Dmem(tree).charged(()) == ()
+
+
+def test_a_tenants_deep_cgroups_are_not_looked_at(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    charge(tree, CONTAINER, region(GIB))
+    asked: list[str] = []
+    real = cgroup.classify
+
+    def classify(text: str) -> cgroup.CgroupMatch:
+        asked.append(text)
+        return real(text)
+
+    monkeypatch.setattr(cgroup, "classify", classify)
+    inside = [f"0::/{CONTAINER}/{'/'.join('x' for _ in range(200))}/{number}" for number in range(500)]
+    outside = [f"0::/user.slice/{number}/{'/'.join('x' for _ in range(200))}" for number in range(100)]
+    found = Dmem(tree).charged([*inside, *outside])
+    assert found is not None and [charged.cards for charged in found] == [{FIRST: GIB}]
+    # Those inside share the levels above their container. Each of the others has a few of its own.
+    assert len(asked) <= 20 + 100 * 16

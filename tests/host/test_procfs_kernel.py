@@ -237,3 +237,32 @@ def test_a_pod_is_seen_from_the_private_cgroup_namespace_of_another(
     )
     assert found.endswith(f"pod {POD}")
     child.kill()
+
+
+OPENED = """
+    import sys
+    from pathlib import Path
+    from podgpu.host.procfs import Procfs
+    opened = set()
+    sys.addaudithook(lambda event, args: opened.add(str(args[0])) if event == "open" else None)
+    procfs = Procfs(Path("/proc"))
+    pids = procfs.pids()
+    procfs.mps(procfs.holders(pids).values())
+    for pid in pids:
+        procfs.newcomer(pid)
+    print(*sorted({Path(path).name for path in opened}))
+"""
+
+
+def test_nothing_of_a_process_is_opened_but_what_says_whose_it_is(tmp_path: Path) -> None:
+    """Command lines and environments hold secrets. All processes are asked for, as if each were named like MPS."""
+    named = tmp_path / "nvidia-cuda-mps-control"
+    shutil.copy("/bin/sleep", named)
+    with subprocess.Popen([named, "600"]) as process:
+        try:
+            opened = subprocess.check_output([sys.executable, "-c", textwrap.dedent(OPENED)], text=True).split()
+        finally:
+            process.kill()
+    files = {name for name in opened if not name.isdecimal()}
+    assert {"cgroup", "stat", "mountinfo"} <= files
+    assert files <= {"cgroup", "stat", "mountinfo", "status", "task", "loadavg", "pid_max"}

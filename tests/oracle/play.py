@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from podgpu import sharing
 from podgpu.agent.inventory import Disambiguation
-from podgpu.model import Claim, ContainerRef, Holder, Process
+from podgpu.model import Claim, ContainerRef, Device, Holder, Process
+from podgpu.sharing.floors import Places
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.system import AmbiguousClaims
 from tests.oracle import dynamic
-from tests.oracle.case import Case, read
+from tests.oracle.case import Case, Right, read
 from tests.oracle.inventory import inventory
 from tests.oracle.verdict import NOT_UNDERSTOOD, RIGHT, WRONG, Difference, differences, verdict
 
@@ -38,8 +39,8 @@ async def played(path: Path) -> list[Played]:
     for case in cases(path):
         node = await inventory(case)
         bare = _judged(case, sharing.claims(node))
-        settled = _settled(case, node)
-        running = _judged(case, sharing.claims(node, settled)) if settled else bare
+        settled, seen = shown(case, node)
+        running = _judged(case, sharing.claims(node, settled, seen=seen)) if settled or seen else bare
         found.append(Played(case, bare, running))
     return found
 
@@ -48,7 +49,7 @@ def _judged(case: Case, claims: Iterable[Claim]) -> tuple[Difference, ...]:
     return tuple(differences(case.truth or (), claims))
 
 
-def _settled(case: Case, node: Inventory) -> dict[AmbiguousClaims, int]:
+def shown(case: Case, node: Inventory) -> tuple[dict[AmbiguousClaims, int], Places]:
     """Return what processes show that run where the truth says."""
     places = list(enumerate(case.truth or (), 100))
     holders = {
@@ -58,13 +59,21 @@ def _settled(case: Case, node: Inventory) -> dict[AmbiguousClaims, int]:
     devices = [
         replace(
             device,
-            processes=tuple(
-                Process(pid=pid, kinds=("compute",)) for pid, place in places if place.gpu == device.gpu.uuid
-            ),
+            processes=tuple(_process(pid, place, device) for pid, place in places if place.gpu == device.gpu.uuid),
         )
         for device in node.devices
     ]
-    return Disambiguation().settle(sharing.ambiguous_claims(node), devices, holders)
+    settle = Disambiguation()
+    settled = settle.settle(sharing.ambiguous_claims(node), devices, holders)
+    return settled, settle.place(sharing.holdings(node), devices, holders)
+
+
+def _process(pid: int, place: Right, device: Device) -> Process:
+    mig = next((instance.mig for instance in device.instances if instance.mig.uuid == place.mig), None)
+    if mig is None:
+        return Process(pid=pid, kinds=("compute",))
+    ids = mig.gpu_instance_id, mig.compute_instance_id
+    return Process(pid=pid, kinds=("compute",), gpu_instance_id=ids[0], compute_instance_id=ids[1])
 
 
 def cases(path: Path) -> Iterator[Case]:

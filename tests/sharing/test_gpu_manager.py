@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer
-from podgpu.sharing import ambiguous_claims, claims, gpu_manager
+from podgpu.sharing import claims, gpu_manager, unplaced
 from podgpu.sharing.inventory import Inventory
 
 ZERO, ONE, TWO = "GPU-minor-0", "GPU-minor-1", "GPU-minor-2"
@@ -73,10 +73,10 @@ def test_a_part_of_a_card_is_found_by_the_minor_in_the_note() -> None:
 
 def test_two_whole_cards_without_a_note_are_those_of_its_processes() -> None:
     node = inventory(held(200), noted(assigned="false"))
-    (either,) = ambiguous_claims(node)
-    assert {len(cards) for cards in either.cards} == {2}
-    right = either.cards.index(frozenset({ZERO, TWO}))
-    assert {(claim.gpu, claim.share) for claim in claims(node, {either: right})} == {(ZERO, 1.0), (TWO, 1.0)}
+    (nowhere,) = unplaced(node, claims(node))
+    assert nowhere.devices == 2
+    seen = {nowhere.container: frozenset({ZERO, TWO})}
+    assert {(claim.gpu, claim.share) for claim in claims(node, seen=seen)} == {(ZERO, 1.0), (TWO, 1.0)}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, Reading
-from podgpu.sharing import ambiguous_claims, claims, statuses, unclaimed
+from podgpu.sharing import claims, statuses, unclaimed, unplaced
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, SLICE = "GPU-1", "GPU-2", "MIG-1"
@@ -187,9 +187,10 @@ def test_a_note_says_nothing_about_a_card_that_another_pod_was_given_as_a_whole(
 def test_an_id_is_understood_once_processes_show_the_card() -> None:
     ids = given(f"{TWO}-_-1", resource="aliyun.com/gpu-mem")
     node = inventory([*ids, *given("strange", resource="example.com/gpu")], pod())
-    (either,) = ambiguous_claims(node)
+    (nowhere,) = unplaced(node, claims(node))
     assert ids[0] in unclaimed(node, claims(node))
-    settled = claims(node, {either: 0})
+    assert ids[0] not in unclaimed(node, claims(node), [nowhere]), "its system is known, and its card is not"
+    settled = claims(node, seen={nowhere.container: frozenset({TWO})})
     assert [allocation.device_id for allocation in unclaimed(node, settled)] == ["strange"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
-from podgpu.sharing import ambiguous_claims, statuses, unclaimed, volcano
+from podgpu.sharing import ambiguous_claims, statuses, unclaimed, unplaced, volcano
 from podgpu.sharing import claims as all_claims
 from podgpu.sharing.inventory import Inventory
 
@@ -221,9 +221,10 @@ def test_without_a_note_that_fits_whole_cards_are_those_of_the_processes(note: d
     seen = Inventory(DEVICES, [*held, *theirs], [], pods)
     assert [(claim.container.pod, claim.gpu) for claim in all_claims(seen)] == [("q", ONE)]
     assert unclaimed(seen, all_claims(seen)) == tuple(held)
-    (either,) = (ambiguous for ambiguous in ambiguous_claims(seen) if ambiguous.container.pod == "p")
-    assert either.cards == tuple(frozenset({card}) for card in (ONE, TWO, THREE))
-    settled = all_claims(seen, {either: 0})
+    (nowhere,) = unplaced(seen, all_claims(seen))
+    assert (nowhere.container.pod, nowhere.devices) == ("p", 1)
+    settled = all_claims(seen, seen={nowhere.container: frozenset({ONE})})
+    assert unplaced(seen, settled) == ()
     assert {(claim.container.pod, claim.gpu, claim.share) for claim in settled} == {("p", ONE, 1.0), ("q", ONE, 1.0)}
     assert unclaimed(seen, settled) == ()
 
@@ -236,9 +237,13 @@ def test_without_a_note_the_only_card_is_that_of_the_ids() -> None:
 
 
 def test_two_vgpus_without_a_note_are_on_two_cards() -> None:
-    seen = inventory(allocated(f"{ONE}-0", f"{TWO}-1", resource=volcano.VGPU), {}, [])
-    (either,) = ambiguous_claims(seen)
-    assert set(either.cards) == {frozenset({ONE, TWO}), frozenset({ONE, THREE}), frozenset({TWO, THREE})}
+    """Of which a process may show one, and then the other is still unknown."""
+    node = inventory(allocated(f"{ONE}-0", f"{TWO}-1", resource=volcano.VGPU), {}, [])
+    (nowhere,) = unplaced(node, all_claims(node))
+    assert nowhere.devices == 2
+    found = all_claims(node, seen={nowhere.container: frozenset({THREE})})
+    assert [claim.gpu for claim in found] == [THREE]
+    assert [left.devices for left in unplaced(node, found)] == [1]
 
 
 def test_units_of_unknown_size_limit_nothing() -> None:

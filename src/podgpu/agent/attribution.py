@@ -22,11 +22,12 @@ from podgpu.agent.inventory import (
     Disambiguation,
     InventoryCollector,
     NodeClaims,
-    RememberedClaims,
 )
 from podgpu.agent.join import Join
 from podgpu.agent.owners import MANY_PROCESSES, Owners, PodSources, WorkloadNames
+from podgpu.agent.remembered_claims import RememberedClaims
 from podgpu.agent.switch_log import SwitchLogs
+from podgpu.agent.unplaced import UnplacedTime
 from podgpu.ledger.book import Checked, book
 from podgpu.ledger.cycle import NO_ENERGY, CycleBooks, Interval
 from podgpu.ledger.usage import servers
@@ -41,6 +42,7 @@ from podgpu.model import (
     PartStatus,
     Pod,
     SharingStatus,
+    UnplacedHolding,
     Workload,
 )
 from podgpu.model.ports import (
@@ -59,6 +61,7 @@ from podgpu.supervise import QUIET_SECONDS, LatestReply, Supervisor, Work
 
 SAVE_SECONDS = 0.2  # how long a cycle waits for the disk
 MANY_IDS = 2000  # with more of them, claims are found in a thread, so that pages are served meanwhile
+MANY_CHARACTERS = 64 << 10  # of annotations
 
 
 class Attributed(Struct, frozen=True, kw_only=True):
@@ -67,6 +70,7 @@ class Attributed(Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...] = ()
     pods: tuple[Pod, ...] = ()
     unclaimed: tuple[Allocation, ...] = ()
+    unplaced: tuple[UnplacedHolding, ...] = ()
     sharing: tuple[SharingStatus, ...] = ()
     parts: tuple[PartStatus, ...] = ()
 
@@ -121,6 +125,7 @@ class Attribution:
         self._to_close = [*to_close, *([switch_logs] if switch_logs else [])]
         self._intervals = IntervalMeter(interval)
         self._books = NodeBooks()
+        self._unplaced = UnplacedTime(interval)
         self._disambiguation = Disambiguation()
         self._remembered = RememberedClaims(state)
         self._saved = LatestReply(self._remembered.save, min(SAVE_SECONDS, self._patience))
@@ -202,7 +207,7 @@ class Attribution:
         await asyncio.sleep(0)
         involved = _involved(pods, claims.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
-        charges = self._charges.compare(answering, holders, self._owners.named) if self._charges else {}
+        charges = await self._charges.compare(answering, holders, self._owners.named) if self._charges else {}
         started_at = {pod.uid: pod.started_at for pod in involved}
         excused = claims.excused(served, holders)
         join = Join(inventory.vgpus, workloads, started_at, excused, charges, claims.unsettled)
@@ -213,6 +218,7 @@ class Attribution:
             ),
             pods=tuple(self._shown(pod, workloads) for pod in involved),
             unclaimed=claims.unclaimed,
+            unplaced=self._unplaced.count(claims.unplaced, self._clock()),
             sharing=claims.sharing,
             parts=tuple(self._statuses()),
         )
@@ -233,13 +239,18 @@ class Attribution:
         """Return the same claims as before, unless the inventory has changed or what processes show of it."""
         last = self._claims
         is_new = inventory is not last.inventory
-        asked = sharing.ambiguous_claims(inventory) if is_new else last.ambiguous
+        asked = last.ambiguous
+        if is_new and _is_long(inventory):
+            asked = await asyncio.to_thread(sharing.ambiguous_claims, inventory)
+            await asyncio.to_thread(sharing.holdings, inventory)  # an inventory keeps them
+        elif is_new:
+            asked = sharing.ambiguous_claims(inventory)
         settled = self._disambiguation.settle(asked, devices, holders)
-        if is_new or settled != last.settled:
+        seen = self._disambiguation.place(sharing.holdings(inventory), devices, holders)
+        if is_new or settled != last.settled or seen != last.seen:
             before = self._remembered.before(last.claims)
-            find = partial(NodeClaims, inventory, asked, settled, before)
-            many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
-            self._claims = await asyncio.to_thread(find) if many else find()
+            find = partial(NodeClaims, inventory, asked, settled, before, seen)
+            self._claims = await asyncio.to_thread(find) if _is_long(inventory) else find()
             self._remembered.keep(self._claims.claims, inventory.pods)
         if self._remembered.is_changed:
             await self._saved.get()
@@ -307,6 +318,12 @@ class Attribution:
         if self._switch_logs:
             own.append(self._switch_logs.status())
         return [*self._inventory.statuses(), *(source.status() for source in self._pods.sources), *own]
+
+
+def _is_long(inventory: Inventory) -> bool:
+    """Whether it takes long to read: plugins may offer any number of ids, and tenants write long annotations."""
+    notes = sum(len(note) for pod in inventory.pods for note in pod.annotations.values())
+    return len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS or notes > MANY_CHARACTERS
 
 
 def _involved(pods: tuple[Pod, ...], claims: Iterable[Claim], holders: Iterable[Holder]) -> list[Pod]:

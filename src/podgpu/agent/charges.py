@@ -1,5 +1,6 @@
 """The kernel's books of GPU memory, read each cycle and kept for as many readings as a difference must last."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,14 +16,16 @@ class MemoryCharges:
         self._source = source
         self._readings: dict[_Place, deque[Charge]] = {}
 
-    def compare(
+    async def compare(
         self, devices: Sequence[Device], holders: Mapping[int, Holder], named: Callable[[Holder], Holder]
     ) -> dict[str, tuple[Charge, ...]]:
         """Return the charges on each card, by its UUID. Nothing where the kernel keeps no such books.
 
         `named` adds the name of the container to what its cgroup says.
         """
-        found = self._source.charged({holder.cgroup for holder in holders.values()})
+        lines = {holder.cgroup for holder in holders.values()}
+        # In a thread: whoever may make cgroups can make thousands.
+        found = await asyncio.to_thread(self._source.charged, lines)
         amounts: dict[tuple[str, ContainerRef], int] = {}
         for charged in found or ():
             container = named(charged.holder).container

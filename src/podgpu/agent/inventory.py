@@ -5,19 +5,14 @@ last answer counts until then. Claims are resolved again only when something abo
 """
 
 import asyncio
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-import msgspec
-
-from podgpu import log, sharing
+from podgpu import sharing
 from podgpu.agent.listed_pods import ListedPods
-from podgpu.host.system_files import read_limited
 from podgpu.ledger.usage import PodName
 from podgpu.model import (
     Allocation,
@@ -32,6 +27,7 @@ from podgpu.model import (
 )
 from podgpu.model.kube import grouped
 from podgpu.model.ports import AllocationLists, AllocationSource, ResourceClaimSource, Steady
+from podgpu.sharing.floors import AllocatedHolding
 from podgpu.sharing.inventory import READINGS, Host, Inventory, Observation
 from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
 from podgpu.supervise import CalmReply, Work
@@ -174,21 +170,15 @@ class InventoryCollector:
         return seen
 
 
-FILE = "notes.json"
-MAX_BYTES = 8 << 20
-MAX_CLAIMS = sharing.MANY_CLAIMS
-FORGET_SECONDS = 600.0  # after a pod was last listed: at the start, lists may come late
-
 Name: TypeAlias = tuple[str, str, str]  # namespace, pod, container
 Seen: TypeAlias = dict[Name, dict[str, set[str]]]  # the cards a container runs on, by its pod's UID
-
-_decode = msgspec.json.Decoder(tuple[Claim, ...]).decode
 
 
 class NodeClaims:
     """All claims on the node's cards.
 
     `settled` has the options of ambiguous claims that processes have shown to be right. `before` are the last claims.
+    `seen` are the places where containers run whose annotations do not name all that they have.
     """
 
     def __init__(
@@ -197,13 +187,19 @@ class NodeClaims:
         ambiguous: tuple[AmbiguousClaims, ...] = (),
         settled: Mapping[AmbiguousClaims, int] = {},
         before: tuple[Claim, ...] = (),
+        seen: Mapping[ContainerRef, frozenset[str]] = {},
     ) -> None:
         self.inventory = inventory
         self.ambiguous = ambiguous
         self.settled = settled
-        self.claims = sharing.claims(inventory, settled, before)
+        self.seen = seen
+        self.claims = sharing.claims(inventory, settled, before, seen)
         undecided = [claims for claims in ambiguous if claims not in settled]
-        self.sharing = sharing.statuses(inventory, self.claims, undecided)
+        contested = {claims.container for claims in undecided}
+        unplaced = sharing.unplaced(inventory, self.claims)
+        self.unplaced = unplaced if inventory.devices else ()
+        doubtful = [holding for holding in unplaced if holding.container not in contested]
+        self.sharing = sharing.statuses(inventory, self.claims, undecided, doubtful)
         self.unclaimed = self._unclaimed()
 
     @cached_property
@@ -241,7 +237,7 @@ class NodeClaims:
         devices = self.inventory.devices
         if not devices or any(device.fault for device in devices):
             return ()
-        return sharing.unclaimed(self.inventory, self.claims)
+        return sharing.unclaimed(self.inventory, self.claims, self.unplaced)
 
 
 class Disambiguation:
@@ -252,6 +248,7 @@ class Disambiguation:
 
     def __init__(self) -> None:
         self._decided: dict[AmbiguityKey, int] = {}
+        self._places: dict[ContainerRef, frozenset[str]] = {}
 
     def settle(
         self, ambiguous: Sequence[AmbiguousClaims], devices: Iterable[Device], holders: Mapping[int, Holder]
@@ -266,20 +263,38 @@ class Disambiguation:
         self._decided = {claims.key: right for claims, right in settled.items()}
         return settled
 
+    def place(
+        self, holdings: Iterable[AllocatedHolding], devices: Iterable[Device], holders: Mapping[int, Holder]
+    ) -> dict[ContainerRef, frozenset[str]]:
+        """Return the cards and MIG instances that containers were seen on, now or before, if they have as many."""
+        asked = {holding.container: holding.allocation.units for holding in holdings}
+        seen = _seen(devices, holders, by_instance=True) if asked else {}
+        found: dict[ContainerRef, frozenset[str]] = {}
+        for container, most in asked.items():
+            now, before = frozenset(_cards(container, seen)), self._places.get(container, frozenset())
+            fitting = (places for places in (now | before, now, before) if 0 < len(places) <= most)
+            if places := next(fitting, None):
+                found[container] = places
+        self._places = found
+        return found
+
     def _right(self, ambiguous: AmbiguousClaims, cards: set[str]) -> int | None:
         """Cards that fit no option, or several, show nothing: what was shown before stands."""
         fitting = [place for place, named in enumerate(ambiguous.cards) if cards and cards <= named]
         return fitting[0] if len(fitting) == 1 else self._decided.get(ambiguous.key)
 
 
-def _seen(devices: Iterable[Device], holders: Mapping[int, Holder]) -> Seen:
+def _seen(devices: Iterable[Device], holders: Mapping[int, Holder], *, by_instance: bool = False) -> Seen:
+    """Where it is not clear which instance of a card a process is on, its place is the card."""
     seen: Seen = {}
     for device in devices:
         for process in device.processes:
             holder = holders.get(process.pid)
             if process.kinds and holder and (ref := holder.container):
                 name = ref.namespace, ref.pod, ref.container
-                seen.setdefault(name, {}).setdefault(ref.pod_uid, set()).add(device.gpu.uuid)
+                seen.setdefault(name, {}).setdefault(ref.pod_uid, set()).add(
+                    (by_instance and device.place(process)) or device.gpu.uuid
+                )
     return seen
 
 
@@ -290,90 +305,3 @@ def _cards(container: ContainerRef, seen: Seen) -> set[str]:
         return by_uid[container.pod_uid]
     is_likely = len(by_uid) == 1 and (not container.pod_uid or "" in by_uid)
     return next(iter(by_uid.values())) if is_likely else set()
-
-
-class RememberedClaims:
-    """Claims by annotations of pods that live, or may live, kept in a file.
-
-    A user who may edit a pod may remove its annotation while the agent restarts. The file is in a folder of the agent's
-    own, where no tenant can write. Without a folder claims are remembered for as long as the agent runs.
-    """
-
-    def __init__(self, folder: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path = folder / FILE if folder else None
-        self._clock = clock
-        self._claims = _read(self._path) if self._path else ()
-        self._seen_at = {claim.container.pod_uid: clock() for claim in self._claims}
-        self._is_failing = False
-        self.is_changed = False
-
-    def before(self, last: tuple[Claim, ...]) -> tuple[Claim, ...]:
-        """Return the last claims, and the remembered ones of pods that have none of that system among them."""
-        known = {(claim.container.pod_uid, claim.system) for claim in last}
-        return (*last, *(claim for claim in self._claims if (claim.container.pod_uid, claim.system) not in known))
-
-    def keep(self, claims: Iterable[Claim], pods: Iterable[Pod]) -> None:
-        """Remember these claims, and for a while those of pods that are not listed."""
-        now = self._clock()
-        ended = {pod.uid for pod in pods if pod.finished}
-        self._seen_at |= {pod.uid: now for pod in pods}
-        present = {
-            _key(claim): claim for claim in claims if claim.source == sharing.ANNOTATION and claim.container.pod_uid
-        }
-        replaced = {(claim.container.pod_uid, claim.system) for claim in present.values()}
-        absent = {
-            _key(claim): claim
-            for claim in self._claims
-            if (uid := claim.container.pod_uid) not in ended
-            and (uid, claim.system) not in replaced
-            and now - self._seen_at.get(uid, 0.0) < FORGET_SECONDS
-        }
-        found = tuple((present | absent).values())[:MAX_CLAIMS]
-        kept = {claim.container.pod_uid for claim in found}
-        self._seen_at = {uid: at for uid, at in self._seen_at.items() if uid in kept}
-        self.is_changed = self.is_changed or (self._path is not None and found != self._claims)
-        self._claims = found
-
-    async def save(self) -> None:
-        """Write the file, in a thread: a disk may be slow. It has a few KiB, and rarely changes."""
-        if self._path is None:
-            return
-        self.is_changed = False
-        try:
-            await asyncio.to_thread(_write, self._path, msgspec.json.encode(self._claims))
-        except OSError as error:
-            if not self._is_failing:
-                log.warning(
-                    "claims by annotations are not saved; check the folder", path=self._path, reason=error.strerror
-                )
-            self._is_failing = True
-        else:
-            self._is_failing = False
-
-
-def _write(path: Path, text: bytes) -> None:
-    """Replace the file as a whole. What has the name of its part is removed: it may be a pipe, or lead elsewhere."""
-    part = path.with_suffix(".part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(text)
-    part.replace(path)
-
-
-def _key(claim: Claim) -> tuple[object, ...]:
-    return claim.container, claim.gpu, claim.mig, claim.system, claim.index, claim.device_id
-
-
-def _read(path: Path) -> tuple[Claim, ...]:
-    """Read what the last agent kept; nothing, if there is no such file or it makes no sense."""
-    text = read_limited(path, MAX_BYTES)
-    if text is None and not os.path.lexists(path):
-        return ()
-    try:
-        found = _decode(text or b"")
-    except (ValueError, RecursionError) as error:
-        reason = "not a file that can be read, or too large" if text is None else str(error)[:200]
-        log.warning("saved claims by annotations cannot be read", path=path, reason=reason)
-        return ()
-    return tuple(claim for claim in found if 0.0 <= claim.share <= 1.0)[:MAX_CLAIMS]

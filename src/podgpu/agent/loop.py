@@ -218,6 +218,7 @@ class Agent(SnapshotFeed):
             guests=guests or None,
             pods=attributed.pods,
             unclaimed=attributed.unclaimed,
+            unplaced=attributed.unplaced or None,
             sharing=attributed.sharing,
             log_is_off=self._leaves_log(report.driver_version),
             parts=self.supervisor.shown(

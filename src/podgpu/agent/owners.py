@@ -22,7 +22,8 @@ from podgpu.model.ports import (
 from podgpu.supervise import LatestReply
 
 OUTSIDE = ("host", "container")
-MANY_PROCESSES = 2000  # after so many, other tasks get their turn
+MANY_PROCESSES = 2000  # so many are read in a thread
+NAMED_AT_ONCE = 200  # before other tasks get their turn: for some, files must be read
 
 
 class ContainerNames:
@@ -122,7 +123,7 @@ class Owners:
             is_listed = listed[pid]
             holder = self._remembered(recent, seen, seen_at[pid], is_listed=is_listed) if recent else seen
             owned[pid] = self._titled(self._named(pid, holder, names, is_listed=is_listed))
-            if number % MANY_PROCESSES == 0:
+            if number % NAMED_AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._last = owned
         await self._look_for_servers(devices)

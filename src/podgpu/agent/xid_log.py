@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.catalog.xids import WORDS
+from podgpu.catalog import xids
 from podgpu.insight.tenants import is_holder
 from podgpu.model import Card, ContainerRef, XidEvent, XidRecord
 
@@ -59,10 +59,13 @@ def _record(event: XidEvent, before: Presence | None, now: Presence) -> XidRecor
     running = [presence.running for presence in seen if presence.running is not None]
     present = tuple(dict.fromkeys(ref for refs in running for ref in refs)) if running else None
     holders = dict.fromkeys(ref for presence in seen for ref in presence.holders)
+    judged = xids.XIDS.get(event.xid, xids.UNKNOWN)
     return XidRecord(
         xid=event.xid,
         at=event.at,
-        meaning=WORDS.get(event.xid, ""),
+        meaning=judged.meaning,
+        severity=judged.severity,
+        advice=f"{xids.CAUSES[judged.cause]} {xids.ACTIONS[judged.action]}",
         present=present,
         holders=tuple(ref for ref in holders if ref not in (present or ())),
     )

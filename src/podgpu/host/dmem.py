@@ -18,6 +18,7 @@ from podgpu.model import HIDDEN_PID, ChargedCgroup, Holder
 
 _MOST_BYTES = 1 << 16  # of a file: a line has some fifty, and a node has few regions
 _MOST_CGROUPS = 5000  # that are looked at: users may make as many as they like
+_MOST_LEVELS = 16  # above and with a container, also where the node is a container itself
 _KNOWN = 4096  # paths whose owner is kept
 _LARGEST = 1 << 60  # bytes; the kernel writes `max` for what it cannot count
 _REGION = re.compile(
@@ -95,7 +96,8 @@ class Dmem:
         names = path.removesuffix(" (deleted)").split("/")
         if ".." in names:
             return None
-        tops = ("/".join(names[:level]) for level in range(2, len(names) + 1))
+        # Below its container, a tenant may make as many levels as it likes.
+        tops = ("/".join(names[:level]) for level in range(2, min(len(names), _MOST_LEVELS) + 1))
         return next(filter(self._owner_id, tops), None)
 
     def _read(self, file: str) -> str | None:

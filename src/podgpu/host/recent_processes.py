@@ -72,7 +72,8 @@ class RecentProcesses:
         while True:
             await self._expected.wait()
             while self._clock() < self._until:
-                self.look()
+                # In a thread: where a tenant has thousands of processes and starts more, all are listed.
+                await asyncio.to_thread(self.look)
                 await asyncio.sleep(LOOK_SECONDS)
             self._rest()
 

@@ -9,24 +9,21 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from itertools import combinations
-from math import comb
 
 from msgspec.structs import replace
 
-from podgpu.model import Allocation, Claim, Device, Excused, Pod, SharingStatus
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Pod, SharingStatus, UnplacedHolding
 from podgpu.model.kube import grouped
+from podgpu.sharing import floors
+from podgpu.sharing.floors import ANNOTATION, WRITTEN_BY_TENANTS, AllocatedHolding
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sharing.system import AmbiguousClaims, SharingSystem
 
 PART = "sharing"  # the name that its errors are counted under
 # Modules that are not a sharing system.
-SHARED = ("folders", "inventory", "kube_cards", "system")
+SHARED = ("floors", "folders", "inventory", "kube_cards", "system")
 MANY_CLAIMS = 4096
-ANNOTATION = "annotation"
-WRITTEN_BY_TENANTS = (ANNOTATION, "cache")  # sources that anyone who may edit the pod can write
-MOST_OPTIONS = 128
-UNDECIDED = "the annotations of {count} name no card; it counts as soon as a process runs on one"
+UNDECIDED = "the annotations of {count} do not name all cards; each counts as soon as a process runs on it"
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -47,39 +44,42 @@ def _system(name: str) -> SharingSystem:
 
 
 def ambiguous_claims(inventory: Inventory) -> tuple[AmbiguousClaims, ...]:
-    found = [ambiguous for system in systems() for ambiguous in system.ambiguous_claims(inventory)]
-    return (*found, *_among_cards(inventory))
+    return inventory.once(_ambiguous)
 
 
-def _among_cards(inventory: Inventory) -> Iterator[AmbiguousClaims]:
-    """Yield each container whose annotation is missing or nonsense, with every choice of cards as an option.
+def _ambiguous(inventory: Inventory) -> tuple[AmbiguousClaims, ...]:
+    return tuple(ambiguous for system in systems() for ambiguous in system.ambiguous_claims(inventory))
 
-    Only its processes can show which cards it has.
-    """
-    if len(inventory.cards) < 2 or not inventory.is_seen:
-        return
-    own = inventory.once(_own_resources)
-    whole = {allocation.device_id for allocation in inventory.allocations if allocation.resource not in own}
-    cards = [card for card in inventory.cards if card not in whole and not inventory.migs[card]]
-    for system in systems():
-        for allocation in system.unplaced(inventory):
-            if 1 < comb(len(cards), allocation.units) <= MOST_OPTIONS:
-                choices = combinations(cards, allocation.units)
-                options = (tuple(_unsized(allocation, chosen, system, inventory)) for chosen in choices)
-                yield AmbiguousClaims(options=tuple(options), doubt=UNDECIDED, is_floor=True)
+
+def holdings(inventory: Inventory) -> tuple[AllocatedHolding, ...]:
+    """Return how many cards and MIG instances each container has, by a system whose ids do not say which."""
+    return inventory.once(_holdings)
+
+
+def _holdings(inventory: Inventory) -> tuple[AllocatedHolding, ...]:
+    return floors.holdings(inventory, systems(), inventory.once(_own_resources).keys())
 
 
 def claims(
-    inventory: Inventory, settled: Mapping[AmbiguousClaims, int] = {}, before: Iterable[Claim] = ()
+    inventory: Inventory,
+    settled: Mapping[AmbiguousClaims, int] = {},
+    before: Iterable[Claim] = (),
+    seen: Mapping[ContainerRef, frozenset[str]] = {},
 ) -> tuple[Claim, ...]:
-    """`settled` has the right option of those ambiguous claims for which it is known. `before` are the last claims."""
+    """`settled` has the right option of those ambiguous claims for which it is known. `before` are the last claims.
+
+    `seen` are the places where containers run whose annotations do not name all that they have.
+    """
     known, own = systems(), inventory.once(_own_resources)
     read = ((system, claim) for system in known for claim in system.claims(inventory))
     found = [claim for system, claim in read if claim.resource not in own or system in own[claim.resource]]
     found = _corrected(found, settled)
     found = list(_lasting(found, before, inventory))
-    found += _placed(found, inventory, settled)
-    found = list(_at_least(found, inventory))
+    # Where an annotation can be read in two ways, only a process on a card of one of them decides.
+    contested = {ambiguous.container for ambiguous in ambiguous_claims(inventory)}
+    open_to = (holding for holding in holdings(inventory) if holding.container not in contested)
+    found += floors.placed(open_to, found, inventory, seen)
+    found = list(floors.at_least(found, inventory, known))
     left = [claim for claim in found if not any(system.withdraws(claim, inventory) for system in known)]
     yielding = {system.name for system in known if system.yields}
     covered = {claim.container for claim in left if claim.source in WRITTEN_BY_TENANTS}
@@ -96,9 +96,7 @@ def _own_resources(inventory: Inventory) -> dict[str, tuple[SharingSystem]]:
 
 def _corrected(found: list[Claim], settled: Mapping[AmbiguousClaims, int]) -> list[Claim]:
     """Replace the usual claims with the right ones."""
-    changed = {
-        ambiguous: right for ambiguous, right in settled.items() if right != ambiguous.usual and not ambiguous.is_floor
-    }
+    changed = {ambiguous: right for ambiguous, right in settled.items() if right != ambiguous.usual}
     if not changed:
         return found
     void = {
@@ -117,93 +115,48 @@ def _lasting(found: Sequence[Claim], before: Iterable[Claim], inventory: Invento
         for claim in before
         if claim.source == ANNOTATION and claim.container.pod_uid in alive and claim.gpu in inventory.gpus
     ]
-    had = {(claim.container.pod_uid, claim.gpu): claim for claim in annotated if claim.system in lasting}
-    kept = _without_annotation(annotated, found, lasting, inventory)
+    had = {(_annotated_for(claim), claim.gpu, claim.mig): claim for claim in annotated if claim.system in lasting}
+    kept = _without_annotation(annotated, found, inventory)
     # Without the annotation, ids may seem to name the card. The plugin did not keep to them.
     replaced = {(claim.container, claim.resource) for claim in kept}
     for claim in found:
         if (claim.container, claim.resource) not in replaced:
-            last = had.get((claim.container.pod_uid, claim.gpu)) if claim.system in lasting else None
-            yield _raised(claim, last.share, last.memory_limit_bytes, last.core_limit_ratio) if last else claim
+            last = had.get((_annotated_for(claim), claim.gpu, claim.mig)) if claim.system in lasting else None
+            yield floors.raised(claim, last.share, last.memory_limit_bytes, last.core_limit_ratio) if last else claim
     yield from kept
 
 
-def _without_annotation(
-    before: Iterable[Claim], found: Iterable[Claim], lasting: Container[str], inventory: Inventory
-) -> list[Claim]:
-    """Return the earlier claims of pods whose annotation is gone, if they still hold what it was about."""
+def _annotated_for(claim: Claim) -> tuple[object, str]:
+    """Return whom an annotation is about, and its system. Without ids it is about the pod, whatever it names there."""
+    return claim.container.pod_uid if claim.system in _without_ids() else claim.container, claim.system
+
+
+def _without_ids() -> frozenset[str]:
+    return frozenset(system.name for system in systems() if system.without_ids)
+
+
+def _without_annotation(before: Iterable[Claim], found: Iterable[Claim], inventory: Inventory) -> list[Claim]:
+    """Return the earlier claims of those whose annotation is gone, if they still hold what it was about."""
     claimed = {claim.container.pod_uid for claim in found}
-    annotated = {
-        (claim.container.pod_uid, claim.system)
-        for claim in found
-        if claim.source == ANNOTATION or claim.ruled_out is not None
-    }
+    annotated = {_annotated_for(claim) for claim in found if claim.source == ANNOTATION or claim.ruled_out is not None}
     # What only a process has shown is in doubt again with another annotation.
-    gone = [
-        claim
-        for claim in before
-        if (claim.container.pod_uid, claim.system) not in annotated and claim.ruled_out is None
-    ]
-    pods = ((inventory.pod(held), held.resource) for held in inventory.allocations) if gone else ()
-    held = {(pod.uid, resource) for pod, resource in pods if pod}
+    gone = [claim for claim in before if _annotated_for(claim) not in annotated and claim.ruled_out is None]
+    held = {(inventory.container(held), held.resource) for held in inventory.allocations} if gone else set()
     return [
         claim
         for claim in gone
-        if (claim.container.pod_uid, claim.resource) in held
-        or (claim.system in lasting and claim.container.pod_uid not in claimed)
+        if (claim.container, claim.resource) in held
+        or (claim.system in _without_ids() and claim.container.pod_uid not in claimed)
     ]
-
-
-def _placed(found: Iterable[Claim], inventory: Inventory, settled: Mapping[AmbiguousClaims, int]) -> list[Claim]:
-    """Return claims for containers that have no other: on the only card, or on those that their processes use."""
-    claimed = {claim.container for claim in found}
-    placed: list[Claim] = []
-    for ambiguous, right in settled.items():
-        if ambiguous.is_floor and ambiguous.container not in claimed:
-            claimed.add(ambiguous.container)
-            placed += ambiguous.options[right]
-    if len(inventory.cards) != 1 or inventory.instances or not inventory.is_seen:
-        return placed
-    for system in systems():
-        for allocation in system.unplaced(inventory):
-            (claim,) = _unsized(allocation, inventory.cards, system, inventory)
-            if claim.container not in claimed:
-                claimed.add(claim.container)
-                placed.append(claim)
-    return placed
-
-
-def _unsized(
-    allocation: Allocation, cards: Iterable[str], system: SharingSystem, inventory: Inventory
-) -> Iterator[Claim]:
-    return (inventory.claim(allocation, card, system=system.name, share=0.0) for card in cards)
-
-
-def _raised(claim: Claim, share: float, least_memory: int | None, least_cores: float | None) -> Claim:
-    """Raise a claim to at least these values. An absent limit is already the highest."""
-    memory, cores = claim.memory_limit_bytes, claim.core_limit_ratio
-    return replace(
-        claim,
-        share=max(claim.share, min(share, 1.0)),
-        memory_limit_bytes=None if memory is None else max(memory, least_memory or 0),
-        core_limit_ratio=None if cores is None else max(cores, min(least_cores or 0.0, 1.0)),
-    )
-
-
-def _at_least(found: Iterable[Claim], inventory: Inventory) -> Iterator[Claim]:
-    """Let no annotation lower a claim below what the spec asks for and the kubelet allocated."""
-    minimums = {system.name: system.minimum for system in systems()}
-    for claim in found:
-        minimum = minimums.get(claim.system)
-        least = minimum(claim, inventory) if minimum and not claim.mig else None
-        yield _raised(claim, least.share, least.memory, least.cores) if least else claim
 
 
 def _without_trespassers(claims: Sequence[Claim], unproven: Container[str]) -> Iterator[Claim]:
     """Leave out what a tenant could have written itself, on a card that is allocated as a whole to another pod."""
     whole: dict[str, set[tuple[str, str]]] = {}
+    by_notes = {system.name for system in systems() if system.annotations}  # their ids name no card
     for claim in claims:
-        is_proven = claim.source not in WRITTEN_BY_TENANTS and claim.resource not in unproven
+        is_written = claim.source in WRITTEN_BY_TENANTS or claim.system in by_notes
+        is_proven = not is_written and claim.resource not in unproven
         if is_proven and not claim.mig and claim.share >= 1:
             whole.setdefault(claim.gpu, set()).add((claim.container.namespace, claim.container.pod))
     for claim in claims:
@@ -224,10 +177,18 @@ def _together(claims: Sequence[Claim]) -> Iterator[Claim]:
         yield replace(first, share=share, device_id=name)
 
 
-def unclaimed(inventory: Inventory, claims: Iterable[Claim] = ()) -> tuple[Allocation, ...]:
+def unplaced(inventory: Inventory, claims: Sequence[Claim]) -> tuple[UnplacedHolding, ...]:
+    """List what containers were given on cards that neither an annotation nor a process names."""
+    return floors.unplaced(holdings(inventory), claims)
+
+
+def unclaimed(
+    inventory: Inventory, claims: Iterable[Claim] = (), unplaced: Iterable[UnplacedHolding] = ()
+) -> tuple[Allocation, ...]:
     """List the allocations of GPU resources that no system understands, and those that two pods have.
 
-    Leave out those of containers whose cards are known by their processes, or by an annotation that is gone.
+    Leave out those of containers whose cards are known by their processes, or by an annotation that is gone, and those
+    that are on no known card.
     """
     of_gpus = signs()
     strange = [
@@ -243,6 +204,7 @@ def unclaimed(inventory: Inventory, claims: Iterable[Claim] = ()) -> tuple[Alloc
         if (claim.container.names, claim.resource, claim.device_id) in held
         or (claim.source == ANNOTATION and (claim.container.names, claim.resource) in resources)
     }
+    placed |= {(holding.container.names, _vendor(holding.resource)) for holding in unplaced}
     left = (allocation for allocation in strange if (allocation.names, _vendor(allocation.resource)) not in placed)
     return (*left, *(replace(allocation, disputed=True) for allocation in inventory.disputed))
 
@@ -297,7 +259,10 @@ def unsettled(inventory: Inventory, claims: Iterable[Claim]) -> frozenset[tuple[
 
 
 def statuses(
-    inventory: Inventory, claims: Iterable[Claim], undecided: Iterable[AmbiguousClaims]
+    inventory: Inventory,
+    claims: Iterable[Claim],
+    undecided: Iterable[AmbiguousClaims],
+    unplaced: Iterable[UnplacedHolding] = (),
 ) -> tuple[SharingStatus, ...]:
     """List the systems in use. One that only a sign points to, with neither claims nor doubts, says what is missing.
 
@@ -306,11 +271,11 @@ def statuses(
     claims = tuple(claims)
     counts = Counter(claim.system for claim in claims)
     names = _names(inventory) - {claim.resource for claim in claims}
-    claimed = {claim.container for claim in claims}
-    undecided = [item for item in undecided if not (item.is_floor and item.container in claimed)]
+    nowhere = [(item.system, UNDECIDED) for item in unplaced]
+    contested = [(item.system, item.doubt) for item in undecided if item.usual is None]
     found = []
     for system in systems():
-        doubts = (*system.doubts(inventory), *_doubts(system.name, undecided))
+        doubts = (*system.doubts(inventory), *_doubts(system.name, [*contested, *nowhere]))
         if system.name in counts or doubts:
             found.append(SharingStatus(system=system.name, claims=counts[system.name], doubts=doubts))
         elif any(name.startswith(system.signs) for name in names):
@@ -320,9 +285,9 @@ def statuses(
     return tuple(sorted(found, key=lambda status: status.system))
 
 
-def _doubts(system: str, undecided: Iterable[AmbiguousClaims]) -> Iterator[str]:
+def _doubts(system: str, undecided: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield what is not known about single containers."""
-    counts = Counter(item.doubt for item in undecided if item.usual is None and item.system == system)
+    counts = Counter(doubt for name, doubt in undecided if name == system)
     for doubt, count in counts.items():
         yield doubt.format(count="1 container" if count == 1 else f"{count} containers")
 

@@ -97,11 +97,8 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     return MinimumClaim(share=part, memory=0 if held.is_whole else held.blocks * BLOCK, cores=part)
 
 
-def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    placed = inventory.once(_places)
-    for names, held in inventory.once(_held).items():
-        if names not in placed and held.cards <= len(inventory.cards):
-            yield replace(held.allocation, units=held.cards)
+def holdings(inventory: Inventory) -> Iterator[Allocation]:
+    yield from (replace(held.allocation, units=held.cards) for held in inventory.once(_held).values())
 
 
 def _core_limit(held: HeldCores, inventory: Inventory) -> float | None:
@@ -186,5 +183,5 @@ SYSTEM = SharingSystem(
     memory_of=memory_of,
     annotations=(CARDS, ASSIGNED, CORE_LIMIT),
     minimum=minimum,
-    unplaced=unplaced,
+    holdings=holdings,
 )

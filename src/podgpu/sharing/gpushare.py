@@ -19,6 +19,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.model.kube import grouped
@@ -49,7 +50,8 @@ Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
 class HeldUnits(Struct, frozen=True, kw_only=True):
     """A container's units on each card, by each reading of the annotation. `allocation` is one of its ids.
 
-    `units` is how many it has, `annotated` how many of them the annotation is about. `source` is empty without one.
+    `units` is how many it has, `annotated` how many of them the annotation puts on a card of this node. `source` is
+    empty without one.
     """
 
     allocation: Allocation
@@ -92,9 +94,9 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     return MinimumClaim(share=claim.share * more, memory=round((claim.memory_limit_bytes or 0) * more))
 
 
-def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    placed = inventory.once(_holdings)
-    yield from (ids[0] for container, ids in inventory.once(_allocated).items() if container not in placed)
+def holdings(inventory: Inventory) -> Iterator[Allocation]:
+    """A container has at least one card, however many units."""
+    yield from (replace(ids[0], units=1) for ids in inventory.once(_allocated).values())
 
 
 def _claims(holding: HeldUnits, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
@@ -154,6 +156,8 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
         cards = inventory.once(_offered).keys() or inventory.gpus
         readings = tuple({card: units} for card in cards & inventory.gpus if len(cards) == 1)
         source = ""
+    # What it says of cards that are not here counts for those that are.
+    annotated = min((sum(held.values()) for held in readings), default=annotated)
     return HeldUnits(allocation=ids[0], units=units, annotated=annotated, readings=readings, source=source)
 
 
@@ -264,5 +268,5 @@ SYSTEM = SharingSystem(
     memory_of=memory_of,
     annotations=(SPREAD, NUMBER, UNITS_OF_CARD),
     minimum=minimum,
-    unplaced=unplaced,
+    holdings=holdings,
 )

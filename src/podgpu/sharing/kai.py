@@ -107,7 +107,8 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 
 
 def _is_own(namespace: str, inventory: Inventory) -> bool:
-    return namespace in inventory.namespaces or namespace in inventory.once(_usual_namespaces)
+    """What an administrator says counts alone: a tenant may have created a namespace of a usual name."""
+    return namespace in (inventory.namespaces or inventory.once(_usual_namespaces))
 
 
 def _usual_namespaces(inventory: Inventory) -> frozenset[str]:
@@ -243,6 +244,7 @@ SYSTEM = SharingSystem(
     excused=excused,
     cards=cards,
     annotations=(GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD, *PER_CONTAINER),
-    lasts=True,  # neither the spec nor the kubelet knows of a fraction
+    lasts=True,
+    without_ids=True,  # neither the spec nor the kubelet knows of a fraction
     request=PartRequest(PORTION, lambda wanted: f'{FRACTION}: "{ceil((wanted.ratio or 1.0) * 100) / 100}"'),
 )

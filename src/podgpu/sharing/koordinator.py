@@ -28,6 +28,7 @@ CORE = "koordinator.sh/gpu-core"
 MEMORY = "koordinator.sh/gpu-memory"
 MEMORY_RATIO = "koordinator.sh/gpu-memory-ratio"
 ISOLATION = "koordinator.sh/gpu-isolation-provider"
+SHARED = "koordinator.sh/gpu.shared"  # parts of that many cards
 WHOLE_GPU = "nvidia.com/gpu"
 PERCENT = 100
 MOST_CARDS = 256  # of one annotation; the rest is ignored
@@ -76,7 +77,7 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     pod = inventory.by_uid.get(claim.container.pod_uid)
     if pod is None or not pod.phase:
         return None
-    cards = len(_pod_claims(pod, inventory)) or 1
+    cards = _number(pod)
     cores = int((_asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, WHOLE_GPU) * PERCENT) / cards) / PERCENT
     ratio = int(_asked(pod, MEMORY_RATIO) / cards) / PERCENT
     memory, of_card = int(_asked(pod, MEMORY) / cards), inventory.memory.get(claim.gpu, 0)
@@ -84,23 +85,27 @@ def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     return MinimumClaim(share=cores or ratio or of_memory, memory=memory, cores=cores)
 
 
-def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    """Go by the pods' limits: without an annotation there is nothing else."""
+def holdings(inventory: Inventory) -> Iterator[Allocation]:
+    """Go by the pods' limits: there are no ids."""
     listed = inventory.once(_listed)
     for pod in inventory.pods:
         asks = any(name.startswith(GPUS) for container in pod.main_containers for name in container.limits)
         is_running = asks and pod.phase and not pod.finished
-        if is_running and not (_pod_claims(pod, inventory) or _names_a_card(listed[pod.uid], inventory)):
-            container = _container(pod, listed[pod.uid])
-            asked = _asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, MEMORY_RATIO)
+        if is_running and not _names_a_card(listed[pod.uid], inventory):
             yield Allocation(
                 namespace=pod.namespace,
                 pod=pod.name,
-                container=container,
+                container=_container(pod, listed[pod.uid]),
                 resource=CORE,
                 device_id="",
-                units=max(1, -int(-asked // PERCENT)),
+                units=_number(pod),
             )
+
+
+def _number(pod: Pod) -> int:
+    """Return how many cards a pod asks for: as many as it says, else by hundreds of per cent."""
+    asked = _asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, MEMORY_RATIO)
+    return int(_asked(pod, SHARED)) or max(1, -int(-asked // PERCENT))
 
 
 def _asked(pod: Pod, resource: str) -> Fraction:
@@ -203,6 +208,7 @@ SYSTEM = SharingSystem(
     cards=cards,
     annotations=(ANNOTATION, ISOLATION),
     minimum=minimum,
-    unplaced=unplaced,
-    lasts=True,  # there are no ids
+    holdings=holdings,
+    lasts=True,
+    without_ids=True,
 )

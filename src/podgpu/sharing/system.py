@@ -34,14 +34,13 @@ class AmbiguousClaims:
 
     Each option has at least one claim, and no two options have the same cards. `usual` is the option that counts
     unless the container's processes are seen on the cards of another one. Without it, nothing is claimed until they
-    are seen. `doubt` is what to say meanwhile, with `{count}` for the number of containers. If `is_floor`, the options
-    count only if nothing else is claimed for the container. Compared by identity, which makes it a cheap key.
+    are seen. `doubt` is what to say meanwhile, with `{count}` for the number of containers. Compared by identity, which
+    makes it a cheap key.
     """
 
     options: tuple[tuple[Claim, ...], ...]
     usual: int | None = None
     doubt: str = ""
-    is_floor: bool = False
 
     @property
     def container(self) -> ContainerRef:
@@ -90,10 +89,11 @@ class SharingSystem:
     describes them all. `memory_of` is the memory that an allocation stands for, on whichever card.
 
     `annotations` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A
-    system with annotations says what is true without them: `minimum`, by the container's spec and ids, and `unplaced`,
-    one allocation of each container that holds something but whose annotation names no card; its `units` are the
-    number of its cards. A system `lasts` if only annotations show what a pod has, and its scheduler writes them once:
-    a pod keeps the most that it ever had by them. `request` is how a pod asks for what the system provides.
+    system with annotations says what is true without them: `minimum`, by the container's spec and ids, and `holdings`,
+    one allocation of each container that holds something; its `units` are how many cards or MIG instances it has. A
+    system `lasts` if annotations alone may show how much a pod has, and its scheduler writes them once: a pod keeps the
+    most that it ever had by them. One `without_ids` has nothing in the kubelet's list: annotations count for as long as
+    the pod lives. `request` is how a pod asks for what the system provides.
     """
 
     name: str
@@ -114,6 +114,7 @@ class SharingSystem:
     memory_of: Callable[[Allocation, Inventory], int | None] = lambda *_: None
     annotations: tuple[str, ...] = ()
     minimum: Callable[[Claim, Inventory], MinimumClaim | None] = lambda *_: None
-    unplaced: Callable[[Inventory], Iterable[Allocation]] = lambda _: ()
+    holdings: Callable[[Inventory], Iterable[Allocation]] = lambda _: ()
     lasts: bool = False
+    without_ids: bool = False
     request: PartRequest | None = None

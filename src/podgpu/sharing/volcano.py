@@ -36,6 +36,7 @@ VGPU_IDS = "volcano.sh/vgpu-ids-new"
 MEMORY, NUMBER, INDICES = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/gpu-index"
 NODE_CARDS = "volcano.sh/node-vgpu-register"
 ALL_CORES = 100
+ANNOTATION = "annotation"  # as a source
 MOST_UNITS = 1 << 24
 MOST_ENTRIES = 512  # more than a pod has containers
 MOST_DEVICES = 1024  # in all entries
@@ -46,7 +47,7 @@ UNKNOWN_UNIT = (
     "Those of plugin 1.12 do, and so does a container's file in /usr/local/vgpu"
 )
 _UUID = kube_cards.UUID.pattern
-_VGPU = re.compile(rf"{_UUID}-[0-9]{{1,5}}")
+_VGPU = re.compile(rf"(?P<card>{_UUID})-[0-9]{{1,5}}")
 _PART = re.compile(rf"(?P<card>{_UUID})-(?P<kind>memory|core)-[0-9]{{1,8}}")
 _UNIT = re.compile(r"(?P<index>[0-9]{1,3})-[0-9]{1,8}")
 _INDICES = re.compile(r"[0-9]{1,3}(?:,[0-9]{1,3}){0,63}")
@@ -136,18 +137,40 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
-    """Return what the ids of memory and cores say of each card. Older plugins have none: then go by the spec."""
-    if claim.resource in (MEMORY, NUMBER):  # no annotation says how much
-        return MinimumClaim(share=1.0) if claim.resource == NUMBER else None
+    """Return what the ids of memory and cores say of each card. Older plugins have none: then go by the spec.
+
+    Without either, Volcano gives the whole card, unless an annotation says less: that is at least one of its parts.
+    """
+    if claim.resource == NUMBER:
+        return MinimumClaim(share=1.0)
+    if claim.resource == MEMORY:
+        held, unit = _asked(MEMORY, claim, inventory), inventory.once(_memory_unit)
+        return MinimumClaim(share=unit.share(claim.gpu, held), memory=unit.size(claim.gpu, held) or 0)
     units, cores = (_asked(kind, claim, inventory) for kind in (VGPU_MEMORY, VGPU_CORES))
     limits = inventory.limits(claim.container) or {}
     percent = float(quantity(limits.get(VGPU_PERCENT, "")) or 0) / ALL_CORES
     unit = inventory.once(_vgpu_unit)
     return MinimumClaim(
-        share=cores / ALL_CORES or unit.share(claim.gpu, units) or percent,
+        share=cores / ALL_CORES or unit.share(claim.gpu, units) or percent or _unlimited(claim, units, inventory),
         memory=unit.size(claim.gpu, units) or 0,
         cores=cores / ALL_CORES,
     )
+
+
+def _unlimited(claim: Claim, units: int, inventory: Inventory) -> float:
+    """Return the share of a container without limits; 0 if it has some, or if its spec is not known."""
+    if units or inventory.limits(claim.container) is None:
+        return 0.0
+    if claim.source != ANNOTATION:
+        return 1.0
+    parts = inventory.once(_vgpus_of_card)[claim.gpu]
+    return 1 / parts if parts and claim.share else 0.0  # what is not known does not become a small number
+
+
+def _vgpus_of_card(inventory: Inventory) -> Counter[str]:
+    """Count the vGPUs that each card offers."""
+    found = (_VGPU.fullmatch(device_id) for _, device_id in inventory.allocatable)
+    return Counter(vgpu["card"] for vgpu in found if vgpu)
 
 
 def _asked(kind: str, claim: Claim, inventory: Inventory) -> int:
@@ -156,13 +179,11 @@ def _asked(kind: str, claim: Claim, inventory: Inventory) -> int:
     return _number(held) or kube_cards.count(limits.get(kind, ""))
 
 
-def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    placed = inventory.once(_holders)
-    for (kind, uid), containers in inventory.once(_given).items():
-        if kind in (VGPU, MEMORY, NUMBER):
-            for name, held in containers.items():
-                if (uid, name) not in placed:
-                    yield held[0] if kind == MEMORY else replace(held[0], units=_number(held))
+def holdings(inventory: Inventory) -> Iterator[Allocation]:
+    """Each id is a part of another card, or a whole one; units of memory are all of one card."""
+    for (kind, _), containers in inventory.once(_given).items():
+        for held in containers.values() if kind in (VGPU, MEMORY, NUMBER) else ():
+            yield replace(held[0], units=1 if kind == MEMORY else _number(held))
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:
@@ -248,7 +269,7 @@ def _whole(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[C
     indexed = inventory.once(_indexed).get(pod.uid, ())
     for card in indexed if len(indexed) == _number(held) else ():
         name = f"index {pod.annotations[INDICES]}"
-        yield inventory.claim(held[0], card, system=NAME, device_id=name, source="annotation")
+        yield inventory.claim(held[0], card, system=NAME, device_id=name, source=ANNOTATION)
 
 
 def _number(held: list[Allocation]) -> int:
@@ -308,7 +329,7 @@ def _claim(allocation: Allocation, device: VolcanoDevice, unit: MemoryUnit, inve
         memory=limit or enforced,
         cores=cores,
         device_id=device.text,
-        source="annotation",
+        source=ANNOTATION,
     )
 
 
@@ -373,6 +394,7 @@ SYSTEM = SharingSystem(
     node_annotations=(NODE_CARDS,),
     annotations=(VGPU_IDS, INDICES),
     minimum=minimum,
-    unplaced=unplaced,
+    holdings=holdings,
+    lasts=True,  # without limits, nothing else shows how much
     request=PartRequest(PORTION, _request_lines),
 )

@@ -161,7 +161,7 @@ async def billed(
         device = replace(_device(at, busy), processes=(*processes, *worked))
         # All readings come after the processes began, except where the test is about that.
         seen = replace(device, seconds=0.0 if read_at is not None else time.monotonic() - at)
-        idle = [replace(_device(at, 0.0), gpu=Gpu(uuid=other, index=1)) for other in others]
+        idle = [replace(_device(at, 0.0), gpu=Gpu(uuid=other, index=1, minor=1)) for other in others]
         card, *_ = (await attribution.attribute([seen, *idle], at)).cards
         assert card.balance
         check_card(card, card.balance)
@@ -180,7 +180,7 @@ def _device(at: float, busy: float) -> Device:
         "memory_total_bytes": float(80 << 30),
     }
     readings = tuple(Reading(name, value) for name, value in values.items())
-    return Device(gpu=Gpu(uuid=GPU, index=0), at=at, readings=readings)
+    return Device(gpu=Gpu(uuid=GPU, index=0, minor=0), at=at, readings=readings)
 
 
 def bill(card: Card, name: str) -> Booking:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from math import inf
@@ -21,7 +22,7 @@ from podgpu.host.recent_processes import (
     RecentProcesses,
 )
 from tests.host.test_procfs import IN_OTHER_POD, IN_POD, OTHER_POD, POD, Clock, Tree
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 HOST = "0::/system.slice/containerd.service\n"
 
@@ -223,6 +224,23 @@ async def test_it_is_on_only_while_strangers_are_expected(tmp_path: Path) -> Non
         while recent.holder(7, inf):  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.01)
     running.cancel()
+
+
+async def test_processes_are_listed_in_a_thread_however_many_a_tenant_has(tmp_path: Path) -> None:
+    tree, listed_in = Tree(tmp_path), []
+    tree.file("loadavg", "0 0 0 1/1 7\n")
+
+    class Listed(Procfs):
+        def pids(self) -> list[int]:
+            listed_in.append(threading.get_ident())
+            return super().pids()
+
+    recent = RecentProcesses(Listed(tmp_path), interval=5.0, only_pods=True)
+    running = asyncio.create_task(recent.run())
+    recent.expect()
+    await until(lambda: bool(listed_in))
+    running.cancel()
+    assert threading.get_ident() not in listed_in
 
 
 @pytest.fixture

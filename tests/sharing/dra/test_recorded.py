@@ -118,4 +118,4 @@ async def test_every_container_is_on_the_device_of_its_request(source: str, with
     uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
     assert all(claim.container.pod_uid == uids[claim.container.pod] for claim in claims)
     # Neither its plugin, which is not there any more, nor an annotation says which card it has.
-    assert {allocation.pod for allocation in snapshot.unclaimed} == ({"share-1"} if lists else set())
+    assert {held.container.pod for held in snapshot.unplaced or ()} == ({"share-1"} if lists else set())

@@ -277,3 +277,40 @@ def test_no_file_breaks_the_reader(tmp_path: Path, data: bytes, size: int | None
         os.truncate(path, size)
     seen = look(tmp_path)
     assert all(vgpu.pod_uid == POD and set(vgpu.pids) <= {70, 71} for vgpu in seen.vgpus)
+
+
+def test_files_full_of_processes_are_looked_up_once_each_and_only_so_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant fills many files. Those with few processes come first, and a file that is not looked up says nothing."""
+    monkeypatch.setattr(cache_files, "MOST_LOOKED_UP", 300)
+    asked: list[int] = []
+
+    def pod_uid(pid: int) -> str | None:
+        asked.append(pid)
+        return PODS.get(pid)
+
+    flood = [Process(pid=1000 + number, cards=[(1, 1, 1, 3, 1)]) for number in range(cache_files.MOST_SLOTS)]
+    other = [Process(pid=5000 + number, cards=[(1, 1, 1, 3, 1)]) for number in range(cache_files.MOST_SLOTS)]
+    for number in range(1, 21):
+        write(tmp_path, CacheFile(processes=flood).new(), f"{number:08x}-1111-4222-8333-444444444444")
+        write(tmp_path, CacheFile(processes=[WORK, *other][:256]).new(), f"{number:08x}-2222-4222-8333-444444444444")
+    write(tmp_path, CacheFile(processes=[WORK]).new())
+    seen = observe(Host(root=tmp_path, pod_uid=pod_uid))
+    assert len(asked) == len(set(asked)) <= 300
+    (victim,) = [vgpu for vgpu in seen.vgpus if vgpu.pod_uid == POD]
+    assert (victim.memory_used_bytes, victim.pids) == (6, (70,))
+    assert seen.errors["processes"] == 20
+    left_out = [vgpu for vgpu in seen.vgpus if "-2222-" in vgpu.pod_uid]
+    assert {(vgpu.memory_used_bytes, vgpu.memory_limit_bytes) for vgpu in left_out} == {(None, 8 * GIB)}
+
+
+def test_many_files_may_have_few_processes_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_files, "MOST_READ", 64)
+    flood = [Process(pid=1000 + number, cards=[(1, 1, 1, 3, 1)]) for number in range(17)]
+    for number in range(3):
+        write(tmp_path, CacheFile(processes=flood).new(), f"{number:08x}-1111-4222-8333-444444444444")
+    write(tmp_path, CacheFile(processes=[WORK]).new(), OTHER_POD)
+    seen = look(tmp_path)
+    assert [vgpu.pod_uid for vgpu in seen.vgpus] == [OTHER_POD]
+    assert seen.errors["processes"] == 3

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 from podgpu.agent.counters import Counters
 from podgpu.model import Device, Gpu, Reading
 from podgpu.sources.nvml.handle import CallTracker
+from podgpu.sources.nvml.process import MOST_PROCESSES
 from podgpu.sources.nvml.session import EventListener, Session
-from tests.fakenvml.fake_node import FakeFault, h200
+from tests.fakenvml.fake_node import FakeFault, FakeProcess, h200
 from tests.fakenvml.stage import Stage, mig_card
 from tests.sources.nvml.test_reader import card_of, values
 
@@ -90,3 +91,16 @@ def test_a_card_that_draws_what_it_may_is_shown(limit: bool) -> None:
         if not limit:
             device = replace(device, readings=device.readings[:1])
         assert values(counters.apply(device), "energy_joules_total") == [1000.0 + 700.0 * second]
+
+
+def test_of_more_processes_than_a_card_has_room_for_the_largest_are_read_and_it_is_said(stage: Stage) -> None:
+    gpu = h200(0)
+    gpu.processes = [FakeProcess(1000 + number, memory=1 << 20) for number in range(MOST_PROCESSES + 500)]
+    gpu.processes.append(FakeProcess(900_000, memory=1 << 30))
+    card = card_of(stage, gpu)
+    device = card.read()
+    running = [process for process in device.processes if process.kinds]
+    assert len(running) == MOST_PROCESSES
+    assert 900_000 in {process.pid for process in running}
+    assert not device.ability.sees_all  # nobody is called idle for it
+    assert card._handle.tracker.errors["too_many_processes"] == 1

@@ -70,19 +70,24 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
 
 
 def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
-    """Return what the spec asks for of each card; without limits, one of the parts that the plugin divides it into."""
+    """Return what the spec asks for of each card.
+
+    Without limits, HAMi gives the whole card, unless its scheduler is set to give less: only an annotation shows that,
+    and it counts for no less than one of the parts that the plugin divides a card into.
+    """
     lender = inventory.once(_lenders).get(claim.container)
     limits = inventory.limits(lender or claim.container)
-    if limits is None:
+    if limits is None or not (claim.source == "annotation" or inventory.once(_is_here)):
         return None
     total = inventory.memory.get(claim.gpu, 0)
     percent = quantity(limits.get(MEMORY_PERCENT, "")) or 0
     mib = int(quantity(limits.get(MEMORY, "")) or percent * total / ALL_CORES / MIB)  # it counts in whole MiB
     memory = mib * MIB
     cores = float((quantity(limits.get(CORES, "")) or 0) / ALL_CORES)
-    parts = 0 if memory or cores else inventory.once(_parts)[claim.gpu]
+    parts = inventory.once(_parts)[claim.gpu] if claim.source == "annotation" else 1
     of_memory = memory / total if total else 0.0
-    return MinimumClaim(share=cores or of_memory or (1 / parts if parts else 0.0), memory=memory, cores=cores)
+    unlimited = 1 / parts if parts and not (memory or cores) else 0.0
+    return MinimumClaim(share=cores or of_memory or unlimited, memory=memory, cores=cores)
 
 
 def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
@@ -95,12 +100,16 @@ def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
     return found
 
 
-def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    """Leave out ids of other resources: only an annotation that can be read would show that they are HAMi's."""
-    placed = inventory.once(_holders)
-    for uid, containers in inventory.once(_given).items() if inventory.once(_is_here) else ():
+def holdings(inventory: Inventory) -> Iterator[Allocation]:
+    """Each id is a part of another card, or a MIG instance.
+
+    Leave out ids of other resources, unless an annotation that can be read shows that they are HAMi's.
+    """
+    annotated = inventory.once(_holders)
+    for uid, containers in inventory.once(_given).items():
         for name, ids in containers.items():
-            if _ID.fullmatch(ids[0].device_id) and ids[0].resource.startswith(VENDOR) and (uid, name) not in placed:
+            is_usual = _ID.fullmatch(ids[0].device_id) and ids[0].resource.startswith(VENDOR)
+            if is_usual or (uid, name) in annotated:
                 yield replace(ids[0], units=sum(given.units for given in ids))
 
 
@@ -180,14 +189,17 @@ def _annotated_pods(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set
 
 
 def _annotated(inventory: Inventory) -> tuple[Claim, ...]:
+    """A container has no card twice, unless it has several of its MIG instances."""
     given = inventory.once(_given)
-    return tuple(
-        _claim(given[pod.uid][container][0], device, "annotation", index, inventory)
+    found = {
+        (pod.uid, container, claim.mig or claim.gpu): claim
         for pod, counts, resources in inventory.once(_annotated_pods)
         for container, entry in matched(pod, counts, resources).items()
-        for index, device in enumerate(entry)
+        for index, device in reversed(list(enumerate(entry)))
         if device and device.card in inventory.gpus
-    )
+        for claim in [_claim(given[pod.uid][container][0], device, "annotation", index, inventory)]
+    }
+    return tuple(reversed(found.values()))
 
 
 def _by_cache(inventory: Inventory) -> Iterator[Claim]:
@@ -292,6 +304,7 @@ SYSTEM = SharingSystem(
     node_annotations=(annotation.NODE_CARDS,),
     annotations=(DEVICES_ALLOCATED, MIG_ALLOCATIONS),
     minimum=minimum,
-    unplaced=unplaced,
+    holdings=holdings,
+    lasts=True,  # without limits, nothing else shows how much
     request=PartRequest(PORTION, _request_lines),
 )

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -131,7 +131,7 @@ class Region(Struct, frozen=True, kw_only=True):
     last_kernel_at: float | None = None
 
 
-def parse(size: int, read: Read) -> Region:
+def parse(size: int, read: Read, most_slots: int = MOST_SLOTS) -> Region:
     """Read a file of `size` bytes in three pieces. Raises BadRegion, and nothing else."""
     layout = LAYOUTS.get(size)
     if layout is None:
@@ -143,7 +143,7 @@ def parse(size: int, read: Read) -> Region:
         raise BadRegion("uuid")
     tail = _piece(read, layout.tail, size - layout.tail)
     count = _int(tail, 0)
-    if not 0 <= count <= MOST_SLOTS:
+    if not 0 <= count <= most_slots:
         raise BadRegion("processes")
     found = list(_slots(_piece(read, layout.slots, count * layout.slot), layout, len(cards)))
     slots = tuple(slot for slot in found if slot)
@@ -219,6 +219,9 @@ FOLDERS = ("usr/local/vgpu/containers", "usr/local/vgpu/vgpu/containers")
 SUFFIX = ".cache"
 MOST_FOLDERS = 1024
 MOST_FILES = 64
+# In one scan, of all files: slots that are read, divided evenly where files are many, and processes that are looked up.
+# The cards of a node have no room for as many processes.
+MOST_READ, MOST_LOOKED_UP = 32_768, 8192
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAME = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)", re.ASCII)
@@ -226,22 +229,37 @@ _NAME = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_([a-z0-9](?:[
 
 def observe(host: Host) -> Observation:
     scan = CacheScan(host)
-    return Observation(vgpus=tuple(scan.vgpus()), errors=scan.errors)
+    found = sorted(scan.vgpus(), key=lambda vgpu: (vgpu.pod_uid, vgpu.container, vgpu.index))
+    return Observation(vgpus=tuple(found), errors=scan.errors)
+
+
+class _Found(NamedTuple):
+    """A container's file."""
+
+    region: Region
+    uid: str
+    container: str
 
 
 class CacheScan:
     def __init__(self, host: Host) -> None:
         self.errors: Counter[str] = Counter()
         self._host = host
+        self._pods: dict[int, str | None] = {}
 
     def vgpus(self) -> Iterator[VirtualGpu]:
+        """A tenant may fill its files with processes. Those with few are verified first, and a process once."""
+        found: list[_Found] = []
         for folder in FOLDERS:
             try:
                 with _opened(str(self._host.root / folder), os.O_DIRECTORY) as parent:
-                    for name in self._folders(parent):
-                        yield from self._folder(parent, name)
+                    names = self._folders(parent)
+                    most = min(MOST_SLOTS, MOST_READ // max(1, len(names)))
+                    found += filter(None, (self._found(parent, name, most) for name in names))
             except OSError as error:
                 self._count(error)
+        for region, uid, container in sorted(found, key=lambda each: len(each.region.slots)):
+            yield from self._vgpus(region, uid, container)
 
     def _folders(self, parent: int) -> list[str]:
         names = _names(parent, MOST_FOLDERS)
@@ -249,29 +267,35 @@ class CacheScan:
             self.errors["too_many_folders"] += 1
         return names[:MOST_FOLDERS]
 
-    def _folder(self, parent: int, name: str) -> list[VirtualGpu]:
+    def _found(self, parent: int, name: str, most_slots: int) -> _Found | None:
         try:
             if (match := _NAME.fullmatch(name)) is None:
                 raise BadRegion("name")
-            region = _region(parent, name)
-            return list(self._vgpus(region, match[1], match[2])) if region else []
+            region = _region(parent, name, most_slots)
+            return _Found(region, match[1], match[2]) if region else None
         except BadRegion as error:
             self.errors[error.reason] += 1
         except OSError as error:
             self._count(error)
-        return []
+        return None
 
     def _vgpus(self, region: Region, uid: str, container: str) -> Iterator[VirtualGpu]:
         if region.refused:
             self.errors["memory"] += region.refused
-        slots = [slot for slot in region.slots if self._is_in_pod(slot.pid, uid)]
+        pids = {slot.pid for slot in region.slots}
+        is_looked_up = len(pids | self._pods.keys()) <= MOST_LOOKED_UP
+        if not is_looked_up:
+            self.errors["processes"] += 1
+        slots = [slot for slot in region.slots if is_looked_up and self._is_in_pod(slot.pid, uid)]
         # If no process could be verified, nothing is known. If there is no process, nothing is used.
         is_known = bool(slots) or not (region.slots or region.refused)
         for index, card in enumerate(region.cards):
             yield _vgpu(region, slots if is_known else None, uid, container, index, card)
 
     def _is_in_pod(self, pid: int, uid: str) -> bool:
-        found = self._host.pod_uid(pid) if pid > 0 else None
+        if pid not in self._pods:
+            self._pods[pid] = self._host.pod_uid(pid) if pid > 0 else None
+        found = self._pods[pid]
         if found != uid:
             self.errors["foreign_pid" if found else "unknown_pid"] += 1
         return found == uid
@@ -311,7 +335,7 @@ def _sm_ratio(card: RegionCard, percents: Sequence[int | None]) -> float | None:
     return min(sum(known), PERCENT) / PERCENT
 
 
-def _region(parent: int, name: str) -> Region | None:
+def _region(parent: int, name: str, most_slots: int) -> Region | None:
     """Return None for a container whose library has not written yet."""
     with _opened(name, os.O_DIRECTORY, parent) as folder:
         names = _names(folder, MOST_FILES)
@@ -320,15 +344,15 @@ def _region(parent: int, name: str) -> Region | None:
         caches = [name for name in names if name.endswith(SUFFIX)]
         if len(caches) > 1:
             raise BadRegion("several_caches")
-        return _read(folder, caches[0]) if caches else None
+        return _read(folder, caches[0], most_slots) if caches else None
 
 
-def _read(folder: int, name: str) -> Region:
+def _read(folder: int, name: str, most_slots: int) -> Region:
     with _opened(name, 0, folder) as file:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise BadRegion("not_a_file")
-        return parse(status.st_size, lambda offset, length: os.pread(file, length, offset))
+        return parse(status.st_size, lambda offset, length: os.pread(file, length, offset), most_slots)
 
 
 def _names(folder: int, most: int) -> list[str]:

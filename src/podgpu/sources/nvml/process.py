@@ -22,8 +22,12 @@ WINDOW = 200_000  # microseconds that the driver measures in
 KEPT_SECONDS = 15.0  # for which the driver keeps a window, and a little more
 
 
+# Of a card. It has no room for as many contexts that do any work; what a tenant may list beyond is not read.
+MOST_PROCESSES = 2048
+
+
 class Listing(NamedTuple):
-    """`is_complete` is False if a list could not be read, so that there may be more processes."""
+    """`is_complete` is False if a list could not be read, or not to its end, so that there may be more processes."""
 
     processes: tuple[Process, ...]
     is_complete: bool
@@ -45,6 +49,10 @@ def running(handle: Handle, memory_total: float | None) -> Listing:
             process = _process(entry, kind)
             key = (process.pid, process.gpu_instance_id, process.compute_instance_id)
             found[key] = _merged(found[key], process) if key in found else process
+    if len(found) > MOST_PROCESSES:
+        handle.tracker.errors["too_many_processes"] += 1
+        largest = sorted(found.items(), key=lambda item: item[1].memory_bytes or 0, reverse=True)
+        found, is_complete = dict(largest[:MOST_PROCESSES]), False
     ordered = sorted(found.values(), key=lambda process: (process.pid, process.gpu_instance_id or 0))
     return Listing(tuple(ordered), is_complete)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from podgpu.model import Process
 from podgpu.sources.nvml import node_clock
 from podgpu.sources.nvml.handle import TRIES, Handle
-from podgpu.sources.nvml.process import NO_FIGURE
+from podgpu.sources.nvml.process import MOST_PROCESSES, NO_FIGURE
 
 BUSY = 0.1  # of the card's time: so much work must be somebody's
 ROOM = 64  # processes in an answer, until there are more
@@ -107,7 +107,9 @@ class Utilization:
             return processes
         by_pid = {sample.pid: sample for sample in samples}
         listed = {process.pid for process in processes}
-        ended = tuple(Process(pid=pid) for pid in sorted(by_pid) if pid not in listed)
+        others = sorted(by_pid.keys() - listed, key=lambda pid: -(_ratio(by_pid[pid].smUtil) or 0.0))
+        # Of a flood of brief processes, the time of the least busy is nobody's.
+        ended = tuple(Process(pid=pid) for pid in sorted(others[:MOST_PROCESSES]))
         window = self._last_stamp - before
         return tuple(_with_use(process, by_pid.get(process.pid), window) for process in (*processes, *ended))
 
