@@ -59,7 +59,7 @@ class StoredPast:
         for later, watts in ((0, IDLE_WATTS), (60_000, 5 * IDLE_WATTS)):
             yield f"podgpu_gpu_power_watts{{{card}}} {watts} {stamp + later}"
         owner = f'workload_kind="{name.kind}",workload_name="{name.name}"'
-        yield f'podgpu_pod_info{{node="{use.nodes[0]}",{namespace},pod="{pod}",{owner}}} 1 {stamp}'
+        yield f'podgpu_pod_info{{node="{use.nodes[0]}",{namespace},pod="{pod}",{owner},job="podgpu"}} 1 {stamp}'
         if use.held.kind == PORTION:
             yield f"podgpu_container_memory_limit_bytes{{{own}}} {use.held.memory_limit_bytes} {stamp}"
             asked = f'{namespace},pod="{pod}",container="main",resource="nvidia_com_gpumem",unit="integer"'

@@ -173,7 +173,8 @@ class Past:
         for tenant in TENANTS:
             if tenant.node == node and tenant.is_there(at):
                 pod = f'namespace="ml",pod="{tenant.pod}",pod_uid="{tenant.begins}",label_team="{tenant.team}"'
-                yield f'podgpu_pod_info{{node="{node}",{pod},job="podgpu"}} 1 {stamp}'
+                scraped = f'job="podgpu",instance="{node}-{books.incarnation}"'
+                yield f'podgpu_pod_info{{node="{node}",{pod},{scraped}}} 1 {stamp}'
 
 
 _NAME = {"busy": "busy_seconds", "energy": "energy_joules", "held": "allocated_seconds"}

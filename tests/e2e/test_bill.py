@@ -124,6 +124,7 @@ def test_a_series_that_came_into_the_store_afterwards_is_found(
         bill = tmp_path / "bill.json"
         bill.write_text(capsys.readouterr().out)
         labels = 'node="alpha",gpu="0",uuid="GPU-alpha",namespace="ml",pod="late-bill-0",container="main",mig=""'
+        labels += ',job="podgpu",instance="alpha-0"'
         counter = f"podgpu_container_allocated_seconds_total{{{labels}}}"
         stamps = [(past.start + at) * 1000 for at in (6 * HOUR, 6 * HOUR + 60)]
         victoria.keep(url, f"{counter} 30 {stamps[0]}\n{counter} 60 {stamps[1]}\n")
@@ -165,7 +166,7 @@ def doubled(line: str) -> Iterator[str]:
     yield text.replace('instance="', 'instance="second-') + f" {float(value) + more} {int(stamp) + 15_000}"
 
 
-@pytest.mark.parametrize("scraped", [renamed, twice, by_two_jobs, doubled])
+@pytest.mark.parametrize("scraped", [renamed, twice, by_two_jobs])
 def test_pods_are_billed_alike_however_their_agents_are_scraped(
     past: Past, report: Report, tmp_path: Path, scraped: Callable[[str], Iterator[str]]
 ) -> None:
@@ -182,6 +183,23 @@ def test_pods_are_billed_alike_however_their_agents_are_scraped(
         assert row["pod"] == same["pod"]
         # Which source is scraped last before the period may move it by a scrape interval.
         assert [row[name] for name in BILLED] == pytest.approx([same[name] for name in BILLED], rel=0.006)
+
+
+def test_two_agents_that_count_differently_are_not_believed_at_the_same_time(
+    past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    period = [f"--from={written(past.start + 16 * HOUR)}", f"--to={written(past.start + 33 * HOUR)}"]
+    lines = [each for line in past.lines for each in (doubled(line) if line.startswith("podgpu_") else (line,))]
+    with victoria.victoria(tmp_path / "store") as url:
+        victoria.keep(url, "\n".join([*lines, ""]))
+        assert main(["report", f"--prometheus.url={url}", *period, "-o", "json"]) == GAPS
+        found = json.loads(capsys.readouterr().out)
+    assert {dispute["node"]: dispute["reason"] for dispute in found["disputes"]} == {
+        "alpha": "targets",
+        "beta": "targets",
+    }
+    assert {row["row"] for row in found["rows"]} == {"unseen"}
+    assert not found["complete"]
 
 
 @pytest.mark.parametrize("document", [None, "{}", "no JSON", '{"rows": []}'])

@@ -11,11 +11,15 @@ from random import Random
 import pytest
 
 from podgpu.cli.main import main
+from podgpu.cluster.fit.statement import USUAL_SECONDS, stored_evidence
 from podgpu.cluster.fit.store_reader import stored_use
 from podgpu.cluster.fit.workload_use import PeriodUse
+from podgpu.cluster.report.bill import read_apart
 from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
+from podgpu.cluster.store.response import StoreFault
+from podgpu.insight.fit.statement import FitPeriodFacts
 from podgpu.model.fit import FitTerms
 from tests.e2e import prometheus, victoria
 from tests.e2e.fit_past import IDLE_WATTS, StoredPast
@@ -58,14 +62,35 @@ def store(request: pytest.FixtureRequest, past: StoredPast, tmp_path_factory: py
 
 @pytest.fixture(scope="module")
 def read(store: str, past: StoredPast) -> PeriodUse:
+    return asked(store, TimeWindow(past.start, past.end))
+
+
+def asked(store: str, window: TimeWindow) -> PeriodUse:
     async def ask() -> PeriodUse:
         client = Store(StoreOptions(url=store), whole=True)
         try:
-            return await stored_use(client, TimeWindow(past.start, past.end))
+            return await stored_use(client, window, window.end)
         finally:
             await client.close()
 
     return asyncio.run(ask())
+
+
+def test_four_minutes_after_scraping_began_there_is_evidence_and_it_is_a_small_part_of_two_weeks(
+    store: str, past: StoredPast
+) -> None:
+    """Coverage is of the period that was asked for, as in a bill."""
+    now = past.start + 240
+    found = asked(store, TimeWindow(now - USUAL_SECONDS, now))
+    assert found.uses and found.period.step == 60
+    assert found.coverage == pytest.approx(240 / USUAL_SECONDS, rel=0.3)
+
+
+def test_without_a_whole_minute_the_reason_is_not_that_there_are_no_samples(store: str, past: StoredPast) -> None:
+    now = past.start + 130.0
+    facts = FitPeriodFacts(start=now - 40, end=now)
+    with pytest.raises(StoreFault, match="has podgpu's samples, but not of a whole step of 60 seconds"):
+        asyncio.run(read_apart(StoreOptions(url=store), lambda client: stored_evidence(client, facts, now)))
 
 
 def test_the_evidence_is_what_was_made_up(read: PeriodUse, past: StoredPast) -> None:

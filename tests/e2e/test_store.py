@@ -308,7 +308,8 @@ def test_a_report_is_the_difference_of_the_samples(rig: Rig, origin: str, capsys
     start = end - SECONDS
     url = rig.urls[origin]
     times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (start, end)]
-    line = ("report", f"--prometheus.url={url}", f"--from={times[0]}", f"--to={times[1]}", "--by=pod")
+    jobs = [f"--prometheus.job={node}" for node in NODES]
+    line = ("report", f"--prometheus.url={url}", f"--from={times[0]}", f"--to={times[1]}", "--by=pod", *jobs)
     asked = (BOOKED, TAKEN, *(metric for metric, _ in COUNTERS.values()))
 
     def kept() -> dict[str, list[Series]]:

@@ -137,7 +137,7 @@ class FitStatement(Struct, frozen=True, kw_only=True):
     terms: FitTerms = FitTerms()
     rows: tuple[FitAdvice, ...] = ()  # those that save most first
     step_seconds: int = 60  # of the series
-    coverage: float | None = None  # how much of the time that workloads held GPUs was seen
+    coverage: float | None = None  # how much of the GPUs' time in the period was seen, as in a bill
     gpus: float | None = None  # held by all of them
     saved_gpus: float | None = None  # by all advice together
     saved_per_hour: float | None = None

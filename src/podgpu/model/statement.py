@@ -96,6 +96,17 @@ class StatementLine(Struct, frozen=True, kw_only=True):
         return None if self.energy_mj is None else self.energy_mj / MILLIJOULES_PER_KWH
 
 
+class Dispute(Struct, frozen=True, kw_only=True):
+    """Something that cannot be true, or that somebody else denies. What it is about is not to be paid on this word."""
+
+    reason: str  # `targets`, `jobs`, `held`, `busy`, `energy` or `place`
+    detail: str  # a sentence
+    cluster: str = ""
+    node: str = ""
+    uuid: str = ""
+    jobs: tuple[str, ...] = ()  # the scrape jobs that said it
+
+
 class ChargePeriod(Struct, frozen=True, kw_only=True):
     """The lines of a part of the period, such as a day."""
 
@@ -125,10 +136,14 @@ class Statement(Struct, frozen=True, kw_only=True):
     demo: bool = False  # some of the numbers are made up
     inputs_sha256: str = ""  # of the sums that it is made of, so that it can be made again and compared
     notices: tuple[str, ...] = ()  # what may be missing, in words
+    jobs: dict[str, int] = {}  # the scrape jobs that were believed, and how many nodes each spoke for
+    ignored_jobs: tuple[str, ...] = ()  # those that were not, though they have series of podgpu
+    disputes: tuple[Dispute, ...] = ()
 
     @property
     def complete(self) -> bool:
-        return not (self.notices or self.unpriced or self.coverage.unseen_us or self.total.unsized_us)
+        missing = self.unpriced or self.coverage.unseen_us or self.total.unsized_us
+        return not (missing or self.notices or self.disputes)
 
 
 def total_of(lines: Iterable[StatementLine]) -> StatementLine:

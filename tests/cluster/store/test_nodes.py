@@ -99,3 +99,55 @@ def test_what_is_wrong_with_a_card_is_known_by_its_series(series: str, kind: str
     found = read(**{series: 1.0}).insight
     assert found is not None
     assert kind in [problem.kind for problem in found.problems]
+
+
+AGENT, OTHER = {"job": "podgpu", "instance": "10.0.0.1:19400"}, {"job": "web", "instance": "10.0.0.66:80"}
+
+
+class TwoTargets(Store):
+    """A node that an agent and another page speak for. That one says that the pod has held so many seconds."""
+
+    def __init__(self, held: float, taken_before: float = 0.0) -> None:
+        super().__init__(StoreOptions(url="http://127.0.0.1:1"))
+        self._held = {"podgpu": 90_000.0, "web": held}
+        self._before = taken_before
+
+    async def series(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Series]:
+        times = [at - number * 15.0 for number in reversed(range(20))]
+        samples = [(when, when - self._before) for when in times]
+        late = [(when + 3.0, when - self._before) for when in times[:-1]]
+        return [Series({"node": "a", **AGENT}, samples), Series({"node": "a", **OTHER}, late)]
+
+    async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
+        if "__name__" not in query:
+            return []
+        rows = {"podgpu_gpu_up": (CARD, 1.0), "podgpu_container_info": (POD, 1.0)}
+        return [
+            Point({**labels, **target, "__name__": name}, value)
+            for target in (AGENT, OTHER)
+            for name, (labels, value) in {
+                **rows,
+                "podgpu_container_allocated_seconds_total": (POD, self._held[target["job"]]),
+            }.items()
+        ]
+
+
+async def test_a_node_that_two_pages_speak_for_is_shown_if_they_say_the_same() -> None:
+    found = await read_nodes(TwoTargets(held=89_990.0), NOW)
+    assert list(found.nodes) == ["a"]
+    assert not found.faults
+
+
+@pytest.mark.parametrize("held", [0.0, 80_000.0, 95_000.0])
+async def test_a_node_that_two_pages_say_different_things_of_is_not_shown(held: float) -> None:
+    found = await read_nodes(TwoTargets(held), NOW)
+    assert not found.nodes
+    assert found.faults["a"].reason == "disputed"
+    assert "10.0.0.66:80 of job web" in found.faults["a"].detail
+    assert "--prometheus.job" in found.faults["a"].detail
+
+
+async def test_what_a_page_shows_of_long_ago_is_not_shown_as_now() -> None:
+    found = await read_nodes(TwoTargets(held=90_000.0, taken_before=86_400.0), NOW)
+    assert not found.nodes
+    assert found.faults["a"].reason == "old"

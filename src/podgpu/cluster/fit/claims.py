@@ -11,6 +11,7 @@ from podgpu.cluster.report.grouping import Grouping, as_label
 from podgpu.cluster.report.queries import CounterQueries, TimeWindow
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import Point, own_labels
+from podgpu.cluster.store.targets import NodeTargets
 from podgpu.model.fit import INSTANCE, PORTION, TIME_SLICE, WHOLE, CardType, HeldPart, WantedPart, WorkloadName
 
 _CONTAINER, _GPU, _MIG = "podgpu_container_", "podgpu_gpu_", "podgpu_mig_"
@@ -49,13 +50,14 @@ class HolderQueries:
     def __init__(self, store: Store, window: TimeWindow) -> None:
         self._store = store
         self._window = window
-        self._pods = CounterQueries(store, (), Grouping("workload").facts)
+        self._targets = targets = NodeTargets()
+        self._pods = CounterQueries(store, (), Grouping("workload").facts, targets)
 
     async def read(self) -> dict[FitHolder, HolderFacts]:
+        infos = await self._over("last_over_time", f"{_GPU}info")
+        self._targets.note(point.labels for point in infos)
         pods = await self._pods.pods(self._window, ())
-        infos, instances = await asyncio.gather(
-            self._over("last_over_time", f"{_GPU}info"), self._over("last_over_time", f"{_MIG}memory_total_bytes")
-        )
+        instances = await self._over("last_over_time", f"{_MIG}memory_total_bytes")
         models = card_models(infos)
         profiles = {
             own.get("mig", ""): (own.get("profile", ""), round(point.value))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 
 from podgpu.cluster.fit.claims import held_part
+from podgpu.cluster.fit.seen_time import seen_ratio
 from podgpu.cluster.fit.workload_use import (
     STEPS,
     FitHolder,
@@ -17,6 +18,7 @@ from podgpu.cluster.fit.workload_use import (
     counter_ratios,
 )
 from podgpu.cluster.report.counters import CardKey, NodeKey
+from podgpu.cluster.report.coverage import GpuEvidence
 from podgpu.model import Card, Cluster, Snapshot, Tenant, value_of
 from podgpu.model.fit import CardType, WorkloadName
 
@@ -37,6 +39,7 @@ def recorded_use(moments: Iterable[Cluster]) -> PeriodUse:
     step = STEPS[0]
     holders: dict[FitHolder, _HolderRecord] = {}
     nodes: dict[NodeKey, set[int]] = defaultdict(set)
+    cards: set[CardKey] = set()
     first, last, is_demo = 0, 0, False
     for cluster in moments:
         is_demo = is_demo or cluster.demo
@@ -46,6 +49,7 @@ def recorded_use(moments: Iterable[Cluster]) -> PeriodUse:
             if node.snapshot:
                 key = node.cluster, node.bare_name
                 nodes[key].add(last - first)
+                cards |= {CardKey(*key, card.gpu.uuid) for card in node.snapshot.cards}
                 _note(holders, key, node.snapshot, last - first)
     period = FitPeriod(first * step, (last + 1) * step, step)
     facts = {holder: record.facts for holder, record in holders.items()}
@@ -55,7 +59,8 @@ def recorded_use(moments: Iterable[Cluster]) -> PeriodUse:
     for holder, record in sorted(holders.items(), key=lambda each: each[0]):
         busy = [dict(counter_ratios(sorted(own.items()), step)) for own in (record.most, record.least)]
         builder.add(holder, HolderMinutes(record.memory, *busy))
-    return PeriodUse(period, list(builder.uses()), is_demo)
+    seen = seen_ratio(period, builder.scraped, cards, GpuEvidence())
+    return PeriodUse(period, list(builder.uses()), is_demo, seen, len(holders))
 
 
 def _note(holders: dict[FitHolder, _HolderRecord], node: NodeKey, snapshot: Snapshot, minute: int) -> None:

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 from podgpu.cluster.fit.claims import write_part
 from podgpu.cluster.fit.recording_reader import recorded_use
 from podgpu.cluster.fit.store_reader import stored_use
-from podgpu.cluster.fit.workload_use import PeriodUse
-from podgpu.cluster.report.bill import read_apart, remarks
+from podgpu.cluster.fit.workload_use import FitPeriod, PeriodUse
+from podgpu.cluster.report.bill import notice_texts, read_apart
 from podgpu.cluster.report.counters import CardKey, card_models, card_of
+from podgpu.cluster.report.evidence import demo_nodes
 from podgpu.cluster.report.queries import TimeWindow
 from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.disputes import fault, find_disputes
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import EMPTY, NOTHING, Point, StoreFault
 from podgpu.errors import UserError
@@ -45,22 +47,29 @@ def judged(evidence: FitEvidence) -> FitStatement:
 
 
 async def stored_evidence(
-    store: Store, asked: FitPeriodFacts, progress: Callable[[float], None] = lambda _: None, *, has_pools: bool = False
+    store: Store,
+    asked: FitPeriodFacts,
+    now: float,
+    progress: Callable[[float], None] = lambda _: None,
+    *,
+    has_pools: bool = False,
 ) -> FitEvidence:
     """Raises StoreFault."""
     window = TimeWindow(asked.start, asked.end)
-    found = await stored_use(store, window, progress)
+    disputed = await find_disputes(store, asked.end)
+    found = await stored_use(store, window, now, progress, without=disputed)
     if not found.uses:
-        raise StoreFault(EMPTY, f"{NOTHING}, or choose another time")
-    is_demo, notices = await remarks(store, asked.start, asked.end)
+        raise StoreFault(EMPTY, _too_early(found.period) if found.holders else f"{NOTHING}, or choose another time")
+    is_demo = bool(await demo_nodes(store, asked.start, asked.end))
     pools = await read_pools(store, window) if has_pools else {}
-    return _evidence(found, replace(asked, demo=is_demo, notices=notices), pools)
+    texts = [f"node {node}: {fault(targets).detail}" for node, targets in sorted(disputed.items())]
+    return _evidence(found, replace(asked, demo=is_demo, notices=(*texts, *notice_texts(store))), pools)
 
 
 async def fit_of_store(options: StoreOptions, prices: Prices | None, now: float) -> FitStatement:
     """Judge by the last two weeks, for a server. Raises StoreFault with advice."""
     asked = FitPeriodFacts(start=now - USUAL_SECONDS, end=now, prices=prices)
-    return judged(await read_apart(options, lambda store: stored_evidence(store, asked)))
+    return judged(await read_apart(options, lambda store: stored_evidence(store, asked, now)))
 
 
 def recorded_evidence(path: Path, asked: FitPeriodFacts) -> FitEvidence:
@@ -75,8 +84,12 @@ def recorded_evidence(path: Path, asked: FitPeriodFacts) -> FitEvidence:
 def _evidence(found: PeriodUse, asked: FitPeriodFacts, pools: Mapping[PoolKey, PoolFacts]) -> FitEvidence:
     period = found.period
     uses = [use for use in found.uses if asked.namespace in (None, use.workload.namespace)]
-    facts = replace(asked, start=period.start, end=period.end, step=period.step)
+    facts = replace(asked, start=period.start, end=period.end, step=period.step, coverage=found.coverage)
     return FitEvidence(uses=uses, facts=facts, pools=pools)
+
+
+def _too_early(period: FitPeriod) -> str:
+    return f"the store has podgpu's samples, but not of a whole step of {period.step} seconds yet: try again after one"
 
 
 async def read_pools(store: Store, window: TimeWindow) -> dict[PoolKey, PoolFacts]:

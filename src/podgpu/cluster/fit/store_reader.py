@@ -1,10 +1,12 @@
 """Reads from a store what each container held in a period, and what it used minute by minute."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 
 from podgpu.cluster.fit.claims import HolderQueries, holder_of
+from podgpu.cluster.fit.seen_time import seen_ratio
 from podgpu.cluster.fit.workload_use import (
     STEPS,
     FitHolder,
@@ -14,24 +16,33 @@ from podgpu.cluster.fit.workload_use import (
     WorkloadUseBuilder,
     counter_ratios,
 )
-from podgpu.cluster.report.counters import NodeKey
+from podgpu.cluster.report import evidence
+from podgpu.cluster.report.counters import NodeKey, card_of
 from podgpu.cluster.report.queries import TimeWindow, range_of
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Sample, Series, StoreFault, own_labels
+from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Sample, Series, StoreFault, any_of, own_labels
 
 MOST_POINTS = 40_000_000  # of all containers
 POINTS_OF_AN_ANSWER = 1_000_000
 LONGEST_PART, SHORTEST_PART = 1440, 15  # steps
 SHORTEST = 0.001  # seconds
+FEW_CARDS, LATELY = 20, 300.0
 _INFO = "podgpu_gpu_info"
 _MEMORY = "podgpu_container_memory_used_bytes"
 _BUSY = "podgpu_container_busy_likely_seconds_total"  # on a shared card, bounds are too wide to advise by
 
 
-async def stored_use(store: Store, window: TimeWindow, progress: Callable[[float], None] = lambda _: None) -> PeriodUse:
-    """Read a period. `progress` is called with the part of it that has been read, from 0 to 1."""
-    facts = await HolderQueries(store, window).read()
-    interval = await _interval(store, window)
+async def stored_use(
+    store: Store,
+    window: TimeWindow,
+    now: float,
+    progress: Callable[[float], None] = lambda _: None,
+    without: Container[str] = (),
+) -> PeriodUse:
+    """Read a period of all nodes but some. `progress` is called with the part that has been read, from 0 to 1."""
+    read = await HolderQueries(store, window).read()
+    facts = {holder: found for holder, found in read.items() if holder.card.node not in without}
+    interval = await _interval(store, window, facts)
     period = _period(window, len(facts), interval)
     builder = WorkloadUseBuilder(facts, period.steps, period.step)
     reader = _MinuteReader(store, period, interval, builder)
@@ -39,7 +50,14 @@ async def stored_use(store: Store, window: TimeWindow, progress: Callable[[float
     for first in range(0, period.steps, length):
         await reader.read(first, min(first + length, period.steps))
         progress(min(first + length, period.steps) / period.steps)
-    return PeriodUse(period, list(builder.uses()))
+    uses = list(builder.uses())
+    if not uses:
+        return PeriodUse(period, [], holders=len(facts))
+    infos = await store.points(f"last_over_time({store.select(_INFO)}{window.range})", window.end)
+    cards = {card for point in infos if (card := card_of(point.labels)) and card.node not in without}
+    others = await evidence.gather(store, (period.start, period.end), now, cards)
+    seen = seen_ratio(period, builder.scraped, cards, others)
+    return PeriodUse(period, uses, coverage=seen, holders=len(facts))
 
 
 def _period(window: TimeWindow, holders: int, interval: float) -> FitPeriod:
@@ -50,8 +68,16 @@ def _period(window: TimeWindow, holders: int, interval: float) -> FitPeriod:
     return FitPeriod(-(-int(window.start) // step) * step, int(window.end) // step * step, step)
 
 
-async def _interval(store: Store, window: TimeWindow) -> float:
-    """Find the seconds between two scrapes."""
+async def _interval(store: Store, window: TimeWindow, facts: Iterable[FitHolder]) -> float:
+    """Find the seconds between two scrapes: by the last samples of a few cards, or by how many there are in an hour.
+
+    How many there are tells too much where scraping began within the hour.
+    """
+    few = any_of("uuid", sorted({holder.card.uuid for holder in facts})[:FEW_CARDS])
+    found = await store.series(f"{store.select(_INFO, few)}{range_of(LATELY)}", window.end)
+    pauses = [after - before for series in found for (before, _), (after, _) in pairwise(series.samples)]
+    if pauses:
+        return float(round(median(pauses)))
     hour = min(window.seconds, 3600.0)
     counts = await store.points(f"count_over_time({store.select(_INFO)}{range_of(hour)})", window.end)
     return hour / max(median(point.value for point in counts), 1.0) if counts else float(STEPS[0])

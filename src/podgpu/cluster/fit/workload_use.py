@@ -43,6 +43,8 @@ class PeriodUse(NamedTuple):
     period: FitPeriod
     uses: list[WorkloadUse]
     is_demo: bool = False
+    coverage: float | None = None  # how much of the GPUs' time in the period was seen
+    holders: int = 0  # that the source knows of in the period, whether anything of them was seen or not
 
 
 class FitHolder(NamedTuple):
@@ -101,12 +103,12 @@ class WorkloadUseBuilder:
         self._facts = facts
         self._steps = steps
         self._step = step
-        self._scraped: dict[NodeKey, bytearray] = defaultdict(lambda: bytearray(steps))
+        self.scraped: dict[NodeKey, bytearray] = defaultdict(lambda: bytearray(steps))
         self._workloads: dict[WorkloadName, _WorkloadState] = {}
 
     def add_node(self, node: NodeKey, minutes: Iterable[int]) -> None:
         """Add the minutes in which the node's agent was scraped."""
-        scraped = self._scraped[node]
+        scraped = self.scraped[node]
         for minute in minutes:
             if 0 <= minute < self._steps:
                 scraped[minute] = 1
@@ -140,7 +142,7 @@ class WorkloadUseBuilder:
             state = workload.holders[holder] = _HolderState(first - 1)
             if first and len(workload.holders) > 1:
                 workload.restarts.add(first)
-        scraped = self._scraped[holder.node]
+        scraped = self.scraped[holder.node]
         facts = self._facts[holder]
         size = facts.held.memory_limit_bytes or facts.card.memory_bytes
         for number in numbers:
@@ -189,7 +191,7 @@ class WorkloadUseBuilder:
 
     def _missing_after(self, holder: FitHolder, last: int) -> int:
         """Count the minutes after its last one in which its node was not scraped, until it was scraped without it."""
-        scraped = self._scraped[holder.node]
+        scraped = self.scraped[holder.node]
         again = scraped.find(1, last + 1)
         return scraped.count(0, last + 1, self._steps if again < 0 else again)
 

@@ -116,19 +116,15 @@ async def make_bill(
     grouping = Grouping(asked.by, asked.namespace)
     terms = StatementTerms(asked.basis, asked.share, asked.prices, charge_seconds)
     found = await statement(store, (asked.start, asked.end), grouping, terms, now, progress)
-    if not found.coverage.seen_us:
+    if not found.coverage.seen_us and not found.disputes:
         raise StoreFault(EMPTY, _nothing_seen(found))
     await _check_namespace(store, asked, found)
     await _check_label(store, grouping, found)
-    is_demo, notices = await remarks(store, asked.start, asked.end)
-    return replace(found, demo=is_demo, notices=notices)
+    return replace(found, notices=(*found.notices, *notice_texts(store)))
 
 
-async def remarks(store: Store, start: float, end: float) -> tuple[bool, tuple[str, ...]]:
-    """Return whether there was a demo node, and the notices of the store."""
-    demo = store.select("podgpu_build_info", 'demo="true"')
-    is_demo = await store.points(f"last_over_time({demo}{range_of(end - start)})", end)
-    return bool(is_demo), tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
+def notice_texts(store: Store) -> tuple[str, ...]:
+    return tuple(f"{notice.reason}: {notice.detail}" for notice in sorted(store.notices))
 
 
 def _nothing_seen(found: Statement) -> str:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
-from math import ceil, floor
 from statistics import median
 from typing import NamedTuple
 
@@ -26,26 +25,39 @@ from podgpu.cluster.report.counters import (
     card_models,
     card_of,
 )
-from podgpu.cluster.report.deduplication import Deduplication
-from podgpu.cluster.report.increases import RECENT_SECONDS, longest_pause
-from podgpu.cluster.report.queries import EDGE_SECONDS, LATE, CounterQueries, PodFacts, Scrapes, TimeWindow, range_of
+from podgpu.cluster.report.deduplication import Deduplication, DisputedTime
+from podgpu.cluster.report.increases import RECENT_SECONDS
+from podgpu.cluster.report.queries import (
+    EDGE_SECONDS,
+    LATE,
+    CardScrapes,
+    CounterQueries,
+    PodFacts,
+    Scrapes,
+    TimeWindow,
+    range_of,
+    windows,
+)
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import ANSWERABLE_IN_PARTS, Point, StoreFault, any_of
+from podgpu.cluster.store.targets import GIVE_JOB, NodeTargets, Replica, ScrapeTarget, longest_pause
+from podgpu.model.kube import grouped
 
 # For how long before the period a counter's last value is looked for.
 LOOKBACK_SECONDS = 3600.0
 DAY_SECONDS, FINE_SECONDS = 86_400.0, 1800.0
 # A window has at most so many scrapes of a card, or is a day long. It is divided into smaller ones of these lengths.
 SCRAPES_OF_A_WINDOW = 10_000
-# At most so many values of each counter are asked for at once.
-SLOTS_OF_A_WINDOW = 31
 SMALLER_SECONDS = (7 * DAY_SECONDS, DAY_SECONDS, 6 * 3600.0, FINE_SECONDS)
 # A question must not grow too long, nor an answer too large.
 NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
 # Up to so many scrapes are fetched at once. Of more, smaller windows are asked about first.
 SCRAPES_TO_FETCH = 2_000
 USUAL_INTERVAL = 30.0  # between two scrapes, where it is not known
+MOST_CARDS = 50_000
+TOO_MANY = "store_too_many"
 _INFO = "podgpu_gpu_info"
+_NODE = frozenset({"node"})
 _RECENT = range_of(RECENT_SECONDS)
 
 
@@ -101,7 +113,8 @@ class CounterReader:
         longest: float | None = None,
     ) -> None:
         self._store = store
-        self._queries = CounterQueries(store, families, facts)
+        self.targets = NodeTargets()
+        self._queries = CounterQueries(store, families, facts, self.targets)
         self._longest = longest
         # The cards that were there at the end of what was read of their node, with their device counters.
         self._alive: dict[CardKey, set[CounterKey]] = {}
@@ -109,20 +122,24 @@ class CounterReader:
         self._intervals: dict[CardKey, float] = {}
         self._deduplication = Deduplication()
         self._models: dict[CardKey, str] = {}
-        # Nodes to which a scrape without honor_labels gives other names: theirs are in `exported_node`.
-        self._renamed: set[str] = set()
+        # Which labels name each node. A scrape without honor_labels may rename its own to `exported_node`.
+        self._labels: dict[str, frozenset[str]] = {}
         self._usual_interval = USUAL_INTERVAL
+
+    @property
+    def disputed(self) -> Sequence[DisputedTime]:
+        return self._deduplication.disputed
 
     async def before(self, start: float) -> CardValues:
         """Return the counters' last values at the start of the period."""
         within, moment = range_of(LOOKBACK_SECONDS), TimeWindow(start, start)
         info = self._store.select(_INFO)
+        self._note_infos(await self._store.points(f"last_over_time({info}{within})", start))
         found, recent, infos = await asyncio.gather(
             self._queries.values(lambda metric: f"last_over_time({metric}{within})", moment),
             self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", moment),
             self._store.points(f"{info} {LATE}", start),
         )
-        self._note_infos(infos)
         there = recent.by_end[start]
         self._alive = _device_counters([card for card, _ in _by_card(infos)], there)
         await self._find_interval(start)
@@ -130,6 +147,8 @@ class CounterReader:
         # Which of two series of one counter is the newer one, only their samples show.
         for some in self._batches(found.divided, NODES_WITH_SAMPLES):
             scrapes, _ = await self._samples(TimeWindow(start - LOOKBACK_SECONDS, start), some)
+            unknown = {node for _, node in self._deduplication.unsettled}
+            last = {card: values for card, values in last.items() if card.node not in unknown}
             for card, times in scrapes.items():
                 for at in sorted(times):
                     last.setdefault(card, {}).update(times[at])
@@ -141,7 +160,7 @@ class CounterReader:
         """Find the seconds between two scrapes by the samples of a few nodes."""
         nodes = next(self._batches({card.node for card in self._alive}, FEW_NODES), ())
         if nodes:
-            info = self._store.select(_INFO, self._matcher(nodes))
+            info = self._store.select(_INFO, self._matchers(nodes)[0])
             samples = await self._store.series(f"{info}{range_of(LOOKBACK_SECONDS)}", start)
             for series in samples:
                 if card := card_of(series.labels):
@@ -151,7 +170,7 @@ class CounterReader:
     async def read(self, start: float, end: float, step: float | None = None) -> AsyncIterator[CounterBatch]:
         """With a step, no part goes beyond a multiple of it."""
         longest = self._longest or max(DAY_SECONDS, SCRAPES_OF_A_WINDOW * self._usual_interval)
-        for window in _windows(start, end, step, longest):
+        for window in windows(start, end, step, longest):
             async for part in self._window(window, ()):
                 yield part
 
@@ -186,6 +205,7 @@ class CounterReader:
         count = window.seconds / self._usual_interval
         if not is_finest and len(summary.unsteady - by_parts) * count > SCRAPES_TO_FETCH:
             by_parts = summary.unsteady
+        by_parts = {node for node in by_parts if not self._has_two_names(node)}
         for some in self._batches(by_parts, NODES_IN_A_QUESTION):
             async for part in self._parts(window, some):
                 yield part
@@ -213,18 +233,32 @@ class CounterReader:
                 yield part
 
     async def _samples(self, window: TimeWindow, nodes: Sequence[str]) -> tuple[Scrapes, Scrapes]:
-        return self._deduplication.choose(await self._queries.samples(window, self._matcher(nodes)), window)
+        found: dict[CardKey, dict[Replica, CardScrapes]] = {}
+        for matcher in self._matchers(nodes):
+            for card, replicas in (await self._queries.samples(window, matcher)).items():
+                found.setdefault(card, {}).update(replicas)
+        return self._deduplication.choose(found, window)
 
-    def _note_infos(self, infos: Iterable[Point]) -> None:
+    def _note_infos(self, infos: Sequence[Point]) -> None:
+        self.targets.note(point.labels for point in infos)
         self._models |= {card: model for card, model in card_models(infos).items() if model}
-        self._renamed |= {card.node for card, point in _by_card(infos) if point.labels.get("node") != card.node}
+        for card, point in _by_card(infos):
+            label = "node" if point.labels.get("node") == card.node else "exported_node"
+            self._labels[card.node] = self._labels.get(card.node, frozenset()) | {label}
+        if len(self._models) > MOST_CARDS:
+            jobs = ", ".join(f"{job or '(none)'} {len(nodes)}" for job, nodes in self.targets.jobs.items())
+            detail = f"the store has more than {MOST_CARDS} GPUs, on so many nodes by job: {jobs}"
+            raise StoreFault(TOO_MANY, f"{detail}; {GIVE_JOB}, or choose less with --prometheus.selector")
 
-    def _matcher(self, nodes: Sequence[str]) -> str:
-        return any_of("exported_node" if nodes[0] in self._renamed else "node", nodes)
+    def _matchers(self, nodes: Sequence[str]) -> Sequence[str]:
+        return [any_of(label, nodes) for label in sorted(self._labels.get(nodes[0], _NODE), reverse=True)]
+
+    def _has_two_names(self, node: str) -> bool:
+        return len(self._labels.get(node, _NODE)) > 1
 
     def _batches(self, nodes: AbstractSet[str], size: int) -> Iterator[Sequence[str]]:
-        """Renamed nodes are never in one batch with others."""
-        for names in (sorted(nodes - self._renamed), sorted(nodes & self._renamed)):
+        """The nodes of a batch are named by the same labels."""
+        for names in grouped(sorted(nodes), lambda node: self._labels.get(node, _NODE)).values():
             yield from (names[at : at + size] for at in range(0, len(names), size))
 
     def _sampled(
@@ -241,13 +275,16 @@ class CounterReader:
             begin = slot.end
 
     async def _summary(self, window: TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
-        chosen = (self._matcher(nodes),) if nodes else ()
+        chosen = (self._matchers(nodes)[0],) if nodes else ()
         info = self._store.select(_INFO, *chosen)
         # Longer, to see what restarted since the last sample of the window before.
         longer = TimeWindow(window.start - RECENT_SECONDS, window.end)
         slots = len(window.ends)
         of_a_slot = range_of(window.seconds / slots + RECENT_SECONDS)
-        recent, ended, fallen, there, seen, pods = await asyncio.gather(
+        # First who speaks for which node: what others counted there is not taken.
+        seen = await self._store.points(f"count_over_time({info}{longer.range})", window.end)
+        self._note_infos(seen)
+        recent, ended, fallen, there, pods = await asyncio.gather(
             self._queries.values(lambda metric: f"last_over_time({metric}{_RECENT})", window, chosen),
             self._queries.values(
                 lambda metric: f"last_over_time({metric}{of_a_slot}) unless last_over_time({metric}{_RECENT})",
@@ -262,19 +299,21 @@ class CounterReader:
                 _restarts_by_itself,
             ),
             self._last_scrapes(info, window),
-            self._store.points(f"count_over_time({info}{longer.range})", window.end),
             self._queries.pods(window, chosen),
         )
-        self._note_infos(seen)
         counts = Counter[CardKey]()
         for card, point in _by_card(seen):
             counts[card] += int(point.value)
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
         unsteady = {card.node for card, count in counts.items() if self._is_sparse(card, count, longer.seconds)}
         unsteady |= {card.node for card in fallen.by_end[window.end]} | mixed
-        # A card in two series: its agent moved, or two Prometheus servers scrape it.
+        # A card in two series: its agent moved, or two Prometheus servers scrape it. A node of two targets likewise.
         series = Counter(card for card, _ in _by_card(seen))
         unsteady |= recent.divided | ended.divided | {card.node for card, number in series.items() if number > 1}
+        targets = {(card.cluster, card.node, ScrapeTarget.of(point.labels)) for card, point in _by_card(seen)}
+        speaking = Counter((cluster, node) for cluster, node, _ in targets)
+        unsteady |= {node for (_, node), number in speaking.items() if number > 1}
+        unsteady |= {node for _, node in self._deduplication.unsettled}
         before = {card: own for card, own in self._alive.items() if not nodes or card.node in nodes}
         found = []
         for end in window.ends:
@@ -350,20 +389,3 @@ def _device_counters(alive: Iterable[CardKey], values: CardValues) -> dict[CardK
         card: {counter for counter in values.get(card, ()) if counter.scope is not CounterScope.CONTAINER}
         for card in alive
     }
-
-
-def _windows(start: float, end: float, step: float | None, longest: float) -> Iterator[TimeWindow]:
-    """With a step, a window that goes beyond a multiple of it begins and ends at one."""
-    if not step:
-        yield from TimeWindow(start, end).parts(longest)
-        return
-    first, last = ceil(start / step) * step, floor(end / step) * step
-    if first > last:
-        yield TimeWindow(start, end)
-        return
-    if start < first:
-        yield TimeWindow(start, first)
-    if first < last:
-        yield from TimeWindow(first, last, step).parts(min(max(longest // step, 1), SLOTS_OF_A_WINDOW) * step)
-    if last < end:
-        yield TimeWindow(last, end)

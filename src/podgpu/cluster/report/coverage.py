@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from podgpu.cluster.report.counters import CardKey, NodeKey
-from podgpu.cluster.report.increases import CardPresence, longest_pause, microseconds
+from podgpu.cluster.report.increases import CardPresence, microseconds
+from podgpu.cluster.store.targets import longest_pause
 from podgpu.model import Coverage
 from podgpu.model.kube import grouped
 
@@ -48,15 +49,15 @@ def coverage(
     period: Stretch, presence: Mapping[CardKey, CardPresence], evidence: GpuEvidence
 ) -> dict[CardKey, CardCoverage]:
     """Judge every GPU that is known from the period, from before and after it, or from Kubernetes."""
-    seen = {card: _without([(own.first, own.last)], own.gaps) for card, own in presence.items()}
+    when = {card: seen(own) for card, own in presence.items()}
     by_uuid = grouped(presence, lambda card: (card.cluster, card.uuid))
     found = {}
     for card, own in presence.items():
-        others = [seen[other] for other in by_uuid[card.cluster, card.uuid] if other != card]
-        missed_here = _missed_here(period, seen[card], others)
+        others = [when[other] for other in by_uuid[card.cluster, card.uuid] if other != card]
+        missed_here = _missed_here(period, when[card], others)
         found[card] = _card(period, own, missed_here, evidence.there(card, is_seen=True, period=period))
     for card in (evidence.earlier | evidence.later | evidence.unscraped.keys()) - presence.keys():
-        unseen = _common(evidence.there(card, is_seen=False, period=period), [period])
+        unseen = common(evidence.there(card, is_seen=False, period=period), [period])
         for other in by_uuid.get((card.cluster, card.uuid), ()):  # it has moved: from then on it is missed there
             unseen = _without(unseen, [*found[other].unseen, (presence[other].first, period[1])])
         if unseen or card in evidence.unscraped:
@@ -69,8 +70,8 @@ def _card(period: Stretch, own: CardPresence, missed_here: Sequence[Stretch], th
     start, end = period
     edges = [edge for edge in ((start, own.first), (own.last, end)) if edge[1] - edge[0] > pause]
     # A node that is new or about to go need not be scraped at once.
-    at_edges = [(begins, ends) for begins, ends in _common(_common(edges, missed_here), there) if ends - begins > pause]
-    return _summed(period, [*_common(own.gaps, missed_here), *at_edges], [*own.gaps, *edges])
+    at_edges = [(begins, ends) for begins, ends in common(common(edges, missed_here), there) if ends - begins > pause]
+    return _summed(period, [*common(own.gaps, missed_here), *at_edges], [*own.gaps, *edges])
 
 
 def _missed_here(period: Stretch, own: Sequence[Stretch], others: Iterable[Sequence[Stretch]]) -> list[Stretch]:
@@ -79,7 +80,7 @@ def _missed_here(period: Stretch, own: Sequence[Stretch], others: Iterable[Seque
     Before it is seen for the first time, it is missed where that will be. Demo nodes have the same UUIDs at the same
     time, so those are two GPUs.
     """
-    moved = [stretches for stretches in others if not _common(own, stretches)]
+    moved = [stretches for stretches in others if not common(own, stretches)]
     places = [(begin, True) for begin, _ in own]
     places += [(begin, False) for stretches in moved for begin, _ in stretches]
     places.sort()
@@ -91,7 +92,11 @@ def _missed_here(period: Stretch, own: Sequence[Stretch], others: Iterable[Seque
     ]
 
 
-def _common(stretches: Iterable[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
+def seen(presence: CardPresence) -> list[Stretch]:
+    return _without([(presence.first, presence.last)], presence.gaps)
+
+
+def common(stretches: Iterable[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
     found = [(max(begin, first), min(end, last)) for begin, end in stretches for first, last in others]
     return [stretch for stretch in found if stretch[0] < stretch[1]]
 

@@ -43,6 +43,13 @@ async def gather(store: Store, period: Stretch, now: float, scraped: Iterable[Ca
     return GpuEvidence(known[0], known[1], await _node_times(store, period, wanted, node_of), unscraped)
 
 
+async def demo_nodes(store: Store, start: float, end: float) -> set[NodeKey]:
+    """Return the nodes whose numbers are made up, by a demo or a recording."""
+    demo = store.select("podgpu_build_info", 'demo="true"')
+    points = await store.points(f"last_over_time({demo}{range_of(end - start)})", end)
+    return {_node_and_cluster(point) for point in points}
+
+
 async def _unscraped(
     store: Store, period: Stretch, capacity: Mapping[NodeKey, Iterable[Point]], node_of: NodeOf
 ) -> dict[CardKey, str]:

@@ -12,9 +12,8 @@ from msgspec import Struct, field
 
 from podgpu.cluster.report.counters import CardKey, CardValues, CounterKey, CounterScope, Measure
 from podgpu.cluster.report.queries import CardScrapes, Scrapes
+from podgpu.cluster.store.targets import longest_pause
 
-# An agent that is back after three scrapes, or after a minute, was not away: it was updated.
-SCRAPES_OF_A_RESTART, RESTART_SECONDS = 3, 60.0
 # A container's counter without a sample in this time has ended, if its card was scraped.
 RECENT_SECONDS = 600.0
 
@@ -24,11 +23,6 @@ Counters = Mapping[CounterKey, int]
 
 def microseconds(at: float) -> int:
     return round(at * 1_000_000)
-
-
-def longest_pause(interval: float) -> float:
-    """Return for how long a card that is scraped at this interval may be missing without being unseen."""
-    return max(SCRAPES_OF_A_RESTART * interval, RESTART_SECONDS)
 
 
 class CardIncreases(Struct):

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
+from msgspec.structs import replace
 
-from podgpu.cluster.report import evidence
+from podgpu.cluster.report import audit, evidence
 from podgpu.cluster.report.charges import OTHER, Basis, Group, RowKey
 from podgpu.cluster.report.counter_reader import CounterReader
 from podgpu.cluster.report.counters import FAMILIES, RANGE_FAMILIES, CardKey, Measure
@@ -44,7 +45,23 @@ async def statement(
             totals.forget(part.ended)
             progress((part.until - start) / (end - start))
     found = await evidence.gather(store, period, now, totals.presence)
-    return statement_of(sums, totals.presence, found)
+    limits = await audit.power_limits(store, start, end)
+    demo = await evidence.demo_nodes(store, start, end)
+    targets = reader.targets
+    disputes = [
+        *audit.disputes_of_jobs(targets, store.jobs),
+        *audit.disputes_of_targets(reader.disputed),
+        *audit.disputes_of_places(totals.presence, demo),
+        *audit.disputes_of_sums(sums.inputs, coverage(period, totals.presence, found), limits),
+    ]
+    return replace(
+        statement_of(sums, totals.presence, found),
+        demo=bool(demo),
+        jobs={job: len(nodes) for job, nodes in targets.jobs.items()},
+        ignored_jobs=await audit.ignored_jobs(store, targets, start, end),
+        disputes=tuple(disputes),
+        notices=await audit.unplaced(store, targets, start, end),
+    )
 
 
 def statement_of(sums: PeriodSums, presence: Mapping[CardKey, CardPresence], found: GpuEvidence) -> Statement:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from podgpu.cluster.store import response
@@ -17,6 +17,8 @@ from podgpu.cluster.store.response import (
     Point,
     Series,
     StoreFault,
+    any_of,
+    quoted,
 )
 from podgpu.errors import UserError
 from podgpu.net.client import HttpAnswer, HttpClient
@@ -32,6 +34,7 @@ Read = Callable[[int, bytes, DecodeBudget], tuple[list[T], list[Notice]]]
 LARGEST_ANSWER = 128 << 20  # all nodes of a cluster with 8,000 GPUs take 70 MiB
 AT_A_TIME = 4
 _CONNECT_SECONDS = 5.0
+_KUBERNETES = "kube_"  # what kube-state-metrics counts is scraped by a job of its own
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "gzip",
@@ -72,13 +75,23 @@ class Store:
         self._turns = asyncio.Semaphore(AT_A_TIME)
         self._decoding = asyncio.Lock()
         self._is_closed = False
-        self._asking: set[asyncio.Task[HttpAnswer]] = set()
+        self._asking: set[asyncio.Task[Any]] = set()
         self.notices: set[Notice] = set()
 
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The scrape jobs that the user named."""
+        return self._options.jobs
+
     def select(self, metric: str, *more: str) -> str:
-        """Return a selector of the metric's series: by the user's own matchers, and by more of them."""
-        inside = ",".join(filter(None, (self._options.selector, *more)))
+        """Return a selector of the metric's series: by the user's own matchers, agents' jobs, and more of them."""
+        jobs = self._options.jobs if not metric.startswith(_KUBERNETES) else ()
+        inside = ",".join(filter(None, (self._options.selector, any_of("job", jobs) if jobs else "", *more)))
         return f"{metric}{{{inside}}}" if inside else metric
+
+    def select_all(self, metrics: str) -> str:
+        """Return a selector of these metrics' series, whichever job they are of."""
+        return f"{{{','.join(filter(None, (f'__name__=~{quoted(metrics)}', self._options.selector)))}}}"
 
     async def points(self, query: str, at: float, budget: DecodeBudget | None = None) -> list[Point]:
         """Queries whose results are held together share a `budget`."""
@@ -102,18 +115,23 @@ class Store:
         await self._client.close()
 
     async def _ask(self, query: str, at: float, read: Read[T], budget: DecodeBudget | None = None) -> list[T]:
-        async with self._turns:
-            asking = brief(self._answer({"query": query, "time": f"{at:.3f}", **self._manner}))
-            self._asking.add(asking)
-            try:
-                answer = await asking
-            finally:
-                self._asking.discard(asking)
-        found, notices = await self._decoded(answer, read, budget or DecodeBudget())
+        asking = brief(self._read_answer({"query": query, "time": f"{at:.3f}", **self._manner}, read, budget))
+        self._asking.add(asking)
+        try:
+            found, notices = await asking
+        finally:
+            self._asking.discard(asking)
         if self._whole and (missing := [notice for notice in notices if notice.reason == PARTIAL]):
             raise StoreFault(PARTIAL, missing[0].detail)
         self.notices.update(notices)
         return found
+
+    async def _read_answer(
+        self, form: dict[str, str], read: Read[T], budget: DecodeBudget | None
+    ) -> tuple[list[T], list[Notice]]:
+        async with self._turns:
+            answer = await self._answer(form)
+        return await self._decoded(answer, read, budget or DecodeBudget())
 
     async def _answer(self, form: dict[str, str]) -> HttpAnswer:
         if self._is_closed:  # another of several queries failed: nobody waits for this one

@@ -13,19 +13,19 @@ from podgpu.catalog.row import Scope
 from podgpu.cluster.discovery import Discovered, NodeTarget
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.disputes import CLOCK, COUNTERS, RECENT, disputes, fault
 from podgpu.cluster.store.response import EMPTY, NOTHING, DecodeBudget, Notice, Point, Series, StoreFault, own_labels
 from podgpu.cluster.store.snapshot import NodeRows, snapshot
 from podgpu.insight.idle import PlaceKey
 from podgpu.model import Fault, PartStatus, Snapshot, Written
 from podgpu.model.document import check_bounds
 
-# Far enough to see two scrapes of nearly every configuration; a store itself forgets a series after five minutes.
-RECENT = "[5m]"
 STALE_SCRAPES = 3
 PART = "store"
 SILENT = "not_scraped"
 _NO_TIME = Fault(reason="implausible", detail="its clock shows no time")
 _SAME_SCRAPE_SECONDS = 0.5
+_CLOCK_SECONDS = 300.0  # by which an agent's clock may be behind that of the store
 _OWN = frozenset(Scope.CONTAINER.labels)
 # What the views of many nodes show. The rest of a hundred families would only cost time.
 WANTED = re.compile(
@@ -42,6 +42,9 @@ WANTED = re.compile(
         )
     )
 )
+
+
+_COUNTER = re.compile(COUNTERS).fullmatch
 
 
 class NodeReading(Struct, frozen=True):
@@ -72,7 +75,7 @@ async def read_nodes(store: Store, now: float) -> StoreReading:
     """Raises StoreFault."""
     store.notices.clear()
     budget = DecodeBudget()
-    clock = store.select("podgpu_snapshot_timestamp_seconds")
+    clock = store.select(CLOCK)
     chosen = store.select("", f'__name__=~"{WANTED.pattern}"')
     clocks, cards, tenants, points, events, errors = await asyncio.gather(
         store.series(f"{clock}{RECENT}", now, budget),
@@ -84,13 +87,21 @@ async def read_nodes(store: Store, now: float) -> StoreReading:
         store.points(f"{store.select('podgpu_gpu_ecc_errors_total')} > 0", now, budget),
     )
     scrapes, doubtful = _last_scrapes(clocks)
+    disputed = await asyncio.to_thread(disputes, clocks, [each for each in points if _is_counter(each)])
+    for node in disputed:
+        scrapes.pop(node, None)
     gone = _gone(scrapes, [*cards, *tenants])
     rows = await asyncio.to_thread(_sorted, scrapes, gone, [*points, *events, *errors])
     found = {node: _node(rows.get(node), scrape, now) for node, scrape in scrapes.items()}
     nodes = {node: reading for node, reading in found.items() if isinstance(reading, NodeReading)}
     faults = dict.fromkeys(_without_time(clocks) - scrapes.keys(), _NO_TIME)
-    faults |= {node: fault for node, fault in found.items() if isinstance(fault, Fault)}
+    faults |= {node: reading for node, reading in found.items() if isinstance(reading, Fault)}
+    faults |= {node: fault(targets) for node, targets in disputed.items()}
     return StoreReading(nodes, faults, tuple(sorted({*store.notices, *doubtful})))
+
+
+def _is_counter(point: Point) -> bool:
+    return _COUNTER(point.labels.get("__name__", "")) is not None
 
 
 def _node(rows: NodeRows | None, scrape: _Scrape, now: float) -> NodeReading | Fault:
@@ -103,6 +114,9 @@ def _node(rows: NodeRows | None, scrape: _Scrape, now: float) -> NodeReading | F
         except Exception as error:  # whatever the store holds of a node, the others are shown
             return Fault(reason="implausible", detail=str(error) or repr(error))
         if seconds <= STALE_SCRAPES * made.interval_seconds:
+            behind = scrape.at - scrape.taken_at
+            if behind > max(STALE_SCRAPES * made.interval_seconds, _CLOCK_SECONDS):
+                return Fault(reason="old", detail=f"its last scrape shows what was {behind:.0f} s before")
             return NodeReading(made, scrape.at)
     return _not_scraped(seconds)
 

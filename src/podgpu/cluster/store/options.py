@@ -43,6 +43,14 @@ class StoreOptions:
         value_name="MATCHERS",
         default_note="all",
     )
+    jobs: tuple[str, ...] = STORE.repeatable(
+        "--prometheus.job",
+        help="The scrape job of podgpu's agents, such as podgpu/podgpu, which is that of the chart's PodMonitor. What "
+        "other jobs say of nodes is not believed. May be repeated.",
+        parse=str,
+        value_name="JOB",
+        default_note="whichever has GPUs; a node that two targets speak for is disputed",
+    )
     token_file: Path | None = STORE.optional(
         "--prometheus.token-file",
         help="File with a bearer token for the store; read again for every request.",
