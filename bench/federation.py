@@ -86,7 +86,7 @@ async def measure(clusters: int, nodes: int) -> dict[str, float]:
     gc.freeze()
     await timed("first view")
     found["nodes"] = len(federation.cluster.nodes)
-    found["GPUs"] = federation.cluster.insight.sums.gpus if federation.cluster.insight else 0
+    found["GPUs"] = (federation.cluster.insight.sums.gpus or 0) if federation.cluster.insight else 0
     await timed("refresh, nothing changed")
     played.stdin.write(b"go\n")
     await played.stdout.readline()

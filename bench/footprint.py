@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -49,16 +49,20 @@ class Machine(NamedTuple):
 
 
 @contextmanager
-def machine(node: FakeNode, pods: int) -> Iterator[Machine]:
-    """Make one with a pod for each process of the node's GPUs."""
+def machine(
+    node: FakeNode, pods: int, pids: Collection[int] | None = None, proc: Path | None = None
+) -> Iterator[Machine]:
+    """Make one with a pod for each process of the node's GPUs, or for these. `proc` has what else there is."""
     with tempfile.TemporaryDirectory() as name, kubelet_root() as kubelet, _served(kubelet, pods):
         folder = Path(name)
         node.delays = h200_delays()
         node.write(folder / "script")
-        for number, pid in enumerate(process.pid for gpu in node.gpus for process in gpu.processes):
-            write_proc(folder / "proc", pid, cgroup(number))
+        proc = proc or folder / "proc"
+        on_cards = (process.pid for gpu in node.gpus for process in gpu.processes)
+        for number, pid in enumerate(pid for pid in on_cards if pids is None or pid in pids):
+            write_proc(proc, pid, cgroup(number))
         library = environment(build(folder), folder / "script")
-        yield Machine(library, (f"--path.kubelet={kubelet}", f"--path.procfs={folder / 'proc'}"))
+        yield Machine(library, (f"--path.kubelet={kubelet}", f"--path.procfs={proc}"))
 
 
 def run() -> list[Figure]:
@@ -142,7 +146,7 @@ def _observe(pid: int, port: int) -> tuple[int, float]:
         page(port)
         time.sleep(5)
     elapsed = time.monotonic() - began
-    return _memory(pid), (_processor_seconds(pid) - before) / elapsed
+    return memory(family(pid)), (_processor_seconds(pid) - before) / elapsed
 
 
 def page(port: int) -> bytes:
@@ -159,10 +163,10 @@ def family(pid: int) -> list[int]:
     return [pid, *(int(child) for child in children)]
 
 
-def _memory(pid: int) -> int:
+def memory(pids: Sequence[int]) -> int:
     """The proportional set size: pages shared by two processes count once."""
     total = 0
-    for each in family(pid):
+    for each in pids:
         for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 total += int(line.split()[1]) * 1024

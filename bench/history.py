@@ -53,7 +53,8 @@ async def _node() -> list[Figure]:
     assert history.span is not None
     then = history.span[1] - 2400.0
     began = time.process_time()
-    assert await history.at(then) is not None
+    past = history.at(then)
+    assert past is not None and past.whole().taken_at <= then
     looked = time.process_time() - began
     return [
         Figure(

@@ -56,7 +56,7 @@ def _credentials(folder: Path) -> tuple[tuple[str, ...], Login]:
 
 
 async def _measured(size: int, pair: tuple[str, ...], login: Login) -> dict[str, float]:
-    async with _fleet(size, *pair) as (urls, change):
+    async with fleet(size, *pair) as (urls, change):
         client, turn = DirectClient(timeout=30.0, login=login), asyncio.Lock()
         loop = ClusterLoop(
             StaticDiscovery(urls),
@@ -164,7 +164,7 @@ class Change:
 
 
 @asynccontextmanager
-async def _fleet(size: int, *pair: str) -> AsyncIterator[tuple[list[str], Change]]:
+async def fleet(size: int, *pair: str) -> AsyncIterator[tuple[list[str], Change]]:
     fleet = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.fleet", str(size), *pair),
         stdin=asyncio.subprocess.PIPE,

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.history.in_memory import HOUR, InMemoryHistory
-from podgpu.history.partitions import BY_CARD, BY_NODE, CardOrPods
+from podgpu.history.parted_state import AbandonedError
+from podgpu.history.partitions import BY_CARD, BY_NODE, CardOrPods, Part, State
 from podgpu.insight import conclude_cluster
 from podgpu.model import Cluster, ClusterNode, Fault, Pod, PodContainer, Reading, Snapshot
 from podgpu.views import json
@@ -48,6 +49,12 @@ def _broken(snapshot: Snapshot, number: int) -> Snapshot:
     return judged(replace(snapshot, cards=(*snapshot.cards[:3], lost, *snapshot.cards[5:])))
 
 
+def state_at(history: InMemoryHistory[State, Part], moment: float) -> State | None:
+    """What was the newest state then, read as a whole."""
+    past = history.at(moment)
+    return past.whole() if past else None
+
+
 async def kept(
     snapshots: Iterable[Snapshot], history: InMemoryHistory[Snapshot, CardOrPods]
 ) -> InMemoryHistory[Snapshot, CardOrPods]:
@@ -61,7 +68,7 @@ async def test_a_moment_forty_minutes_ago_is_the_snapshot_that_was_taken_then(
 ) -> None:
     now = hour[-1].taken_at
     then = [snapshot for snapshot in hour if snapshot.taken_at <= now - 40 * MINUTE][-1]
-    found = await history.at(now - 40 * MINUTE)
+    found = state_at(history, now - 40 * MINUTE)
     assert found is not None
     assert found == then
     assert json.encode(found) == json.encode(then)
@@ -71,7 +78,7 @@ async def test_every_moment_that_is_kept_is_what_it_was(
     hour: list[Snapshot], history: InMemoryHistory[Snapshot, CardOrPods]
 ) -> None:
     for snapshot in hour[-58::5]:
-        assert await history.at(snapshot.taken_at + 0.1) == snapshot
+        assert state_at(history, snapshot.taken_at + 0.1) == snapshot
 
 
 async def test_an_hour_is_kept_and_no_more(
@@ -81,8 +88,8 @@ async def test_an_hour_is_kept_and_no_more(
     first, last = history.span
     assert last == hour[-1].taken_at
     assert HOUR - 1.1 * INTERVAL <= last - first <= HOUR
-    assert await history.at(first - 0.1) is None
-    assert await history.at(last + MINUTE) is None
+    assert state_at(history, first - 0.1) is None
+    assert state_at(history, last + MINUTE) is None
 
 
 async def test_what_takes_too_much_room_is_forgotten_from_its_beginning(hour: list[Snapshot]) -> None:
@@ -92,7 +99,7 @@ async def test_what_takes_too_much_room_is_forgotten_from_its_beginning(hour: li
     first, last = history.span
     assert last == hour[-1].taken_at
     assert 2 * MINUTE < last - first < 50 * MINUTE
-    assert await history.at(last) == hour[-1]
+    assert state_at(history, last) == hour[-1]
 
 
 async def test_without_room_for_an_hour_moments_are_kept_less_often(hour: list[Snapshot]) -> None:
@@ -121,7 +128,7 @@ async def test_a_clock_that_is_set_back_begins_anew(hour: list[Snapshot]) -> Non
     history = await kept(hour[:20], node_history())
     await history.keep(hour[3])
     assert history.span == (hour[3].taken_at, hour[3].taken_at)
-    assert await history.at(hour[3].taken_at) == hour[3]
+    assert state_at(history, hour[3].taken_at) == hour[3]
 
 
 async def test_what_no_json_can_hold_is_left_out_as_it_is_from_the_document(hour: list[Snapshot]) -> None:
@@ -129,7 +136,7 @@ async def test_what_no_json_can_hold_is_left_out_as_it_is_from_the_document(hour
     odd = replace(card, readings=(*card.readings, Reading("power_watts", nan)), refused=card.refused)
     snapshot = replace(hour[0], node="gpu-\ud800", cards=(odd, *hour[0].cards[1:]))
     history = await kept([snapshot], node_history())
-    found = await history.at(snapshot.taken_at)
+    found = state_at(history, snapshot.taken_at)
     assert found is not None
     assert json.encode(found) == json.encode(snapshot)
 
@@ -181,7 +188,7 @@ async def test_a_cluster_is_kept_by_node_also_one_that_goes_and_comes_back(hour:
     for state in clusters:
         await history.keep(state)
     for state in clusters:
-        found = await history.at(state.taken_at)
+        found = state_at(history, state.taken_at)
         assert found == state
         assert cluster_json.encode(found) == cluster_json.encode(state)
 
@@ -196,3 +203,24 @@ async def test_a_large_cluster_is_kept_less_often_from_the_first_so_that_the_who
     assert history.span[1] - history.span[0] >= HOUR
     assert history.step > 30.0
     assert history.size <= 500_000
+
+
+async def test_a_moment_of_a_cluster_is_decoded_node_by_node_and_can_be_abandoned(hour: list[Snapshot]) -> None:
+    decoded: list[str] = []
+
+    def decode_part(text: bytes) -> ClusterNode:
+        node = BY_NODE.decode_part(text)
+        decoded.append(node.name)
+        return node
+
+    history = InMemoryHistory(replace(BY_NODE, decode_part=decode_part), step=30.0, whole_every=3, most_bytes=4 << 20)
+    await history.keep(cluster(hour[0].taken_at, [node(name, hour[0]) for name in "abcd"]))
+    past = history.at(hour[0].taken_at)
+    assert past is not None
+    head, nodes = past.parts()
+    assert (head.nodes, decoded) == ((), [])
+    assert (next(nodes).name, decoded) == ("a", ["a"])
+    past.abandon()
+    with pytest.raises(AbandonedError):
+        next(nodes)
+    assert decoded == ["a", "b"]

@@ -23,8 +23,10 @@ def history(frames: int) -> RecordingHistory:
 
 
 async def test_a_moment_is_the_frame_of_its_time() -> None:
-    assert await history(9).at(START + 57) == recorded(5)
-    assert await history(9).at(START - 1) is None
+    past = history(9).at(START + 57)
+    assert past is not None
+    assert (past.whole(), past.taken_at) == (recorded(5), history(9).found(START + 57))
+    assert history(9).at(START - 1) is None and history(9).found(START - 1) is None
 
 
 async def test_the_timeline_is_as_long_as_the_recording() -> None:

@@ -3,7 +3,7 @@
 from podgpu.history.timeline import MOST_NAMESPACES, timeline
 from podgpu.model import Moment, XidMark
 
-XID = XidMark(at=104.0, code=79, node="gpu-1", gpu=2, uuid="GPU-2")
+XID = XidMark(at=104.0, code=79, node="gpu-1", gpu=2, uuid="GPU-2", severity="critical")
 
 
 def moment(at: float, **namespaces: float) -> Moment:
@@ -42,7 +42,9 @@ def test_what_was_seen_without_use_is_not_said_to_be_unused() -> None:
 
 def test_an_xid_is_listed_once_and_at_its_own_time() -> None:
     found = timeline([moment(105.0), moment(110.0), moment(115.0)], 100.0, 119.0, 10.0)
-    assert found["xids"] == [{"at": 104.0, "code": 79, "node": "gpu-1", "gpu": 2, "uuid": "GPU-2"}]
+    assert found["xids"] == [
+        {"at": 104.0, "code": 79, "node": "gpu-1", "gpu": 2, "uuid": "GPU-2", "severity": "critical"}
+    ]
 
 
 def test_many_namespaces_are_added_up() -> None:

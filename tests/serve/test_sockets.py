@@ -30,6 +30,14 @@ async def test_a_name_is_bound_at_all_its_addresses_under_one_port() -> None:
     assert len({port for _, port in names}) == 1
 
 
+async def test_the_kernel_buffers_no_more_than_a_mebibyte_for_a_client() -> None:
+    (listener,) = await bind(Address("127.0.0.1", 0))
+    with listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 1 << 20
+
+
 @pytest.mark.usefixtures("_two_addresses")
 async def test_when_one_address_is_taken_the_other_is_let_go() -> None:
     with socket.socket() as taken:

@@ -86,8 +86,9 @@ class DeltaLog:
 
     def copy(self) -> "DeltaLog":
         """Return a copy that another thread may read."""
-        other = DeltaLog(self._whole_every)
+        other = DeltaLog(self._whole_every, is_one_of_many=self._is_one_of_many)
         other._times, other._packed, other._wholes = self._times[:], self._packed[:], self._wholes[:]
+        other._kept_newest = self._kept_newest
         return other
 
     def at(self, moment: float) -> bytes | None:

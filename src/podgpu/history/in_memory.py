@@ -2,12 +2,13 @@
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Generic
 
 import msgspec
 
 from podgpu.history.delta_log import DeltaLog
+from podgpu.history.parted_state import PartedState
 from podgpu.history.partitions import Part, Partitioning, State, encoded
 from podgpu.history.timeline import Object, Series, chart, timeline
 from podgpu.model import Moment
@@ -17,7 +18,8 @@ LONGEST_STEP = 480.0
 CHANGED = 0.45  # of a state, for each moment: most changes are a tenth of it, but some are kept as a whole
 EARLY = 0.9  # of a step: a state may come a little early
 PRESENT_STEPS = 3  # for so long, the newest moment counts as now
-PARTS_AT_ONCE = 16  # encoded before other work has its turn
+PARTS_AT_ONCE = 4  # encoded or forgotten before other work has its turn
+CHARTS_AT_ONCE = 2
 _HEAD = ""  # the log of what belongs to no part
 
 
@@ -45,6 +47,7 @@ class InMemoryHistory(Generic[State, Part]):
         self._partitioning = partitioning
         self._whole_every = whole_every
         self._most_bytes = most_bytes
+        self._turns = asyncio.Semaphore(CHARTS_AT_ONCE)
         self._clear()
 
     def _clear(self) -> None:
@@ -92,7 +95,7 @@ class InMemoryHistory(Generic[State, Part]):
         self._moment_bytes += len(moment)
         if len(self._times) == 1 and self._partitioning.has_many:
             self._lengthen_step()
-        self._forget(at - HOUR)
+        await self._forget(at - HOUR)
 
     def _lengthen_step(self) -> None:
         hour = self.size * CHANGED * HOUR
@@ -104,45 +107,49 @@ class InMemoryHistory(Generic[State, Part]):
             self._logs[name] = DeltaLog(self._whole_every, is_one_of_many=self._partitioning.has_many)
         return self._logs[name]
 
-    def _forget(self, before: float) -> None:
+    async def _forget(self, before: float) -> None:
         number = bisect_right(self._times, before)
         # With many parts, moments may be minutes apart: the last one before the hour says how it began.
-        self._drop(max(0, number - 1) if self._partitioning.has_many else number)
+        await self._drop(max(0, number - 1) if self._partitioning.has_many else number)
         if self.size <= self._most_bytes:
             return
         if self.step < self._longest_step:
             self.step *= 2
         while self.size > self._most_bytes and len(self._times) > 1:
-            self._drop(max(1, len(self._times) // 10))
+            await self._drop(max(1, len(self._times) // 10))
 
-    def _drop(self, number: int) -> None:
+    async def _drop(self, number: int) -> None:
         """Forget the oldest moments."""
         if not number:
             return
         self._moment_bytes -= sum(map(len, self._moments[:number]))
         del self._times[:number], self._moments[:number]
-        for log in self._logs.values():
+        for turn, log in enumerate(self._logs.values(), 1):
             log.forget(self._times[0])
+            if turn % PARTS_AT_ONCE == 0:
+                await asyncio.sleep(0)
         self._logs = {name: log for name, log in self._logs.items() if not log.is_empty}
 
-    async def at(self, moment: float) -> State | None:
-        """Return the state that was the newest then; None if it is not kept."""
+    def found(self, moment: float) -> float | None:
+        """Return when the state was taken that was the newest then; None if it is not kept."""
         number = bisect_right(self._times, moment) - 1
         if number < 0 or moment > self._times[-1] + PRESENT_STEPS * self.step:
             return None
-        logs = {name: log.copy() for name, log in self._logs.items()}
-        # In a thread: a thousand nodes take a while.
-        return await asyncio.to_thread(self._read, logs, self._times[number])
+        return self._times[number]
 
-    def _read(self, logs: Mapping[str, DeltaLog], at: float) -> State | None:
-        text = logs[_HEAD].at(at)
-        if text is None:
+    def at(self, moment: float) -> PartedState[State, Part] | None:
+        """Return the state that was the newest then, to be read in a thread: a thousand nodes take a while."""
+        taken_at = self.found(moment)
+        if taken_at is None:
             return None
-        names, head = self._partitioning.decode_head(text)
-        texts = (logs[name].at(at) for name in names)
-        return self._partitioning.join(
-            head, [self._partitioning.decode_part(text) for text in texts if text is not None]
-        )
+        logs = {name: log.copy() for name, log in self._logs.items()}
+        return PartedState(taken_at, lambda: self._read(logs, taken_at), self._partitioning.join)
+
+    def _read(self, logs: dict[str, DeltaLog], at: float) -> tuple[State, Iterator[Part]]:
+        names, head = self._partitioning.decode_head(logs.pop(_HEAD).at(at) or b"")
+        # Each log goes when it has been read.
+        texts = (logs.pop(name).at(at) for name in names)
+        return head, (self._partitioning.decode_part(text) for text in texts if text is not None)
 
     async def timeline(self, start: float, end: float, step: float) -> Object:
         moments = (msgspec.msgpack.decode(moment, type=Moment) for moment in self._moments)
@@ -150,14 +157,18 @@ class InMemoryHistory(Generic[State, Part]):
 
     async def series(self, uuid: str) -> Series | None:
         """Return the main numbers of a card or a MIG instance, each with its times; None if nothing has this UUID."""
-        word = msgspec.json.encode(uuid)
-        found: Series | None = None
-        for name, log in list(self._logs.items()):
+        async with self._turns:
+            logs = [log.copy() for name, log in self._logs.items() if name != _HEAD]
+            return await asyncio.to_thread(self._series, logs, uuid)
+
+    def _series(self, logs: Iterable[DeltaLog], uuid: str) -> Series | None:
+        word, found = msgspec.json.encode(uuid), None
+        for log in logs:
             # Pods mention the UUIDs of their devices too: only the log that has the card has numbers.
-            if not found and name != _HEAD and log.mentions(word):
-                found = await asyncio.to_thread(self._series, log.copy(), uuid)
+            if log.mentions(word) and (found := self._chart(log, uuid)):
+                return found
         return found
 
-    def _series(self, log: DeltaLog, uuid: str) -> Series:
+    def _chart(self, log: DeltaLog, uuid: str) -> Series:
         parts = ((at, self._partitioning.decode_part(text)) for at, text in log.texts() if text is not None)
         return chart(((at, self._partitioning.cards(part)) for at, part in parts), uuid)

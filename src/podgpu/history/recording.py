@@ -7,6 +7,8 @@ from contextlib import suppress
 from itertools import pairwise
 
 from podgpu.errors import UserError
+from podgpu.history.parted_state import PartedState
+from podgpu.history.partitions import CardOrPods
 from podgpu.history.timeline import Object, Series, chart, timeline
 from podgpu.insight.moments import moment_of
 from podgpu.model import Moment, Snapshot
@@ -32,9 +34,16 @@ class RecordingHistory:
     def shown_seconds(self) -> float:
         return max(60.0, self._times[-1] - self._times[0])
 
-    async def at(self, moment: float) -> Snapshot | None:
+    def found(self, moment: float) -> float | None:
+        """Return the time of the frame that was the newest then."""
         number = bisect_right(self._times, moment) - 1
-        return await asyncio.to_thread(self._read, number) if number >= 0 else None
+        return self._times[number] if number >= 0 else None
+
+    def at(self, moment: float) -> PartedState[Snapshot, CardOrPods] | None:
+        number = bisect_right(self._times, moment) - 1
+        if number < 0:
+            return None
+        return PartedState(self._times[number], lambda: (self._read(number), iter(())), lambda frame, _: frame)
 
     async def timeline(self, start: float, end: float, step: float) -> Object:
         if self._moments is None:

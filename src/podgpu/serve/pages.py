@@ -3,7 +3,7 @@
 import gzip
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -64,8 +64,17 @@ class BodyPart:
 
     @cached_property
     def deflated(self) -> bytes:
-        compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _RAW_DEFLATE)
-        return compressor.compress(self.plain) + compressor.flush(zlib.Z_SYNC_FLUSH)
+        return deflated(self.plain)
+
+
+def deflated(plain: bytes) -> bytes:
+    compressor = zlib.compressobj(_FASTEST, zlib.DEFLATED, _RAW_DEFLATE)
+    return compressor.compress(plain) + compressor.flush(zlib.Z_SYNC_FLUSH)
+
+
+def inflated(part: bytes) -> bytes:
+    """Return what `deflated` was given."""
+    return zlib.decompressobj(_RAW_DEFLATE).decompress(part)
 
 
 def gzip_stream(parts: Sequence[BodyPart]) -> list[bytes]:
@@ -73,8 +82,13 @@ def gzip_stream(parts: Sequence[BodyPart]) -> list[bytes]:
     for part in parts:
         checksum = zlib.crc32(part.plain, checksum)
         size += len(part.plain)
+    return gzip_around((part.deflated for part in parts), checksum, size)
+
+
+def gzip_around(parts: Iterable[bytes], checksum: int, size: int) -> list[bytes]:
+    """Make a stream of deflated parts, by the checksum and the size of what they were made of."""
     end = checksum.to_bytes(4, "little") + (size & 0xFFFFFFFF).to_bytes(4, "little")
-    return [_GZIP_HEAD, *(part.deflated for part in parts), _LAST_BLOCK + end]
+    return [_GZIP_HEAD, *parts, _LAST_BLOCK + end]
 
 
 @dataclass(frozen=True, slots=True)

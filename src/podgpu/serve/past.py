@@ -1,9 +1,8 @@
 """The past: a moment of the last hour, the timeline, and the charts of a GPU. docs/api.md describes them."""
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -12,9 +11,11 @@ from podgpu.errors import UserError
 from podgpu.model import Lanes
 from podgpu.option import times
 from podgpu.serve.http.request import Request
-from podgpu.serve.http.response import Response, text_response
+from podgpu.serve.http.response import Response, busy_response, text_response
+from podgpu.serve.pages import RenderedPage
+from podgpu.serve.past_pages import LineIsFullError, PackedPage, PastPages
 from podgpu.serve.request_handler import Route
-from podgpu.serve.routes import fresh_response, rows_kind, whole_number
+from podgpu.serve.routes import fresh_response, page_response, rows_kind, wants_gzip, whole_number
 
 MOST_STEPS = 1000
 USUAL_STEPS = 240
@@ -25,12 +26,32 @@ SCHEMA = 1
 JSON = "application/json"
 _OFF = "no history is kept here; give --history.size a size"
 
-State = TypeVar("State")
-State_co = TypeVar("State_co", covariant=True)
 Series = Mapping[str, Sequence[tuple[float, float]]]
 
 
-class History(Protocol[State_co]):
+State_co = TypeVar("State_co", covariant=True)
+Part_co = TypeVar("Part_co", covariant=True)
+
+
+class PastState(Protocol[State_co, Part_co]):
+    """What was the newest state at a time, to be read once, in a thread."""
+
+    taken_at: float
+
+    def parts(self) -> tuple[State_co, Iterator[Part_co]]:
+        """Return the state without its parts, and the parts, each of which is decoded when it is asked for."""
+
+    def whole(self) -> State_co: ...
+
+    def abandon(self) -> None:
+        """End the reading."""
+
+
+Past = TypeVar("Past", bound=PastState[Any, Any])
+Past_co = TypeVar("Past_co", bound=PastState[Any, Any], covariant=True)
+
+
+class History(Protocol[Past_co]):
     """What the server needs of a history."""
 
     @property
@@ -45,8 +66,11 @@ class History(Protocol[State_co]):
     def shown_seconds(self) -> float:
         """The usual length of a timeline."""
 
-    async def at(self, moment: float) -> State_co | None:
-        """Return what was the newest state then; None if it is not kept."""
+    def found(self, moment: float) -> float | None:
+        """Return when the state was taken that was the newest then; None if it is not kept."""
+
+    def at(self, moment: float) -> Past_co | None:
+        """Return the state that was the newest then; None if it is not kept."""
 
     async def timeline(self, start: float, end: float, step: float) -> Mapping[str, Any]:
         """Return what happened in each step."""
@@ -59,19 +83,21 @@ class History(Protocol[State_co]):
 StoredTimeline = Callable[[int], Awaitable[Mapping[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class PastRoutes(Generic[State]):
-    """`document` renders a state as the document of that time, `rows` its rows of one kind.
+@dataclass(slots=True)
+class PastRoutes(Generic[Past]):
+    """`document` renders a state as the document of that time, part by part, `rows` its rows of one kind.
 
     `lanes` says who was at work on a card in the last full minute, if there is a log of context switches. `stored`
     makes longer timelines, if there is a store.
     """
 
-    history: History[State] | None
-    document: Callable[[State], bytes]
-    rows: Callable[[State, str], bytes]
+    history: History[Past] | None
+    document: Callable[[Past], Iterable[bytes]]
+    rows: Callable[[Past, str], Iterable[bytes]]
     lanes: Callable[[str], Lanes | None] | None = None
     stored: StoredTimeline | None = None
+    _pages: PastPages = field(default_factory=PastPages)
+    _reading: Past | None = None
 
     def over(self, present: Mapping[str, Route]) -> Mapping[str, Route]:
         """Add the routes of the past to those of an address. Where both have a path, the query decides."""
@@ -86,18 +112,24 @@ class PastRoutes(Generic[State]):
             if "at" not in request.query:
                 return await present["/api/v1/rows"].run(request)
             by = rows_kind(request)
-            return await self._at(request, lambda state: self.rows(state, by))
+            return await self._at(request, by, lambda past: self.rows(past, by))
 
         return {
             **present,
             "/api/v1/history": Route(history, waits=True),
-            "/api/v1/rows": Route(rows),
+            "/api/v1/rows": Route(rows, waits=lambda request: "at" in request.query),
             "/api/v1/timeline": Route(self._timeline, waits=True),
         }
 
+    def close(self) -> None:
+        """End what is being read, so that the process need not wait for it."""
+        self._pages.close()
+        if self._reading:
+            self._reading.abandon()
+
     async def _past(self, request: Request) -> Response:
         if "at" in request.query:
-            return await self._at(request, self.document)
+            return await self._at(request, "", self.document)
         uuid = request.query.get("gpu", "")
         if not uuid:
             raise UserError("write /api/v1/history?at=TIME, or /api/v1/history?gpu=UUID")
@@ -108,14 +140,27 @@ class PastRoutes(Generic[State]):
         more = {"lanes": lanes} if lanes else {}
         return _json({"schema": SCHEMA, "gpu": uuid, "series": series or {}, **more}, request)
 
-    async def _at(self, request: Request, write: Callable[[State], bytes]) -> Response:
+    async def _at(self, request: Request, kind: Hashable, write: Callable[[Past], Iterable[bytes]]) -> Response:
+        """Answer with a page of a moment, which all who ask for the same share."""
         history = self.history
         if history is None:
             return text_response(404, _OFF)
-        state = await history.at(_moment(request.query["at"]))
-        if state is None:
+        taken_at = history.found(_moment(request.query["at"]))
+        page = None
+        if taken_at is not None:
+
+            def begin() -> Callable[[], PackedPage] | None:
+                self._reading = past = history.at(taken_at)
+                is_kept = past is not None and past.taken_at == taken_at  # it may be forgotten meanwhile
+                return (lambda: PackedPage(write(past))) if past is not None and is_kept else None
+
+            try:
+                page = await self._pages.page((taken_at, kind), begin)
+            except LineIsFullError as full:
+                return busy_response(str(full))
+        if page is None:
             return text_response(404, f"nothing is kept of that time; {_kept(history.span)}")
-        return fresh_response(await asyncio.to_thread(write, state), JSON, request)
+        return _packed_response(page, request)
 
     async def _timeline(self, request: Request) -> Response:
         history, query = self.history, request.query
@@ -178,3 +223,11 @@ def _usual_step(length: float, least: float) -> float:
 
 def _json(document: Mapping[str, Any], request: Request) -> Response:
     return fresh_response(msgspec.json.encode(document), JSON, request)
+
+
+def _packed_response(page: PackedPage, request: Request) -> Response:
+    gzipped = wants_gzip(request)
+    mark = f"{page.checksum:08x}-{page.size:x}{'-gzip' if gzipped else ''}"
+    parts = page.gzipped() if gzipped else page.plain()
+    response = page_response(RenderedPage(b"", JSON, gzipped, parts, mark), request)
+    return response if gzipped else replace(response, length=page.size)

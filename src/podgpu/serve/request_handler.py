@@ -24,7 +24,8 @@ class Route:
     """A `vital` route is answered however many pages are being rendered: probes must not fail under load.
 
     An `open` route needs no credentials: the kubelet's probes have none. `refused` is the message for a wrong method,
-    instead of a list of the right ones. A route that `waits` for other servers is limited separately.
+    instead of a list of the right ones. Requests that wait for other servers, or for a moment of the past, are
+    limited separately.
     """
 
     handler: Handler
@@ -32,13 +33,16 @@ class Route:
     vital: bool = False
     open: bool = False
     refused: str = ""
-    waits: bool = False
+    waits: bool | Callable[[Request], bool] = False
 
     def refusal(self, method: str) -> Response | None:
         if method in self.methods:
             return None
         line = self.refused or f"use {' or '.join(self.methods)}"
         return text_response(405, line, {"Allow": ", ".join(self.methods)})
+
+    def makes_wait(self, request: Request) -> bool:
+        return self.waits if isinstance(self.waits, bool) else self.waits(request)
 
     async def run(self, request: Request) -> Response:
         """Run the handler. Its UserError says what is wrong with the request."""
@@ -84,7 +88,7 @@ class RequestHandler:
             return text_response(404, "\n".join(("no such page; there are:", *self._routes)))
         if (refusal := route.refusal(request.method)) is not None:
             return refusal
-        places = self._load.waiting if route.waits else self._load.pages
+        places = self._load.waiting if route.makes_wait(request) else self._load.pages
         if places.locked() and not route.vital:
             return busy_response("too many requests at once; try again in a second")
         async with nullcontext() if route.vital else places:

@@ -10,7 +10,7 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Required, TypedDict, Unpack
 
@@ -25,14 +25,14 @@ from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.listener import ListenerGroup
 from podgpu.serve.http.request import Limits
 from podgpu.serve.pages import NATIVE_ALONE, BodyPart, NodePages, PageRegistry
-from podgpu.serve.past import History, PastRoutes
+from podgpu.serve.past import History, PastRoutes, PastState
 from podgpu.serve.request_handler import Load, RequestHandler, Route
 from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes
 from podgpu.supervise import Supervisor
 from podgpu.views import json
 
 BACKLOG = 4096  # the kernel's own bound is lower on older systems
-# What the kernel buffers for a client that does not read; its default is some MiB for each.
+# Half of what the kernel buffers for a client that does not read; its default is some MiB for each.
 SEND_BYTES = 512 * 1024
 # Descriptors for the driver, the kubelet, the API server, files, logs and event streams.
 OWN_DESCRIPTORS = 640
@@ -288,6 +288,14 @@ class HttpServer:
                 self._events.disconnect()  # credentials are checked by request, and a stream is one without an end
 
 
+def _past_document(past: PastState[Snapshot, Any]) -> Iterable[bytes]:
+    return (json.encode(past.whole()),)
+
+
+def _past_rows(past: PastState[Snapshot, Any], by: str) -> Iterable[bytes]:
+    return (json.rows_document(of_one(past.whole()), by),)
+
+
 class NodeServer(HttpServer):
     def __init__(
         self,
@@ -296,13 +304,13 @@ class NodeServer(HttpServer):
         series_limit: int,
         max_requests: int,
         registry: PageRegistry = NATIVE_ALONE,
-        history: History[Snapshot] | None = None,
+        history: History[PastState[Snapshot, Any]] | None = None,
         lanes: Callable[[str], Lanes | None] | None = None,
         **caps: Unpack[ServerCaps],
     ) -> None:
         pages, load, guard = NodePages(series_limit, registry), Load(max_requests), caps.get("guard")
         routes = NodeRoutes(feed, pages, load, guard.hosts if guard else None)
-        past = PastRoutes(history, json.encode, lambda was, by: json.rows_document(of_one(was), by), lanes=lanes)
+        past = PastRoutes(history, _past_document, _past_rows, lanes=lanes)
         super().__init__(
             lambda dialect: past.over(routes.table(dialect)),
             registry.dialects,

@@ -1,19 +1,19 @@
 """The HTTP server of a cluster, and its events: the rows of nodes that have changed."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
 import msgspec
 
-from podgpu.model import Cluster
+from podgpu.model import Cluster, ClusterNode
 from podgpu.option.value import Address
 from podgpu.serve.cluster.pages import BillMaker, ClusterFeed, ClusterPages, FitMaker, UsageHistory
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes, enclosed
 from podgpu.serve.http.request import Limits
 from podgpu.serve.pages import BodyPart
-from podgpu.serve.past import History, PastRoutes, StoredTimeline
+from podgpu.serve.past import History, PastRoutes, PastState, StoredTimeline
 from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer, ServerCaps
 from podgpu.views import json
@@ -74,6 +74,14 @@ def _divided(rows: Sequence[BodyPart]) -> Iterator[Sequence[BodyPart]]:
             start, size = place + 1, 0
 
 
+def _past_document(past: PastState[Cluster, ClusterNode]) -> Iterable[bytes]:
+    return cluster_json.document(*past.parts())
+
+
+def _past_rows(past: PastState[Cluster, ClusterNode], by: str) -> Iterable[bytes]:
+    return (json.rows_of_nodes(*past.parts(), by),)
+
+
 class ClusterServer(HttpServer):
     def __init__(
         self,
@@ -82,7 +90,7 @@ class ClusterServer(HttpServer):
         *,
         max_requests: int,
         history: UsageHistory | None = None,
-        past: History[Cluster] | None = None,
+        past: History[PastState[Cluster, ClusterNode]] | None = None,
         stored: StoredTimeline | None = None,
         bills: BillMaker | None = None,
         fits: FitMaker | None = None,
@@ -93,9 +101,9 @@ class ClusterServer(HttpServer):
         self._pages = ClusterPages(feed, registry.views)
         self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, fits, load)
         self._keeper: asyncio.Task[None] | None = None
-        kept = PastRoutes(past, cluster_json.encode, json.rows_document, stored=stored)
+        self._past = PastRoutes(past, _past_document, _past_rows, stored=stored)
         super().__init__(
-            lambda dialect: kept.over(self._routes.table(dialect)),
+            lambda dialect: self._past.over(self._routes.table(dialect)),
             registry.dialects,
             ClusterChanges(feed),
             load,
@@ -113,5 +121,6 @@ class ClusterServer(HttpServer):
     async def stop(self) -> None:
         if self._keeper is not None:
             self._keeper.cancel()
+        self._past.close()
         await super().stop()
         self._routes.close()

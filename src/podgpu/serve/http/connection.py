@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
+from itertools import chain
 from typing import cast
 
 from podgpu.serve.http.connections import Connections, Phase, TrackedConnection
@@ -12,6 +13,7 @@ from podgpu.serve.http.request import Request, RequestError, parse_request, too_
 from podgpu.serve.http.response import BodyStream, Response, text_response
 
 CHUNK_BYTES = 64 * 1024
+TURN_BYTES = 256 * 1024  # written to a client that reads fast, before others get their turn
 _SCRAPED = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
 _RESPONDING = (Phase.BUSY, Phase.STALLED)
 
@@ -131,7 +133,7 @@ class ServerConnection(TrackedConnection):
         kept = "keep-alive" if "connection" in request.headers else None
         head = response.encode_head("close" if closing else kept)
         if stream is None:
-            await self._write(head, (b"",) if request.method == "HEAD" else (response.body, *response.more))
+            await self._write(head, (b"",) if request.method == "HEAD" else chain((response.body,), response.more))
         else:
             with stream as chunks:
                 self._stream = stream
@@ -147,6 +149,7 @@ class ServerConnection(TrackedConnection):
 
         Only the first chunk is copied, to go with the head: clients share a page.
         """
+        written = 0
         try:
             for body in bodies:
                 for at in range(0, len(body) or 1, CHUNK_BYTES):
@@ -158,6 +161,10 @@ class ServerConnection(TrackedConnection):
                     if not self._writable.is_set():
                         self._connections.hold(self, body)
                         await self._writable.wait()
+                        written = 0
+                    elif (written := written + len(chunk)) >= TURN_BYTES:
+                        await asyncio.sleep(0)
+                        written = 0
             if not self._transport.is_closing():
                 self._connections.known_clients.add(self.client, self._loop.time())
         finally:

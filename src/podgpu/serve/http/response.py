@@ -33,6 +33,7 @@ class Response:
     content_type: str = TEXT
     headers: Mapping[str, str] = field(default_factory=dict)
     more: Sequence[bytes] = ()
+    length: int | None = None  # of all that, if parts of it are made only as they are sent
     stream: BodyStream | None = None  # follows all that, up to the end of the connection
     closing: bool = False  # the server closes the connection afterwards, whatever the client wants
 
@@ -45,7 +46,8 @@ class Response:
         """Encode the status line and the headers. `connection` is the header of that name."""
         framing = {"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())}
         if self.status != HTTPStatus.NOT_MODIFIED and self.stream is None:
-            framing["Content-Length"] = str(len(self.body) + sum(map(len, self.more)))
+            length = len(self.body) + sum(map(len, self.more)) if self.length is None else self.length
+            framing["Content-Length"] = str(length)
         if connection is not None:
             framing["Connection"] = connection
         lines = "".join(f"{name}: {value}\r\n" for name, value in (self.fields | framing).items())

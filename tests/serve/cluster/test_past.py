@@ -1,0 +1,168 @@
+"""The past of a cluster over real sockets: many readers decode a moment once, and scrapes never wait for them."""
+
+import asyncio
+import gzip
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec.structs import replace
+
+from podgpu.assembly.server import open_cluster_pages
+from podgpu.config import Config
+from podgpu.history.in_memory import InMemoryHistory
+from podgpu.history.partitions import BY_NODE
+from podgpu.insight import reconclude
+from podgpu.model import Cluster, ClusterNode
+from podgpu.option.value import Address
+from podgpu.serve.cluster.server import ClusterServer
+from podgpu.serve.past_pages import MOST_WAITING
+from podgpu.views import json
+from podgpu.views.cluster import json as cluster_json
+from tests.cluster.nodes import card, fresh, tenant
+from tests.patience import until
+from tests.serve.cluster.test_server import CLUSTER, StubFeed, get
+from tests.serve.rig import connected
+from tests.tree import SETTINGS
+
+STEP = 30.0
+MOMENTS, READERS = 8, 80
+
+
+def moment(number: int) -> Cluster:
+    """Each moment has another pod."""
+    train = fresh("gpu-a", card("GPU-a", tenant(f"ml/train-{number}", 0.5)))
+    nodes = (train, *CLUSTER.nodes[1:])
+    return reconclude(replace(CLUSTER, taken_at=CLUSTER.taken_at + number * STEP, nodes=nodes), SETTINGS)
+
+
+class CountedHistory:
+    """Counts the nodes that are decoded. Nothing is decoded while `go` is not set."""
+
+    def __init__(self) -> None:
+        self.decoded: Counter[str] = Counter()
+        self.go = threading.Event()
+        self.go.set()
+        self.history: InMemoryHistory[Cluster, ClusterNode] = InMemoryHistory(
+            replace(BY_NODE, decode_part=self._decode), step=STEP, whole_every=3, most_bytes=4 << 20
+        )
+
+    def _decode(self, text: bytes) -> ClusterNode:
+        self.go.wait()
+        node = BY_NODE.decode_part(text)
+        self.decoded[node.name] += 1
+        return node
+
+
+@asynccontextmanager
+async def serving(counted: CountedHistory, max_requests: int = 2 * READERS) -> AsyncIterator[ClusterServer]:
+    for number in range(MOMENTS):
+        await counted.history.keep(moment(number))
+    server = ClusterServer(
+        StubFeed(CLUSTER),
+        open_cluster_pages(Config()),
+        max_requests=max_requests,
+        max_connections=4 * READERS,
+        max_streams=10,
+        past=counted.history,
+    )
+    await server.start([Address("127.0.0.1", 0)])
+    try:
+        yield server
+    finally:
+        counted.go.set()
+        await server.stop()
+
+
+def document_of(number: int) -> str:
+    return f"/api/v1/history?at={moment(number).taken_at + 1}"
+
+
+async def test_a_moment_is_the_document_of_the_cluster_then_also_compressed() -> None:
+    async with serving(CountedHistory()) as server:
+        for number in (0, 3, MOMENTS - 1):
+            plain = await get(server, document_of(number))
+            packed = await get(server, document_of(number), Accept_Encoding="gzip")
+            assert plain.body == cluster_json.encode(moment(number))
+            assert gzip.decompress(packed.body) == plain.body
+            assert plain.headers["etag"] != packed.headers["etag"]
+            async with connected(server) as client:
+                head = await client.get(document_of(number), "HEAD")
+                assert head.headers["content-length"] == str(len(plain.body))
+                client.ask(document_of(number), If_None_Match=plain.headers["etag"])
+                assert (await client.answer(head_only=True)).status == 304
+
+
+async def test_the_rows_of_a_moment_are_those_of_the_cluster_then() -> None:
+    async with serving(CountedHistory()) as server:
+        for kind in json.ROW_KINDS:
+            found = await get(server, f"/api/v1/rows?by={kind}&at={moment(4).taken_at}")
+            assert found.body == json.rows_document(moment(4), kind)
+
+
+async def test_eighty_readers_of_one_moment_decode_each_node_once() -> None:
+    counted = CountedHistory()
+    async with serving(counted) as server:
+        answers = await asyncio.gather(*(get(server, document_of(3)) for _ in range(READERS)))
+    assert {answer.body for answer in answers} == {cluster_json.encode(moment(3))}
+    assert counted.decoded == dict.fromkeys(("gpu-a", "gpu-b", "gpu-c"), 1)
+
+
+async def test_readers_of_different_moments_each_get_theirs_or_are_asked_to_come_again() -> None:
+    counted = CountedHistory()
+    async with serving(counted) as server:
+        counted.go.clear()
+        asked = [asyncio.ensure_future(get(server, document_of(number % MOMENTS))) for number in range(READERS)]
+        refused = READERS // MOMENTS * (MOMENTS - MOST_WAITING)
+        await until(lambda: sum(task.done() for task in asked) == refused)
+        # Scrapes and probes are answered meanwhile.
+        assert (await get(server, "/metrics")).status == (await get(server, "/-/healthy")).status == 200
+        counted.go.set()
+        answers = await asyncio.gather(*asked)
+    for number, answer in enumerate(answers):
+        if answer.status == 503:
+            assert answer.headers["retry-after"] == "1" and "try again" in answer.text
+        else:
+            assert answer.body == cluster_json.encode(moment(number % MOMENTS))
+    assert Counter(answer.status for answer in answers) == {200: READERS - refused, 503: refused}
+    assert counted.decoded == dict.fromkeys(("gpu-a", "gpu-b", "gpu-c"), MOST_WAITING)
+
+
+async def test_readers_of_past_rows_take_no_place_of_a_scrape() -> None:
+    counted = CountedHistory()
+    async with serving(counted, max_requests=1) as server:
+        counted.go.clear()
+        asked = asyncio.ensure_future(get(server, f"/api/v1/rows?by=pods&at={moment(1).taken_at}"))
+        async with connected(server) as client:
+            await until(lambda: server._past._reading is not None)  # it is being read
+            assert (await client.get("/metrics")).status == 200
+            assert (await client.get(f"/api/v1/rows?by=pods&at={moment(2).taken_at}")).status == 503
+        counted.go.set()
+        assert (await asked).body == json.rows_document(moment(1), "pods")
+
+
+async def test_a_reader_that_leaves_midway_changes_nothing_for_the_others() -> None:
+    counted = CountedHistory()
+    async with serving(counted) as server:
+        counted.go.clear()
+        async with connected(server) as client:
+            client.ask(document_of(5))
+            await until(lambda: server._past._reading is not None)
+        counted.go.set()
+        assert (await get(server, document_of(5))).body == cluster_json.encode(moment(5))
+    assert counted.decoded["gpu-a"] == 1
+
+
+async def test_a_server_that_stops_ends_what_is_being_read() -> None:
+    counted = CountedHistory()
+    async with serving(counted) as server:
+        counted.go.clear()
+        async with connected(server) as client:
+            client.ask(document_of(5))
+            await until(lambda: server._past._reading is not None)
+            stopping = asyncio.ensure_future(server.stop())
+            await asyncio.sleep(0)
+            counted.go.set()
+            await stopping
+    assert sum(counted.decoded.values()) <= 1
