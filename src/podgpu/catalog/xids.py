@@ -1,4 +1,42 @@
-"""What each XID means, in a few words. Those of the first table are dcgm-exporter's own, which alerts may match."""
+"""Each XID: what it means, whose fault it usually is, what to do at once, and how grave it is.
+
+The judgement follows NVIDIA's public catalog of XIDs, by its immediate action. Words of the first table are
+dcgm-exporter's own, which alerts may match.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+CAUSES: Mapping[str, str] = {
+    "application": "A program on the card is usually the cause.",
+    "driver": "The driver or its firmware is usually the cause.",
+    "hardware": "The card or its links are usually the cause.",
+    "system": "The machine around the card is usually the cause.",
+    "several": "The code alone does not tell the cause.",
+    "none": "Nothing is wrong.",
+}
+ACTIONS: Mapping[str, str] = {
+    "nothing": "Nothing is to be done.",
+    "restart": "Restart the pod and tell its owner. If pods of several owners fail like this on one card, suspect it.",
+    "watch": "Nothing is to be done at once. If it comes again, send the output of nvidia-bug-report.sh to NVIDIA.",
+    "reset": "Drain the node, then reset the GPU; reboot if that fails. If it comes again, have the card checked.",
+    "reboot": "Drain the node, then reboot it. If it comes again, have the card and its slot checked.",
+    "inspect": "Drain the node, then check the card's power cable and its seat.",
+    "link": "Look in the kernel log for which link it was. If it comes again, drain the node and reset its GPUs.",
+    "update": "Install versions of the driver and of the vGPU manager that fit together.",
+    "restart_vm": "Restart the virtual machine.",
+    "recover": "Do what the driver asks for: `podgpu doctor` says what it is.",
+    "report": "NVIDIA's catalog has no remedy for it. Send the output of nvidia-bug-report.sh to NVIDIA.",
+}
+
+
+class Xid(Struct, frozen=True):
+    meaning: str  # in a few words; empty if the code is not known
+    severity: str = "warning"
+    cause: str = "several"  # one of CAUSES
+    action: str = "report"  # one of ACTIONS
+
 
 _PUSH_BUFFER = "Invalid or corrupted push buffer stream"
 _OF_DCGM = {
@@ -53,6 +91,7 @@ _ENGINES = {
     25: "A push buffer holds a command that is not allowed",
     44: "The graphics engine failed while it changed contexts",
     46: "The GPU stopped working on its commands",
+    **{code: f"Copy engine {code - 39} failed" for code in (39, 40, 41)},
     **{code: f"Copy engine {number} failed" for code, number in ((70, 3), (71, 4), (72, 5), (85, 9))},
     **{code: f"Copy engine {code - 69} failed" for code in (75, 76, 77)},
     **{code: f"Copy engine {code - 116} failed" for code in range(126, 136)},
@@ -110,6 +149,7 @@ _CARD = {
     **dict.fromkeys((66, 67), "The driver accessed what it must not"),
     78: "A virtual GPU could not be started",
     93: "The card's InfoROM is written too often",
+    14: "Test error of the driver",
     106: "Test message of the management bus",
     107: "Silent test message of the management bus",
     122: "The card's flash memory could not be read",
@@ -125,9 +165,9 @@ _CARD = {
     165: "The parts for power smoothing are worn out",
     169: "An internal controller stopped",
 }
-_UNUSED = (5, 10, 14, 15, 17, 23, 39, 40, 41, 49, 50, 51, 52, 53, 55, 87, 90, 91, 108)
+_UNUSED = (5, 10, 15, 17, 23, 49, 50, 51, 52, 53, 55, 87, 90, 91, 108)
 
-WORDS: dict[int, str] = {
+_WORDS = {
     **dict.fromkeys(_UNUSED, "Unused"),
     **_DISPLAY,
     **_ENGINES,
@@ -137,9 +177,41 @@ WORDS: dict[int, str] = {
     **_OF_DCGM,
 }
 
+# How grave, whose fault, what to do: of those for which the catalog has an action. 0 is none at all.
+_COPY_ENGINES = (39, 40, 41, 70, 71, 72, 75, 76, 77, 85, *range(126, 136))
+_MEDIA_ENGINES = (60, 68, 82, 83, 84, 86, 88, 89, *range(96, 106), 139)
+_JUDGED: tuple[tuple[str, str, str, tuple[int, ...]], ...] = (
+    ("critical", "hardware", "reset", (48, 62, 64, 95, 136, 140, 143, 156, 158, 171, 172)),
+    ("critical", "driver", "reset", (119, 120)),
+    ("critical", "several", "reset", (46, 109, 110, 155)),
+    ("critical", "hardware", "reboot", (79,)),
+    ("critical", "system", "inspect", (54,)),
+    ("critical", "hardware", "link", (74,)),
+    ("warning", "hardware", "link", tuple(range(144, 151))),
+    ("warning", "hardware", "restart", (94,)),
+    ("warning", "hardware", "watch", (92, 93, 121, 157, 160, 161, 163, 164, 165)),
+    ("warning", "driver", "watch", (37, 38, 66, 67)),
+    ("warning", "several", "watch", (44, 108, 137, 141, 152, 153, 159)),
+    ("warning", "driver", "update", (78,)),
+    ("warning", "system", "restart_vm", (151,)),
+    ("info", "application", "restart", (8, 11, 13, 25, 31, 32, 43, 45, 69, 80, *_COPY_ENGINES, *_MEDIA_ENGINES)),
+    # These two have problems and alerts of their own, as long as something is to be done.
+    ("info", "hardware", "nothing", (63,)),
+    ("info", "driver", "recover", (154,)),
+    ("info", "none", "nothing", (0, 14, 106, 107, 162)),
+)
+
+XIDS: Mapping[int, Xid] = {
+    **{code: Xid(words) for code, words in _WORDS.items()},
+    **{
+        code: Xid(_WORDS[code], severity, cause, action) for severity, cause, action, codes in _JUDGED for code in codes
+    },
+}
+UNKNOWN = Xid("")
+
 
 def named(code: float) -> str:
     """Such as `XID 31 (GPU memory page fault)`; of one that is not known, the number alone."""
     number = round(code)
-    meaning = WORDS.get(number)
+    meaning = XIDS.get(number, UNKNOWN).meaning
     return f"XID {number} ({meaning})" if meaning else f"XID {number}"
