@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools import checks, metrics, problems, schema
+from tools import checks, metrics, problems, schema, xids
 from tools import configuration as options
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +19,7 @@ PAGES: tuple[Page, ...] = (
     ("docs/doctor.md", checks.markdown),
     ("docs/problems.md", problems.markdown),
     ("docs/snapshot.md", schema.markdown),
+    ("docs/xids.md", xids.markdown),
 )
 
 

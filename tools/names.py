@@ -24,11 +24,11 @@ class Promise(Struct, frozen=True):
 
     @classmethod
     def parse(cls, line: str) -> "Promise":
-        name, kind, stability, labels = line.split()
-        return cls(name, kind, stability, tuple(labels.split(",")))
+        name, kind, stability, *labels = line.split()
+        return cls(name, kind, stability, tuple(labels[0].split(",")) if labels else ())
 
     def __str__(self) -> str:
-        return f"{self.name} {self.kind} {self.stability} {','.join(self.labels)}"
+        return " ".join(filter(None, (self.name, self.kind, self.stability, ",".join(self.labels))))
 
     @property
     def is_stable(self) -> bool:

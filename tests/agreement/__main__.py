@@ -5,13 +5,14 @@ import sys
 
 from tests.agreement.cases import held_still, names
 from tests.agreement.compare import lines_of
+from tests.agreement.rig import PLAYS
 from tests.browser.chromium import browser
 
 
 async def main(wanted: list[str]) -> int:
     differing = total = 0
     async with browser() as chromium:
-        async for name, cluster in held_still(wanted or names()):
+        async for name, cluster in held_still(wanted or [*names(), *PLAYS]):
             print(f"== {name}")
             for line in await lines_of(cluster, chromium):
                 total += 1

@@ -20,14 +20,17 @@ from tests.agreement.facts import (
     UNUSED_PODS,
     WASTE,
     Facts,
+    dark_of_text,
     listed,
     of_group,
+    of_node,
     of_pod,
 )
 from tests.agreement.tables import STATES
 from tests.browser.chromium import Browser, Page
 from tests.browser.stage import Script, staged
 
+SHOWN = 40  # nodes whose rows are all on a tall screen
 _TILE = """[...document.querySelectorAll('.tile')].map((one) =>
   [...one.querySelectorAll('dt, dd.big, dd.dim')].map((part) => part.textContent))"""
 # The numbers of each pod, by what they are.
@@ -36,6 +39,11 @@ _TENANTS = """Object.fromEntries([...document.querySelectorAll('.gpupage .box:ha
     row => [row.children[0].textContent, row.children[1].textContent]))]))"""
 _WORKLOADS = """[...document.querySelectorAll('.item.workload')].map((one) => [
   ...['.who a', '.who small', '.busy .label'].map((part) => one.querySelector(part).textContent)])"""
+_CHOICES = "[...document.querySelectorAll('select[aria-label=Node] option')].map((one) => one.value)"
+_ROWS = """[...document.querySelectorAll('.item.work')].map((one) => [
+  ...['.who a', '.who .tag'].map((part) => one.querySelector(part).textContent)])"""
+_HEADS = """[...document.querySelectorAll('.item.node')].map((one) => [
+  ...['h2', '.tag'].map((part) => one.querySelector(part).textContent)])"""
 _ALERTS = """[...document.querySelectorAll('.alert:not(.gone, .none) .what')].map((one) => {
   const next = one.querySelector('.next')?.textContent ?? '';
   const where = one.querySelector('.where') ? `${one.querySelector('.where').textContent}: ` : '';
@@ -61,6 +69,8 @@ async def said(chromium: Browser, cluster: Cluster) -> dict[str, Facts]:
             found["page, in the past"] = await _overview(page, f"{url}?{past}", script)
             await page.expect_text("#state", "paused")
         assert not page.complaints
+        if others:
+            found |= await _nodes(chromium, url, cluster)
         if cluster.demo and not cluster.replayed:
             found["page of workloads"] = await _workloads(chromium, f"{url}?view=workloads", cluster)
     return found
@@ -79,7 +89,46 @@ async def _overview(page: Page, url: str, script: Script) -> Facts:
     problems = await page.run(_ALERTS)
     legend = await page.text(".legend")
     waste = await _waste(page)
-    return _totals(tiles) | _problems(problems) | of_legend(legend) | {WASTE: waste}
+    told = dark_of_text(await page.text("#state")) if "nodes" in script.state else {}
+    return _totals(tiles) | _problems(problems) | of_legend(legend) | told | {WASTE: waste}
+
+
+async def tiles(chromium: Browser, cluster: Cluster) -> dict[str, tuple[str, str]]:
+    """The totals, each with what is said below it."""
+    script = Script(msgspec.json.decode(cluster_json.encode(cluster), type=dict))
+    async with staged(script) as url, chromium.page(1400, 1200) as page:
+        await page.open(url)
+        await page.until("document.querySelector('.tile .big')?.textContent")
+        return {name: (value, about) for name, value, about in await page.run(_TILE)}
+
+
+async def _nodes(chromium: Browser, url: str, cluster: Cluster) -> dict[str, Facts]:
+    """Which nodes are dark, by the rows of nodes, by the filter, and by the list of GPUs. Only what fits is there."""
+    async with chromium.page(1400, 9000) as page:
+        await page.open(f"{url}?view=nodes")
+        await page.until("document.querySelector('.item.work')")
+        rows = {of_node(name): _is_dark(tag) for name, tag in await page.run(_ROWS)}
+        about = await page.text(".fleet .title p")
+        await page.open(f"{url}?state=dark")
+        await page.until("document.querySelector('.tile .big')?.textContent")
+        listed_nodes = {of_node(name): _is_dark(tag) for name, tag in await page.run(_HEADS)}
+        choices = await page.run(_CHOICES)
+        assert not page.complaints
+    dark = [node.name for node in cluster.nodes if node.is_dark]
+    chosen = {of_node(name): "dark" if name in choices else "left out" for name in dark}
+    if len(dark) <= SHOWN:
+        listed_nodes = dict.fromkeys(map(of_node, dark), "left out") | listed_nodes
+    return {"page by node": rows, "page, dark alone": listed_nodes, "page, filter": chosen, "fleet": of_fleet(about)}
+
+
+def _is_dark(tag: str) -> str:
+    return "dark" if tag.startswith("dark") else ""
+
+
+def of_fleet(text: str) -> Facts:
+    found = re.match(r"([0-9,]+) GPUs? on|GPUs not known on", text)
+    assert found, text
+    return {GPUS: found[1] or numbers.UNKNOWN}
 
 
 def _cards(cluster: Cluster) -> list[Card]:
@@ -115,7 +164,7 @@ async def _workloads(chromium: Browser, url: str, cluster: Cluster) -> Facts:
         await page.expect(f"{_WORKLOADS}.length", len(workloads(cluster)))
         for name, about, busy in await page.run(_WORKLOADS):
             namespace, *_ = about.split(" · ")
-            facts |= of_text(of_group("workloads", namespace, name), busy.split(" · ")[-1])
+            facts |= of_text(of_group("workloads", namespace, name), busy.split(" · ")[-1].partition(" of ")[0])
         assert not page.complaints
     return facts
 
@@ -133,10 +182,10 @@ def _totals(tiles: dict[str, tuple[str, str]]) -> Facts:
     held = re.search(r"([0-9.,]+) of [0-9.,]+ GPUs?", tiles["Allocated"][1])
     busy = re.search(r"([0-9.,]+) of [0-9.,]+ GPUs?|([0-9.,]+) GPUs?", tiles["Truly busy"][1])
     pods = re.search(r"by ([0-9,]+) pods?", tiles["Held, not used"][1])
-    facts |= {HELD: held[1]} if held else {}
+    facts |= {HELD: held[1]} if held else {HELD: numbers.UNKNOWN} if "not known" in tiles["Allocated"][1] else {}
     if busy and "not known" not in tiles["Truly busy"][1]:
         facts[BUSY] = busy[1] or busy[2]
-    facts[UNUSED_PODS] = pods[1] if pods else "0"
+    facts[UNUSED_PODS] = pods[1] if pods else "0" if facts[UNUSED] != numbers.UNKNOWN else numbers.UNKNOWN
     return facts
 
 

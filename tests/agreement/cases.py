@@ -1,4 +1,4 @@
-"""What is held still: each scenario's node, the demo, a recording of it, and a cluster with faults."""
+"""What is held still: each scenario's node, the demo, a recording of it, and clusters with faults or dark nodes."""
 
 import tempfile
 from collections.abc import AsyncIterator, Iterable
@@ -11,6 +11,7 @@ from podgpu.model import Booking, Cluster, ClusterNode, Fault, PartStatus, Pendi
 from podgpu.views import json as node_json
 from podgpu.views.cluster import json
 from podgpu.views.cluster.json import slim
+from tests.agreement import rig
 from tests.fakekubelet.kubelet import kubelet_root
 from tests.scenarios.play import play
 from tests.scenarios.script import read
@@ -31,6 +32,8 @@ async def held_still(wanted: Iterable[str]) -> AsyncIterator[tuple[str, Cluster]
 
 
 async def _cluster(name: str) -> Cluster:
+    if name in rig.PLAYS:
+        return await rig.played(name)
     if name in OTHERS:
         demo = await _demo()
         return {"demo": of_one(demo), "recording": _recorded(demo), "cluster": _faulty(demo)}[name]

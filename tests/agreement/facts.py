@@ -1,5 +1,6 @@
 """Facts as surfaces show them: the name of a fact, and its value as text. One fact has one name everywhere."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ Facts = dict[str, str]
 # What is shown of everything together.
 GPUS, HELD, BUSY, UNUSED, UNUSED_PODS, POWER = "GPUs", "held", "busy", "not used", "pods that idle", "power"
 WASTE = "who wastes what"
+DARK = "dark nodes"
 PROBLEMS, ADVICE = "problems", "problems and what to do"
 
 
@@ -23,7 +25,25 @@ def of_group(kind: str, namespace: str, name: str) -> str:
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
-def gpus(value: float) -> str:
+def of_node(node: str) -> str:
+    """Whether it is dark."""
+    return f"node {node} is"
+
+
+def dark_of_text(text: str) -> Facts:
+    """Read of how many nodes how many are dark, as a person would. `live` is said only where none is."""
+    if found := re.search(r"([0-9,]+) of ([0-9,]+) nodes? (?:are |is )?dark", text):
+        return {DARK: f"{found[1]} of {found[2]}"}
+    if found := re.search(r"of ([0-9,]+) nodes? live, ([0-9,]+) dark", text):
+        return {DARK: f"{found[2]} of {found[1]}"}
+    if found := re.search(r"(?:all )?([0-9,]+) nodes? dark", text):
+        return {DARK: f"{found[1]} of {found[1]}"}
+    if found := re.search(r"([0-9,]+) nodes?, live", text):
+        return {DARK: f"0 of {found[1]}"}
+    return {}
+
+
+def gpus(value: float | None) -> str:
     return numbers.gpu_number(value)
 
 

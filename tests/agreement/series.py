@@ -11,7 +11,7 @@ from podgpu.views.dialects import dcgm
 from podgpu.views.dialects._dcgm.counters import DcgmPageOptions
 from podgpu.views.exposition import Format
 from podgpu.views.series import Labels
-from tests.agreement.facts import BUSY, GPUS, HELD, UNUSED, UNUSED_PODS, Facts, gpus, of_pod
+from tests.agreement.facts import BUSY, DARK, GPUS, HELD, UNUSED, UNUSED_PODS, Facts, gpus, of_node, of_pod
 
 IDLE_SINCE = "podgpu_container_idle_since_timestamp_seconds"
 # What is proven and what is likely of the busy time so far: the family, and the label of its two ends.
@@ -34,11 +34,18 @@ def cluster_metrics(cluster: Cluster) -> Facts:
         *(family for node in cluster.nodes for family in metrics.of_node(node)),
     ]
     totals: dict[str, float] = defaultdict(float)
+    states: Facts = {}
+    wanted = 0.0
     for family in families:
-        for name, _, value in samples(exposition.lines(family)):
+        for name, labels, value in samples(exposition.lines(family)):
             totals[name.removeprefix("podgpu_cluster_")] += value
+            if name == "podgpu_cluster_node_info":
+                states[of_node(labels["node"])] = "dark" if labels["state"] in ("stale", "failed") else ""
+            elif name == "podgpu_cluster_nodes":
+                wanted += value if labels["state"] != "allocation" else 0.0
     shown = {GPUS: "gpus", HELD: "allocated_gpus", UNUSED: "idle_gpus", BUSY: "busy_gpus"}
     facts = {fact: gpus(totals[name]) for fact, name in shown.items() if name in totals}
+    facts |= {**states, DARK: f"{gpus(totals['dark_nodes'])} of {gpus(wanted)}"}
     sums = cluster.insight.sums if cluster.insight else None
     if sums and (sums.unknown_busy or sums.unknown_shares):
         facts.pop(BUSY, None)  # absent where a part is unknown, so that the others are no sum of all

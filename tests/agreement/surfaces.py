@@ -6,7 +6,7 @@ import json as plain_json
 import re
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -19,10 +19,12 @@ from podgpu.cli._top.meters import meters
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli.top import print_rows
 from podgpu.doctor import Machine, examine, rendering
+from podgpu.doctor.cluster import examine_cluster
 from podgpu.insight.idle import idle_pods
 from podgpu.insight.selection import EVERYTHING
 from podgpu.insight.tenants import cards_of, placements, pod_name
 from podgpu.model import Cluster, Problem, Snapshot
+from podgpu.model.kube import total_of_known
 from podgpu.views import json, page
 from podgpu.views.cluster import inspect as inspected
 from podgpu.views.cluster import json as cluster_json
@@ -30,12 +32,12 @@ from podgpu.views.cluster import page as cluster_page
 from podgpu.views.cluster.card_memory import cluster_memory
 from podgpu.views.format import AT_LEAST
 from podgpu.views.table import table
-from podgpu.views.why import why
-from podgpu.views.why_evidence import pod_names
-from tests.agreement.certainty import BOUNDED, ESTIMATED, EXACT, of_legend, of_row, of_text, of_use, recomputed
+from tests.agreement.certainty import of_legend, of_row, of_text, of_use, recomputed
+from tests.agreement.evidence import WIDTH, evidence
 from tests.agreement.facts import (
     ADVICE,
     BUSY,
+    DARK,
     GPUS,
     HELD,
     POWER,
@@ -44,15 +46,17 @@ from tests.agreement.facts import (
     UNUSED_PODS,
     WASTE,
     Facts,
+    dark_of_text,
     gpus,
     listed,
+    of_node,
     of_pod,
 )
 from tests.agreement.series import cluster_metrics, dcgm_page, native_page, otlp_series
 from tests.agreement.tables import STATES, columns, facts_of_table
 
-WIDTH = 220
 UNNAMED = "problems that doctor does not name"
+_OF_PARTS = ("part_down", "part_degraded", "view_lost")
 GROUPS = {"namespaces": "NAMESPACE", "workloads": "NAMESPACE/WORKLOAD"}
 
 
@@ -65,6 +69,7 @@ def all_of(cluster: Cluster) -> dict[str, Facts]:
         "cluster page": without_scripts(cluster),
         "idle": idle(cluster),
         "inspect": inspect(cluster),
+        **({"cluster doctor": cluster_doctor(cluster)} if len(cluster.nodes) > 1 else {}),
         "top header": top_header(cluster),
         "top help": top_help(cluster),
         "top meters": top_meters(cluster),
@@ -98,10 +103,10 @@ def _on(node: str, facts: Facts, are_many: bool) -> Facts:
 
 def _sums(found: Mapping[str, Any]) -> Facts:
     facts = {
-        GPUS: str(found["gpus"]),
-        HELD: gpus(found["allocated_gpus"]),
-        UNUSED: gpus(found["unused_gpus"]),
-        UNUSED_PODS: str(found["unused_pods"]),
+        GPUS: numbers.integer(found.get("gpus")),
+        HELD: gpus(found.get("allocated_gpus")),
+        UNUSED: gpus(found.get("unused_gpus")),
+        UNUSED_PODS: numbers.integer(found.get("unused_pods")),
     }
     if "busy_gpus" in found and not found["unknown_busy"]:
         facts[BUSY] = gpus(found["busy_gpus"])
@@ -167,7 +172,12 @@ def cluster_document(cluster: Cluster) -> Facts:
     found = plain_json.loads(cluster_json.encode(cluster))
     fresh = [node["snapshot"] for node in found["nodes"] if node["state"] == "fresh" and "snapshot" in node]
     tenants = _tenants(card for snapshot in fresh for card in snapshot["cards"])
-    return {**_sums(found["insight"]["sums"]), **_problems(found["insight"]["problems"]), **tenants}
+    dark = found["insight"]["dark"]
+    facts = {DARK: f"{numbers.integer(dark['nodes'])} of {numbers.integer(dark['of_nodes'])}"}
+    for node in found["nodes"]:
+        facts[of_node(node["name"])] = "dark" if node.get("dark") else ""
+    sums = found["insight"]["sums"]
+    return {**facts, **_sums(sums), **_problems(found["insight"]["problems"]), **tenants}
 
 
 def snapshot_table(snapshot: Snapshot) -> Facts:
@@ -185,24 +195,29 @@ def without_scripts(cluster: Cluster) -> Facts:
     (line,) = [line for line in text.splitlines() if "all nodes " in line] or [""]
     if not line:
         return {}
+    told = dark_of_text(text.partition("<pre")[0])
+    for node in cluster.nodes:
+        state = text.partition(f"\n{node.name} ")[2].split()
+        told[of_node(node.name)] = "dark" if state and state[0] == "dark" else ""
     cells = line[line.index("all nodes") + len("all nodes") :].split()
-    facts = {GPUS: cells[0], HELD: cells[1].removeprefix(AT_LEAST), UNUSED: cells[3]}
+    facts = {**told, GPUS: cells[0], HELD: cells[1].removeprefix(AT_LEAST), UNUSED: cells[3]}
     sums = cluster.insight.sums if cluster.insight else None
     return facts | ({BUSY: cells[2]} if sums and not sums.unknown_busy else {})
 
 
 def top_header(cluster: Cluster) -> Facts:
-    text = " ".join(
-        "".join(part for part, _ in line)
-        for line in render(TopRows(cluster, EVERYTHING), TopState(), WIDTH, 20).lines[:2]
-    )
+    above = render(TopRows(cluster, EVERYTHING), TopState(), WIDTH, 20).lines
+    problem, text = ("".join(part for part, _ in line) for line in above[:2])
     facts: Facts = {}
-    wanted = {GPUS: r"([0-9,]+) GPUs?\b", HELD: r"([0-9.,]+) held\s", BUSY: r"([0-9.,]+) busy\b"}
+    wanted = {GPUS: r"([0-9,]+) GPUs?\b", HELD: r"([0-9.,]+|-) held\s", BUSY: r"([0-9.,]+) busy\b"}
     for fact, pattern in wanted.items():
         if found := re.search(pattern, text):
             facts[fact] = found[1]
     idle = re.search(r"([0-9.,]+) idle in ([0-9,]+) pods?", text)
-    facts[UNUSED], facts[UNUSED_PODS] = (idle[1], idle[2]) if idle else ("0", "0")
+    none = numbers.UNKNOWN if "idle not known" in text else "0"
+    facts[UNUSED], facts[UNUSED_PODS] = (idle[1], idle[2]) if idle else (none, none)
+    facts |= {GPUS: numbers.UNKNOWN} if "GPUs not known" in text else {}
+    facts |= dark_of_text(problem) | dark_of_text(text)
     sums = cluster.insight.sums if cluster.insight else None
     return {name: value for name, value in facts.items() if name != BUSY or (sums and not sums.unknown_busy)}
 
@@ -254,7 +269,10 @@ def facts_of_rows(text: str, view: str) -> Facts:
         return {fact: value for row in table_of for fact, value in of_text(f"{view} {row[title]}", row["USE"]).items()}
     if view == "nodes":
         known = [row["GPUS"] for row in table_of if row["GPUS"] != numbers.UNKNOWN]  # a node may not answer
-        return {GPUS: str(sum(map(int, known)))}
+        states = {of_node(row["NODE"]): row["STATE"].split(" ")[0] for row in table_of}
+        dark = {fact: "dark" if state == "dark" else "" for fact, state in states.items()}
+        cards = numbers.integer(sum(int(number.replace(",", "")) for number in known) if known else None)
+        return {GPUS: cards, **dark}
     if view != "pods":
         return {}
     facts: Facts = {}
@@ -280,11 +298,9 @@ def idle(cluster: Cluster) -> Facts:
     listed_rows = columns(out.getvalue())
     total = next((row for row in listed_rows if row["NAMESPACE/POD"] == "total"), None)
     pods = [row for row in listed_rows if row is not total]
-    facts = {
-        UNUSED_PODS: str(len(pods)),
-        UNUSED: total["HELD"] if total else "0",
-        WASTE: _joined(below.getvalue()),
-    }
+    facts = {WASTE: _joined(below.getvalue())}
+    if pods or not (found.unknown or found.unread):  # else it says what could not be judged, and no number
+        facts |= {UNUSED_PODS: numbers.integer(len(pods)), UNUSED: total["HELD"] if total else "0"}
     return facts | {of_pod(row["NAMESPACE/POD"], "state"): "idle" for row in pods}
 
 
@@ -299,20 +315,43 @@ def of_rows(cluster: Cluster, by: str) -> Facts:
     if by == "idle":
         waste = _joined("\n".join(row["text"] for row in written["waste"]))
         wasted = gpus(sum(row.get("held_gpus", 0.0) for row in found))
-        return {UNUSED_PODS: str(len(found)), UNUSED: wasted, WASTE: waste}
+        is_told = bool(found) or not (written["unknown"] or written["unread"])
+        return {WASTE: waste, **({UNUSED_PODS: numbers.integer(len(found)), UNUSED: wasted} if is_told else {})}
     if by == "labels":  # the rows of each label are about all pods
         found = [row for row in found if row["kind"] == found[0]["kind"]]
         if not found:
             return {}
-    held = sum(row.get("held_gpus") or 0.0 for row in found)
-    unused = sum(row.get("unused_gpus", 0.0) for row in found)
+    held = total_of_known(row.get("held_gpus") for row in found)
+    if held is None and any(row.get("state") != "dark" for row in found):
+        held = 0.0  # nothing was given
+    unused = total_of_known(row.get("unused_gpus") for row in found)
     groups = [of_row(row, by) for row in found] if by in GROUPS else []
-    return {HELD: gpus(held), UNUSED: gpus(unused), **{fact: told[fact] for told in groups for fact in told}}
+    states = {of_node(row["name"]): row.get("state") for row in found} if by == "nodes" else {}
+    dark = {fact: "dark" if state == "dark" else "" for fact, state in states.items()}
+    return {**dark, **_rows_sums(found, held, unused), **{fact: told[fact] for told in groups for fact in told}}
+
+
+def _rows_sums(found: Sequence[Any], held: float | None, unused: float | None) -> Facts:
+    """Where there are no rows, nothing is held, unless nobody knows."""
+    if not found:
+        return {}
+    return {HELD: gpus(held), UNUSED: gpus(unused)}
 
 
 def inspect(cluster: Cluster) -> Facts:
     found = plain_json.loads(inspected.document(cluster_memory(cluster)))
-    return {GPUS: str(sum(len(node.get("cards", ())) for node in found["nodes"]))}
+    cards = [len(node["cards"]) for node in found.get("nodes", ()) if node.get("cards")]
+    return {GPUS: numbers.integer(sum(cards) if cards or not cluster.nodes else None)}
+
+
+def cluster_doctor(cluster: Cluster) -> Facts:
+    """What its checks say, all together: every problem of the cluster is in it."""
+    findings = examine_cluster(cluster)
+    text = " ".join(" ".join(finding.detail.split()) for finding in findings)
+    problems = cluster.insight.problems if cluster.insight else ()
+    missing = [problem.kind for problem in problems if _gist(problem) not in text and problem.kind not in _OF_PARTS]
+    (nodes,) = [finding for finding in findings if finding.id == "cluster.nodes"]
+    return {UNNAMED: listed(missing), **dark_of_text(nodes.detail)}
 
 
 def doctor(snapshot: Snapshot) -> Facts:
@@ -328,41 +367,6 @@ def _gist(problem: Problem) -> str:
     """A part is named by its check, which has the name of what it checks."""
     text = " ".join(problem.text.split())
     return text.partition(": ")[2].partition(":")[0].rstrip(".") if problem.kind.startswith("part_") else text
-
-
-def evidence(snapshot: Snapshot) -> Facts:
-    facts: Facts = {}
-    for pod in pod_names(snapshot):
-        namespace, _, name = pod.partition("/")
-        facts |= facts_of_evidence(pod, why(snapshot, namespace, name, WIDTH) or "")
-    return facts
-
-
-def facts_of_evidence(pod: str, written: str) -> Facts:
-    """What `podgpu why` prints of a pod in one place."""
-    text = " ".join(written.split())
-    busy = re.findall(r" Busy (.+?) of the GPU's time(?:, (\S+ [kM]?W))?, (.+?) (?:Proven|Booked) ", text)
-    if text.count(" Booked ") != 1 or len(busy) != 1:
-        return {}
-    shown, power, how = busy[0]
-    facts = of_text(pod, shown)
-    said = [word for word in how.replace(",", "").split() if word in (EXACT, BOUNDED, ESTIMATED)]
-    if said:
-        facts[of_pod(pod, "certainty")] = listed(dict.fromkeys([facts.get(of_pod(pod, "certainty"), said[0]), *said]))
-    if proven := re.search(r" Proven between (\d+)% and (\d+)% of", text):
-        facts[of_pod(pod, "proven")] = f"{proven[1]}–{proven[2]}%"
-    if power:
-        facts[of_pod(pod, "power")] = power
-    facts[of_pod(pod, "state")] = (
-        "idle"
-        if " Note Idle since" in text
-        else "waiting"
-        if " Note Waiting for its first use" in text
-        else "unknown"
-        if " Note Not known whether it uses" in text
-        else ""
-    )
-    return facts
 
 
 _OF_NODE: Mapping[str, Callable[[Snapshot], Facts]] = {

@@ -48,8 +48,10 @@ async def test_every_surface_says_of_a_past_moment_what_it_said_then(name: str) 
     )
     for ago in (120.0, 60.0, 0.0):
         await history.keep(replace(cluster, taken_at=cluster.taken_at - ago, name=f"{ago} s ago"))
-    past = await history.at(cluster.taken_at - 60.0)
-    assert past is not None and past.name == "60.0 s ago"
+    kept = history.at(cluster.taken_at - 60.0)
+    assert kept is not None
+    past = kept.whole()
+    assert past.name == "60.0 s ago"
     assert surfaces.all_of(replace(past, taken_at=cluster.taken_at, name=cluster.name)) == surfaces.all_of(cluster)
 
 

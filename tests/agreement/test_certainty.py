@@ -20,6 +20,7 @@ from podgpu.views.why import why
 from tests.agreement import surfaces
 from tests.agreement.cases import held_still
 from tests.agreement.certainty import ESTIMATED, WORDS, of_row, of_text, recomputed, together, words
+from tests.agreement.evidence import WIDTH, facts_of_evidence
 from tests.agreement.facts import Facts, compared
 from tests.agreement.series import facts_of_page
 from tests.agreement.tables import facts_of_table
@@ -48,7 +49,7 @@ def page(cluster: Cluster) -> str:
 
 def evidence(cluster: Cluster) -> str:
     namespace, _, name = POD.partition("/")
-    return why(snapshot(cluster), namespace, name, surfaces.WIDTH) or ""
+    return why(snapshot(cluster), namespace, name, WIDTH) or ""
 
 
 def bounded(text: str) -> str:
@@ -66,7 +67,7 @@ LIES: dict[str, tuple[str, str, Lie]] = {
     "table": (
         "demo snapshot",
         f"{POD} certainty",
-        lambda cluster: facts_of_table(bounded(table(snapshot(cluster), surfaces.WIDTH, colour=False))),
+        lambda cluster: facts_of_table(bounded(table(snapshot(cluster), WIDTH, colour=False))),
     ),
     "top pods": (
         "top pods",
@@ -77,7 +78,7 @@ LIES: dict[str, tuple[str, str, Lie]] = {
         "demo snapshot",
         "(~12–34)",
         lambda cluster: facts_of_table(
-            table(snapshot(cluster), surfaces.WIDTH, colour=False).replace("(~12–34): likely, not", "(~12–34):")
+            table(snapshot(cluster), WIDTH, colour=False).replace("(~12–34): likely, not", "(~12–34):")
         ),
     ),
     "top namespaces": (
@@ -93,17 +94,17 @@ LIES: dict[str, tuple[str, str, Lie]] = {
     "why, the range": (
         "demo why",
         f"{POD} certainty",
-        lambda cluster: surfaces.facts_of_evidence(POD, bounded(evidence(cluster))),
+        lambda cluster: facts_of_evidence(POD, bounded(evidence(cluster))),
     ),
     "why, the word": (
         "demo why",
         f"{POD} certainty",
-        lambda cluster: surfaces.facts_of_evidence(POD, evidence(cluster).replace(ESTIMATED, "bounded")),
+        lambda cluster: facts_of_evidence(POD, evidence(cluster).replace(ESTIMATED, "bounded")),
     ),
     "why, what is proven": (
         "demo why",
         f"{POD} proven",
-        lambda cluster: surfaces.facts_of_evidence(POD, evidence(cluster).replace("between 0%", "between 4%")),
+        lambda cluster: facts_of_evidence(POD, evidence(cluster).replace("between 0%", "between 4%")),
     ),
     "label": (
         "demo native page",

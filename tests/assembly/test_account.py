@@ -31,6 +31,12 @@ def test_files_and_an_address_make_an_account(file: Path) -> None:
     assert found.login.client and (found.login.client.cert, found.login.client.key) == (file, file)
 
 
+def test_an_address_that_is_given_does_not_get_the_service_accounts_token() -> None:
+    inside = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
+    found = chosen_account(load({"kube_api": [URL]}, {}), inside)
+    assert found and not found.login.identifies
+
+
 def test_off_asks_nobody() -> None:
     assert account(api="off") is None
     assert account() is None

@@ -71,7 +71,7 @@ async def test_nodes_of_one_name_in_two_clusters_stay_apart() -> None:
         assert [(pod.cluster, pod.name) for pod in found.pending] == [("east", "waits")]
         assert [(part.name, part.up) for part in found.parts] == [("east", True), ("west", True)]
         assert found.insight and EAST.insight and WEST.insight
-        assert found.insight.sums.gpus == EAST.insight.sums.gpus + WEST.insight.sums.gpus
+        assert found.insight.sums.gpus == (EAST.insight.sums.gpus or 0) + (WEST.insight.sums.gpus or 0)
         assert decode(encode(found)) == found
 
 
@@ -163,10 +163,12 @@ async def test_a_cluster_that_is_gone_grows_old_and_the_others_stay(monkeypatch:
             await until(lambda: dict(states(opened))["west/gpu-a"] == ("stale", "unreachable"))
             assert dict(states(opened))["east/gpu-a"] == ("fresh", "")
             assert {part.name: part.up for part in opened.loop.cluster.parts} == {"east": True, "west": False}
-            monkeypatch.setattr(federation, "FORGET_SECONDS", 0.0)
+            (dark,) = [node for node in opened.loop.cluster.nodes if node.cluster == "west"]
+            assert dark.heard and dark.heard.gpus == len(WEST.nodes[0].snapshot.cards if WEST.nodes[0].snapshot else ())
+            monkeypatch.setattr(opened.loop, "_remember", 0.0)
             await until(lambda: dict(states(opened))["west/gpu-a"][0] == "failed")
             (gone,) = [node for node in opened.loop.cluster.nodes if node.cluster == "west"]
-            assert gone.snapshot is None
+            assert gone.snapshot is None and gone.heard and (gone.heard.at, gone.heard.gpus) == (dark.heard.at, None)
         finally:
             await opened.close()
 

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from podgpu.assembly import machine
-from podgpu.assembly.agent import open_attribution
+from podgpu.assembly.agent import open_attribution, pod_sources
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
+from podgpu.kube.api import ApiServer
+from podgpu.kube.kubelet.pods_api import PodsApi
+from podgpu.kube.object_watch import PodWatch
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,3 +117,11 @@ def test_folders_that_may_not_be_entered_are_not_used(tmp_path: Path) -> None:
     finally:
         os.seteuid(user)
         (tmp_path / "kubelet").chmod(0o700)
+
+
+@pytest.mark.parametrize(("chosen", "sources"), [("auto", [PodsApi, PodWatch]), ("kubelet", [PodsApi])])
+def test_the_kubelet_alone_can_be_asked_for_pods(chosen: str, sources: list[type], tmp_path: Path) -> None:
+    (tmp_path / "pods-api").mkdir()
+    config = Config(kube_pods=chosen, path_kubelet=tmp_path)
+    api = ApiServer("http://127.0.0.1:9")
+    assert [type(source) for source in pod_sources(config, api)] == sources

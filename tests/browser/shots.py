@@ -74,7 +74,7 @@ def moments(script: Script) -> list[Moment]:
         if number not in UNSEEN:
             at = last.at - 15.0 * back
             hot = int(120 < number < 150)
-            xids = (XidMark(at, 31, "gpu-node-1", 2, "GPU-2"),) if number == 170 else ()
+            xids = (XidMark(at, 31, "gpu-node-1", 2, "GPU-2", "info"),) if number == 170 else ()
             found.append(
                 replace(last, at=at, busy_gpus=sum(busy.values()), namespaces=busy, throttled_gpus=hot, xids=xids)
             )

@@ -37,7 +37,10 @@ async def test_workloads_are_the_rows_of_top(chromium: Browser) -> None:
         await page.expect_texts(".workload .watts", [numbers.watts(row.power_watts) for row in found])
         memory = [numbers.memory(row.memory_used_bytes).split()[0] for row in found]
         await page.expect_texts(".workload .memory .label", memory, lambda text: text.split()[0])
-        uses = [numbers.use(row.use.ratio, *row.use.range, row.use.certainty) for row in found]
+        uses = [
+            f"{numbers.use(row.use.ratio, *row.use.range, row.use.certainty)} of {numbers.count(row.cards, 'GPU')}"
+            for row in found
+        ]
         await page.expect_texts(".workload .busy .label", uses, lambda text: text.split(" · ")[1])
         states = {row.state for row in found if row.state and row.pods > 1}
         assert states and states <= set(await page.texts(".workload .tag:not([hidden])"))

@@ -71,6 +71,40 @@ PIXELS = """(names => {
     return found;
   });
 })"""
+
+
+async def test_the_fleet_counts_shares_as_the_tile_does_and_tags_tenants(chromium: Browser) -> None:
+    """An idle tenant does not make the whole card idle."""
+    script = Script(cluster_of(await demo_document(), NODES))
+    unused = script.state["insight"]["sums"]["unused_gpus"]
+    cards = [card for row in script.state["nodes"] for card in row["snapshot"]["cards"]]
+    states = [[tenant.get("holding", {}).get("state") for tenant in card["tenants"]] for card in cards]
+    whole = sum(bool(own) and set(own) == {"idle"} for own in states)
+    partly = next(own for own in states if "idle" in own and set(own) != {"idle"})
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url)
+        await page.expect_text(".tiles", numbers.gpu_number(unused))
+        await page.expect_text(".fleet p.dim", f"{numbers.gpus(unused)} held and not used, {whole} of them whole")
+        await page.expect_text("main", f"{partly.count('idle')} of {len(partly)} idle")
+
+
+async def test_the_table_of_teams_counts_gpus_and_not_pods(chromium: Browser) -> None:
+    script = Script(await cluster())
+    held: dict[str, float] = {}
+    for row in script.state["nodes"]:
+        teams = {(pod["namespace"], pod["name"]): pod["labels"].get("team", "") for pod in row["snapshot"]["pods"]}
+        for tenant in (tenant for card in row["snapshot"]["cards"] for tenant in card["tenants"]):
+            if "holding" in tenant:
+                team = teams.get((tenant["container"]["namespace"], tenant["container"]["pod"]), "")
+                held[team] = held.get(team, 0.0) + tenant["booking"]["allocated_ratio"]
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url + "?colour=team")
+        await page.run("document.querySelector('.fleet details').open = true")
+        for team in TEAMS:
+            words = f"{team}{numbers.gpu_number(held[team])}"
+            await page.until(f"[...document.querySelectorAll('.fleet tr')].some(e => e.textContent === '{words}')")
+
+
 CELL = 18  # pixels of a cell in a fleet this small
 
 

@@ -139,23 +139,6 @@ async def test_what_is_wrong_is_said_with_what_to_do(chromium: Browser) -> None:
         await page.until(f"document.querySelector('.alert a').href.includes('gpu={lost['uuid']}')")
 
 
-async def test_a_cluster_a_stale_node_and_a_silent_one(chromium: Browser) -> None:
-    document = cluster_of(await demo_document(), 4)
-    document["nodes"][1] |= {"state": "stale", "reason": "timeout", "detail": "Look at the agent's log."}
-    document["nodes"][2] = {
-        "name": "gpu-node-003",
-        "state": "failed",
-        "reason": "refused",
-        "detail": "Is it running?",
-    }
-    async with staged(Script(document)) as url, chromium.page() as page:
-        await page.open(url)
-        await page.expect(tile("GPUs"), "24")
-        await page.until(has_alert("gpu-node-003", "Is it running?"))
-        await page.until(has_alert("gpu-node-002", "has not answered", "log"))
-        await page.until("document.querySelectorAll('.gpu.old').length")
-
-
 async def test_filter_sort_and_link(chromium: Browser) -> None:
     document = await demo_document()
     last = document["cards"][-1]  # which comes first by how busy it is

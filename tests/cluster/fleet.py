@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Self, cast
 
+from tests.patience import PATIENCE
+
 PER_BLOCK = 250
+SLOW_SECONDS = 10 * PATIENCE  # longer than anybody waits
 _MARK = re.compile(rb"if-none-match: *([^\r\n]*)", re.IGNORECASE)
 
 # Returns the document of a node in a version.
@@ -16,7 +19,7 @@ Document = Callable[[int, int], bytes]
 
 
 class Fleet:
-    """`tricks` says which agents do not just answer: `hang`, `close`, or a whole answer as bytes."""
+    """`tricks` says which agents do not just answer: `hang`, `slow`, `close`, or a whole answer as bytes."""
 
     def __init__(
         self,
@@ -112,6 +115,8 @@ class _Agent(asyncio.Protocol):
             found = _MARK.search(self._ahead)
             self._ahead = b""
             answer = self._fleet.answer(self._number, found[1] if found else b"")
+            if self._fleet.tricks.get(self._number) == "slow":
+                asyncio.get_running_loop().call_later(SLOW_SECONDS, self._transport.close)
             if answer is not None:
                 self._transport.write(answer)
 

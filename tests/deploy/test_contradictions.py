@@ -42,6 +42,14 @@ ON = {"enabled": True}
             "leave the agent no sign of Kubernetes, and it would take the node for a machine without it",
         ),
         (
+            {"config": {"kube.pods": "kubelet"}},
+            "config.kube.pods=kubelet has the kubelet list pods, but neither hostPaths.podsApi nor hostPaths.podLogs",
+        ),
+        (
+            {"config": {"kube.pods": "kubelet", "source": "dcgm"}, "hostPaths": {"podsApi": True}},
+            "a dcgm-exporter that the API server finds among the pods, but config.kube.pods is kubelet",
+        ),
+        (
             {"securityContext": {"runAsUser": 1000}},
             "only uid 0 can open the kubelet's sockets. Set hostPaths.podResources=false",
         ),

@@ -274,3 +274,13 @@ def test_the_dockerfile_makes_an_image_that_is_used_alike() -> None:
     assert dockerfile("USER") == [oci.USER] and dockerfile("EXPOSE") == [oci.PORT]
     assert json.loads(dockerfile("ENTRYPOINT")[0]) == oci.ENTRYPOINT
     assert json.loads(dockerfile("CMD")[0]) == oci.COMMAND
+
+
+@pytest.mark.parametrize(("base", "status"), [("python:3.13-slim-trixie", 1), (f"python@sha256:{'0' * 64}", 0)])
+def test_the_dockerfile_takes_no_base_without_a_digest(base: str, status: int) -> None:
+    text = (ROOT / "deploy/image/Dockerfile").read_text(encoding="utf-8")
+    assert re.findall(r"^ARG BASE.*$", text, re.MULTILINE) == ["ARG BASE", "ARG BASE"]
+    (command,) = re.findall(r"^RUN (case .*)$", text, re.MULTILINE)
+    done = subprocess.run(["sh", "-c", command], env={"BASE": base}, capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert ("a tag can be moved" in done.stderr) == bool(status)

@@ -39,12 +39,12 @@ def test_the_pod_shares_nothing_of_the_host_but_process_ids(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", MATRIX)
-def test_the_hosts_folders_are_read_only(kind: str) -> None:
+def test_the_hosts_folders_are_read_only_but_the_agents_own(kind: str) -> None:
     manifests = chart.objects(kind)
     of_host = {each["name"] for each in chart.pod(manifests)["volumes"] if "hostPath" in each}
     mounts = [each for each in chart.agent(manifests)["volumeMounts"] if each["name"] in of_host]
     assert {each["name"] for each in mounts} == of_host
-    assert all(each["readOnly"] is True for each in mounts)
+    assert {each["name"] for each in mounts if not each.get("readOnly")} <= {"state"}, "the agent's own folder"
 
 
 @pytest.mark.parametrize("switch", [*FOLDERS, None])
@@ -52,7 +52,13 @@ def test_a_folder_is_mounted_only_where_it_is_switched_on(switch: str | None) ->
     wanted = set() if switch is None else {switch, *(["podResources"] if switch == "podsApi" else [])}
     manifests = chart.parse(chart.text({"hostPaths": NONE_ON | dict.fromkeys(wanted, True)}))
     paths = {each["hostPath"]["path"] for each in chart.pod(manifests)["volumes"] if "hostPath" in each}
-    assert paths == {path for each in wanted for path in FOLDERS[each]}
+    own = {"/var/lib/podgpu"} if "podResources" in wanted else set()
+    assert paths == {path for each in wanted for path in FOLDERS[each]} | own
+
+
+def test_an_agent_without_anything_of_the_node_keeps_its_state_in_its_pod() -> None:
+    (state,) = (each for each in chart.pod(chart.objects("restricted"))["volumes"] if each["name"] == "state")
+    assert state == {"name": "state", "emptyDir": {"sizeLimit": "64Mi"}}
 
 
 def test_root_is_used_for_the_kubelets_sockets_alone() -> None:
@@ -98,6 +104,15 @@ def test_a_feature_that_is_off_has_no_rule() -> None:
     assert ("resource.k8s.io", "resourceslices", "list") in rules({"rbac": {"owners": False}})
 
 
+def test_with_the_kubelets_pods_no_rule_lists_pods() -> None:
+    values: chart.Values = {"config": {"kube.pods": "kubelet"}, "hostPaths": {"podsApi": True}}
+    found = rules(values)
+    assert found and not [rule for rule in found if rule[1] == "pods"]
+    assert {verb for _, resource, verb in found if resource != "resourceslices"} == {"get"}
+    assert chart.config(chart.parse(chart.text(values)))["kube.pods"] == "kubelet"
+    assert rules({**values, "rbac": {"owners": False, "resourceClaims": False}}) == []
+
+
 def test_every_rule_reads_and_names_what_it_reads() -> None:
     found = rules({})
     assert {verb for _, _, verb in found} == {"get", "list", "watch"}
@@ -130,6 +145,14 @@ def test_a_network_policy_lets_in_scrapes_and_out_to_the_api_server() -> None:
 def test_without_the_api_server_nothing_goes_out() -> None:
     policy = chart.only(chart.objects("no-api"), "NetworkPolicy")["spec"]
     assert "Egress" in policy["policyTypes"] and "egress" not in policy
+
+
+def test_the_pod_can_do_without_anything_of_the_host() -> None:
+    manifests = chart.parse(chart.text({"hostPID": False, "hostPaths": NONE_ON}))
+    spec = chart.pod(manifests)
+    assert chart.agent(manifests)["securityContext"]["runAsUser"] == 65534
+    assert not any(spec.get(name) for name in ("hostPID", "hostNetwork", "hostIPC"))
+    assert not [each for each in spec["volumes"] if "hostPath" in each]
 
 
 def test_a_web_config_is_kept_as_a_secret() -> None:

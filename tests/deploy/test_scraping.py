@@ -36,10 +36,19 @@ class Target(Job):
         return {**usual, "honor_labels": self.honor, "relabel_configs": rules}
 
 
+JOB = {"action": "replace", "targetLabel": "job", "replacement": "gpu/podgpu"}
+
+
+def test_the_job_has_a_name_that_no_label_of_a_pod_can_have() -> None:
+    (endpoint,) = chart.only(chart.objects("pod-monitor"), "PodMonitor")["spec"]["podMetricsEndpoints"]
+    assert JOB in endpoint["relabelings"]
+
+
 @pytest.fixture(scope="module")
 def scraper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     (endpoint,) = chart.only(chart.objects("pod-monitor"), "PodMonitor")["spec"]["podMetricsEndpoints"]
-    honor, rules = endpoint["honorLabels"], endpoint["relabelings"]
+    honor = endpoint["honorLabels"]
+    rules = [rule for rule in endpoint["relabelings"] if rule != JOB]  # these jobs differ by their names
     folder = tmp_path_factory.mktemp("scraping")
     with demo(["native"], folder / "demo.log", "--interval=1s") as node:
         url = f"{node.urls['native']}/metrics"

@@ -290,6 +290,13 @@ def test_the_clock_is_judged_by_the_kernel_here_and_by_ours_elsewhere(machine: M
     assert found("node.clock", machine=machine).status == status
 
 
+@pytest.mark.parametrize("check", ["dialect.dcgm-fields", "dialect.shared-pods"])
+def test_from_elsewhere_nothing_is_said_about_options_that_an_agent_does_not_tell(check: str) -> None:
+    finding = found(check, machine=ELSEWHERE)
+    assert finding.status is Status.SKIP
+    assert finding.detail.startswith("an agent does not tell its options")
+
+
 NAMES = st.text(max_size=300)
 
 

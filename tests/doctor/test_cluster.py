@@ -1,11 +1,12 @@
 """The checks of a whole cluster tell its problems, those of all its nodes included."""
 
+import pytest
 from msgspec.structs import replace
 
 from podgpu.doctor import Status, examine_cluster
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus
-from tests.doctor.sound_node import NOW, SETTINGS, SOUND, WHOLE, with_down, with_readings
+from tests.doctor.sound_node import NOW, SETTINGS, SOUND, TENANT, WHOLE, with_down, with_readings
 
 FRESH = ClusterNode(name="gpu-node-1", state="fresh", origin="agent", snapshot=SOUND)
 
@@ -30,7 +31,37 @@ def test_a_check_of_the_cluster_that_breaks_fails_by_itself_and_the_others_go_on
 def test_a_node_that_gives_no_numbers_fails() -> None:
     silent = ClusterNode(name="gpu-node-2", state="failed", reason="unreachable", detail="Check it.")
     status, words = judged(FRESH, silent)["cluster.nodes"]
-    assert (status, words) == (Status.FAIL, "gpu-node-2 gives no numbers: unreachable.")
+    assert (status, words) == (Status.FAIL, "gpu-node-2 is dark: unreachable. It has never given numbers.")
+
+
+SILENT = ClusterNode(name="gpu-node-2", state="failed", reason="unreachable", detail="Check it.")
+ALLOCATED = ClusterNode(name="gpu-node-3", state="allocation", origin="api", snapshot=replace(SOUND, cards=()))
+OLD = replace(FRESH, state="stale", reason="stale", detail="Check it.")
+
+
+@pytest.mark.parametrize("nodes", [(), (SILENT,), (ALLOCATED,), (OLD,), (SILENT, ALLOCATED, OLD)])
+def test_nothing_passes_where_nothing_was_seen(nodes: tuple[ClusterNode, ...]) -> None:
+    found = judged(*nodes)
+    # An old snapshot still tells the version of its agent, and that the parts worked which it used.
+    told_by_old = {"cluster.versions", "cluster.parts"} if OLD in nodes else set()
+    assert {name for name, (status, _) in found.items() if status is Status.PASS} <= told_by_old
+
+
+def test_who_holds_what_is_not_known_where_no_agent_answers() -> None:
+    assert judged(SILENT)["cluster.holders"] == (Status.SKIP, "not known: no node's GPUs were read")
+
+
+def test_a_node_that_was_not_read_is_named_by_each_check_that_needs_it() -> None:
+    found = judged(FRESH, SILENT)
+    for name in ("cluster.agents", "cluster.gpus", "cluster.holders", "cluster.demo"):
+        assert found[name] == (Status.WARN, "not known of 1 node: gpu-node-2"), name
+
+
+def test_a_pod_whose_use_is_not_known_is_not_said_to_use_what_it_holds() -> None:
+    unknown = replace(TENANT, idle=None, booking=replace(TENANT.booking, sm_ratio=None))
+    snapshot = replace(SOUND, cards=(replace(WHOLE, tenants=(unknown,)),))
+    found = judged(replace(FRESH, snapshot=snapshot))
+    assert found["cluster.holders"] == (Status.SKIP, "the GPU use of 1 pod is not known")
 
 
 def test_parts_of_the_reader_and_of_agents_are_told() -> None:

@@ -6,7 +6,18 @@ from podgpu import doctor
 from podgpu.doctor import Status
 from podgpu.insight import conclude
 from podgpu.insight.problems import KINDS
-from podgpu.model import Allocation, Booking, Charge, Claim, ContainerRef, Fault, PartStatus, Reading, Tenant
+from podgpu.model import (
+    Allocation,
+    Booking,
+    Charge,
+    Claim,
+    ContainerRef,
+    Fault,
+    PartStatus,
+    Reading,
+    Tenant,
+    UnplacedHolding,
+)
 from tests.doctor.sound_node import HERE, LLAMA, NOW, PROCESS, SETTINGS, SOUND, SPLIT, TENANT, WHOLE, examine
 
 
@@ -33,7 +44,9 @@ def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
     lost = replace(SPLIT, fault=Fault(reason="lost"))
     late = PartStatus(name="workloads", up=True, fault=Fault(reason="too_many"))
     unknown = Allocation(namespace="ml", pod="p", container="c", resource="example.com/gpu", device_id="X")
-    snapshot = conclude(replace(SOUND, cards=(sick, lost), parts=(*SOUND.parts, late), unclaimed=(unknown,)), SETTINGS)
+    nowhere = UnplacedHolding(container=ContainerRef("ml", "struck-0", "c"), system="hami", resource="nvidia.com/gpu")
+    given = replace(SOUND, unclaimed=(unknown,), unplaced=(nowhere,))
+    snapshot = conclude(replace(given, cards=(sick, lost), parts=(*SOUND.parts, late)), SETTINGS)
     assert snapshot.insight
     kinds = {problem.kind for problem in snapshot.insight.problems}
     assert kinds == {kind.name for kind in KINDS if kind.of_card or kind.of_snapshot} - {

@@ -15,7 +15,8 @@ def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
         pytest.skip("openssl is not installed")
     cert, key = folder / "ca.crt", folder / "key.pem"
     words = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
-    names = ["-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1"]
+    # Some clients take no authority for a server.
+    names = ["-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]
     files = ["-keyout", str(key), "-out", str(cert)]
     subprocess.run([openssl, "req", "-x509", *words, *names, *files], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -159,7 +159,7 @@ async def store_answers(random: Random) -> None:
     with suppress(StoreFault):
         await statement(_FakeStore(random, 0.02), (NOW - 7200.0, NOW), Grouping("pod"), StatementTerms(), NOW + 3600.0)
     with suppress(StoreFault):
-        fit = judged(await stored_evidence(_FakeStore(random, 0.1), FitPeriodFacts(start=NOW - 7200.0, end=NOW)))
+        fit = judged(await stored_evidence(_FakeStore(random, 0.1), FitPeriodFacts(start=NOW - 7200.0, end=NOW), NOW))
         json_text(fit_table(fit))
         fit_page(fit)
     with suppress(StoreFault):

@@ -8,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.catalog.mig_profiles import CARDS, MEDIA, MigCard, MigProfile, mig_card
-from podgpu.insight.packing import Cutting, Packing, pack_shares, pack_slices
+from podgpu.insight.packing import (
+    BLOCK,
+    FIRST_FIT,
+    FIRST_FIT_AMONG_NEWEST,
+    MOST_LOOKS,
+    NEWEST,
+    Cutting,
+    Packing,
+    Rooms,
+    pack_shares,
+    pack_slices,
+)
+from podgpu.insight.plan.placing import MOST_TRIED, SmallestSizes, SpreadCards
 
 CAPACITY = (141, 100, 4)
 SIZES = st.tuples(st.integers(1, 141), st.integers(0, 100), st.just(1))
@@ -89,3 +101,71 @@ def test_known_pools_need_as_many_cards_as_a_person_finds(sizes: dict[str, int],
 def test_sizes_above_a_third_are_known_to_fit_only_twice() -> None:
     packing = pack_shares([(35,)] * 10, (100,))
     assert (packing.cards, packing.least_cards) == (5, 5)
+
+
+@given(st.lists(SIZES, max_size=80))
+def test_the_first_card_with_room_is_found_as_if_each_were_looked_at(demands: list[tuple[int, int, int]]) -> None:
+    rooms, free = Rooms(), list[tuple[int, ...]]()
+    for demand in demands:
+        fitting = (card for card, room in enumerate(free) if all(map(int.__ge__, room, demand)))
+        at = next(fitting, None)
+        assert rooms.first(demand) == at
+        if at is None:
+            at = rooms.add(CAPACITY)
+            free.append(CAPACITY)
+        rooms.take(at, demand)
+        free[at] = tuple(map(int.__sub__, free[at], demand))
+
+
+def different(number: int) -> list[tuple[int, int]]:
+    """Demands of which each fits one other alone, so that no block of cards can be passed over."""
+    demands = [(10 * place + 1, 10 * (number - place)) for place in range(number)]
+    return sorted(demands, key=max, reverse=True)
+
+
+def test_the_work_for_thousands_of_different_demands_is_bounded() -> None:
+    number = 6000
+    rooms, capacity = Rooms(), (10 * number, 10 * number)
+    for demand in different(number):
+        at = rooms.first(demand)
+        rooms.take(rooms.add(capacity) if at is None else at, demand)
+    assert rooms.is_tired
+    assert rooms.looks <= MOST_LOOKS + number * (BLOCK + 1) * (NEWEST + 1)
+
+
+def test_a_plan_says_that_not_every_card_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pack_shares(different(500), (5000, 5000)).solver == FIRST_FIT
+    monkeypatch.setattr("podgpu.insight.packing.MOST_LOOKS", 1000)
+    packing = pack_shares(different(500), (5000, 5000))
+    assert packing.solver == FIRST_FIT_AMONG_NEWEST
+    checked(packing, 500)
+
+
+RATIOS = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (pair[0] / 16, pair[1] / 16))
+
+
+@given(st.integers(1, 8), st.lists(RATIOS, max_size=40))
+def test_the_emptiest_card_is_found_as_if_each_were_tried(cards: int, demands: list[tuple[float, float]]) -> None:
+    spread, taken = SpreadCards(cards), [(0.0, 0.0)] * cards
+    for first, second in demands:
+        wanted = min((max(own[0] + first, own[1] + second), card) for card, own in enumerate(taken))
+        assert spread.emptiest((first, second)) == wanted
+        spread.take(wanted[1], (first, second))
+        taken[wanted[1]] = taken[wanted[1]][0] + first, taken[wanted[1]][1] + second
+    assert not spread.is_short
+
+
+def test_many_cards_are_not_all_tried_for_a_demand() -> None:
+    cards = 2 * MOST_TRIED
+    spread = SpreadCards(cards)
+    for card in range(cards):
+        spread.take(card, (0.5, 0.0) if card % 2 else (0.0, 0.5))
+    spread.emptiest((0.5, 0.0))
+    assert spread.is_short
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9))), st.tuples(st.integers(0, 9), st.integers(0, 9)))
+def test_whether_anything_fits_is_known_as_if_each_were_tried(
+    sizes: list[tuple[int, int]], free: tuple[int, int]
+) -> None:
+    assert SmallestSizes(sizes).any_fits(free) == any(size[0] <= free[0] and size[1] <= free[1] for size in sizes)

@@ -118,7 +118,7 @@ def test_one_namespace_one_node_or_some_labels() -> None:
 
 def test_a_node_that_gives_no_numbers_is_there_for_who_asks_for_it() -> None:
     silent = replace(TWO, nodes=(*TWO.nodes, ClusterNode(name="c", state="failed", reason="deadline")))
-    assert [row.state for row in rows("nodes", silent, PodSelection(node="c"))] == ["deadline"]
+    assert [row.state for row in rows("nodes", silent, PodSelection(node="c"))] == ["dark"]
     assert rows("nodes", silent, PodSelection(namespace="nosuch", node="c")) == []
 
 
@@ -150,7 +150,8 @@ def test_a_thousand_silent_nodes_are_one_problem() -> None:
     found = reconclude(replace(ONE, nodes=silent), SETTINGS)
     assert found.insight
     (problem,) = found.insight.problems
-    assert (problem.text, problem.more) == ("n0 gives no numbers: deadline.", 999)
+    said = "1,000 of 1,000 nodes are dark: n0, n1, n2 and 997 more. Why: 1,000 deadline."
+    assert (problem.text, problem.more, problem.severity) == (said, 0, "critical")
 
 
 def test_a_number_near_the_middle_is_written_as_its_tenant_s() -> None:

@@ -125,7 +125,7 @@ def test_of_a_card_that_is_lost_or_not_fresh_only_who_holds_it_counts() -> None:
         assert (sums.gpus, sums.lost_gpus, sums.allocated_gpus) == (1, lost, 1.0)
         assert (sums.busy_gpus, sums.power_watts, sums.memory_used_bytes) == (None, None, None)
         assert group(card, is_fresh=is_fresh).lost_gpus == lost
-    assert of_cards([on(idle, is_fresh=False)]).unused_gpus == 0.0
+    assert of_cards([on(idle, is_fresh=False)]).unused_gpus is None, "it is known of none, and no 0"
     assert of_cards([on(idle, is_fresh=False)]).unknown_pods == 1
 
 
@@ -149,4 +149,4 @@ def test_the_sums_of_nodes_add_up_and_what_none_knows_stays_unknown() -> None:
     assert (sums.gpus, sums.free_whole_gpus, sums.memory_used_bytes, sums.unknown_memory) == (3, 1, 30, 2)
     assert (sums.power_limit_watts, sums.power_watts) == (700.0, None)
     assert sums.free_instances == (FreeInstances("1g.10gb", 2),)
-    assert added([]) == Sums()
+    assert added([]) == of_cards(())

@@ -1,6 +1,7 @@
 """Logging in: tokens, passwords and certificates from files, against real sockets."""
 
 import asyncio
+import os
 import ssl
 from base64 import b64encode
 from pathlib import Path
@@ -74,3 +75,21 @@ async def test_certificates_are_checked_shown_and_read_again(tmp_path: Path) -> 
         assert (await fault_of(server.url)).reason == "tls"
         wrong = Login(ca_file=cert, client=shown, server_name="elsewhere")
         assert "not valid for 'elsewhere'" in (await fault_of(server.url, wrong)).detail
+
+
+def test_a_pipe_or_an_endless_file_in_place_of_a_certificate_holds_nothing_up(tmp_path: Path) -> None:
+    cert, _ = certificate(tmp_path)
+    key, pipe, long = tmp_path / "key.pem", tmp_path / "pipe", tmp_path / "long"
+    os.mkfifo(pipe)
+    with long.open("wb") as file:
+        file.truncate(1 << 30)
+    for wrong, reason in ((pipe, "not a regular file"), (long, "larger than 4 MiB")):
+        logins = (
+            Login(ca_file=wrong),
+            Login(ca_file=cert, client=ClientCertificate(cert=wrong, key=key)),
+            Login(ca_file=cert, client=ClientCertificate(cert=cert, key=wrong)),
+        )
+        for login in logins:
+            with pytest.raises(HttpFault, match=reason) as caught:
+                login.context()
+            assert caught.value.reason == "certificates"

@@ -80,6 +80,7 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
         guests=guest_cards(root / "sys") or None,
         pods=played.pods,
         unclaimed=played.unclaimed,
+        unplaced=played.unplaced or None,
         sharing=played.sharing,
         parts=tuple(map(_timeless, (PartStatus(name="scenario", up=True), *played.parts))),
     )

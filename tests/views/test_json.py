@@ -30,6 +30,13 @@ def test_annotations_are_not_given_away() -> None:
     assert b"hunter2" not in json.encode(SNAPSHOT)
 
 
+def test_names_are_as_they_are_with_control_characters_escaped() -> None:
+    name = "worker\x1b[31m\u202e1"
+    document = json.encode(msgspec.structs.replace(SNAPSHOT, node=name))
+    assert b"\x1b" not in document
+    assert msgspec.json.decode(document)["node"] == name
+
+
 def test_labels_carry_their_names() -> None:
     card = msgspec.structs.replace(BUSY, readings=(Reading("temperature_celsius", 50.0, ("gpu",)),))
     document = msgspec.json.decode(json.encode(msgspec.structs.replace(SNAPSHOT, cards=(card,))))

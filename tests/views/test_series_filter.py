@@ -188,6 +188,7 @@ def test_the_billing_level_has_every_counter_of_a_report_and_little_else() -> No
         "podgpu_series_dropped_total",
         "podgpu_pod_info",
         "podgpu_gpu_info",
+        "podgpu_unplaced_seconds_total",
     }
     assert counters | facts == BILLED <= catalog.families().keys()
     found = names(families(SNAPSHOT, {}, choice=SeriesFilter(level="billing")))

@@ -119,7 +119,7 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
         interval=config.interval,
         allocations=allocations,
         dynamics=ResourceClaims(api, machine.node_name(config)) if api else None,
-        pod_sources=_pod_sources(config, api),
+        pod_sources=pod_sources(config, api),
         # If the source lists no processes, there are none to look up.
         processes=processes if sees_processes else None,
         recent=RecentProcesses(processes, interval=config.interval, only_pods=not books_outsiders)
@@ -145,7 +145,7 @@ def _switch_logs(config: Config) -> SwitchLogs | None:
     return SwitchLogs(SwitchWatcher(), always=config.switches == "on", checks_only=config.switches == "check")
 
 
-def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
+def pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
     """List the best first. Leave out what this machine does not have, rather than show it as down."""
     sources: list[PodSource] = []
     notes = sharing.annotations()
@@ -153,7 +153,7 @@ def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
         from podgpu.kube.kubelet.pods_api import PodsApi  # as above
 
         sources.append(PodsApi(config.path_kubelet, annotations=notes))
-    if api:
+    if api and config.kube_pods == "auto":
         sources.append(PodWatch(api, machine.node_name(config), annotations=notes))
     if machine.has_pod_logs(config):
         sources.append(LogDirs(config.path_logs))

@@ -120,7 +120,11 @@ def _of_clusters(config: Config, chosen: ClusterOptions) -> OpenCluster:
         opened = _of_kubernetes(own, chosen, open_cluster_api(own), None)
         upstreams.append(ContextUpstream(name, opened))
     federation = Federation(
-        upstreams, interval=chosen.interval, settings=insight_settings(config), name=chosen.name or ""
+        upstreams,
+        interval=chosen.interval,
+        settings=insight_settings(config),
+        name=chosen.name or "",
+        remember=chosen.remember,
     )
     return OpenCluster(federation, [client])
 
@@ -148,6 +152,7 @@ def _opened(
         name=chosen.name or "",
         allocations=allocations,
         has_store=store is not None,
+        remember=chosen.remember,
     )
     if store is None:
         return OpenCluster(loop, to_close, api)

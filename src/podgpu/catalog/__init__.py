@@ -30,7 +30,7 @@ _TOPICS: tuple[tuple[str, str, tuple[Metric, ...]], ...] = (
     ("Booked to containers that have ended", "ended", container.ENDED),
     ("The books of a GPU", "books", container.BALANCES),
     ("Context switches", "context-switches", container.SWITCHES),
-    ("Pods", "pods", container.PODS),
+    ("Pods", "pods", (*container.PODS, *container.UNPLACED)),
     ("Processes", "processes", container.PROCESSES),
     ("The cluster: itself", "cluster", cluster.ITSELF),
     ("The cluster: what there is and what is allocated", "capacity", cluster.CAPACITY),

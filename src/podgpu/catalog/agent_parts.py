@@ -16,6 +16,7 @@ class AgentPart:
     """
 
     name: str
+    reads_gpus: bool = False  # without it, the node has no GPU to show
     next_steps: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[str, ...] = ()
 
@@ -31,15 +32,17 @@ _API_SERVER = _names("forbidden garbage gone stalled throttled tls too_large una
 
 NVML = AgentPart(
     name="nvml",
+    reads_gpus=True,
     errors=_names(
         "corrupted_inforom driver_mismatch driver_not_loaded gone gpm_metrics gpm_sample gpu_not_found hung "
         "implausible_value irq_issue library_not_found listing_hung lost no_data no_permission not_ready "
         "not_text process_list_layout refused reset_required sampler_error sampler_exited sampler_stuck "
-        "source_error timeout unknown_error"
+        "source_error timeout too_many_processes unknown_error"
     ),
 )
 DCGM = AgentPart(
     name="dcgm",
+    reads_gpus=True,
     next_steps={
         "no_exporter": "No running dcgm-exporter was found. See --dcgm.selector and --dcgm.namespace, "
         "and for one node --node-name.",
@@ -57,7 +60,7 @@ DCGM = AgentPart(
         "page_refused page_too_large page_unreachable too_many_cards too_many_sample"
     ),
 )
-SIMULATOR = AgentPart(name="simulator")
+SIMULATOR = AgentPart(name="simulator", reads_gpus=True)
 PODRESOURCES = AgentPart(
     name="podresources",
     errors=("bad_id", *_KUBELET),

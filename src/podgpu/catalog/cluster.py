@@ -26,6 +26,18 @@ ITSELF: tuple[Metric, ...] = (
         worth=VITAL,
     ),
     gauge(
+        "podgpu_cluster_dark_nodes",
+        "Nodes whose GPUs should be read, and are not: those that are stale or failed.",
+        scope=Scope.CLUSTER,
+        worth=VITAL,
+    ),
+    gauge(
+        "podgpu_cluster_dark_critical_nodes",
+        "From so many dark nodes on they are critical, by --cluster.dark-critical.",
+        scope=Scope.CLUSTER,
+        worth=VITAL,
+    ),
+    gauge(
         "podgpu_cluster_source_up",
         "1 when this part of the reader of the cluster works, else 0.",
         own_labels=("source",),
@@ -48,6 +60,11 @@ ITSELF: tuple[Metric, ...] = (
     gauge(
         "podgpu_cluster_snapshot_timestamp_seconds",
         "When the numbers of the node were taken, in seconds since 1970.",
+        worth=VITAL,
+    ),
+    gauge(
+        "podgpu_cluster_heard_timestamp_seconds",
+        "When a dark node last gave new numbers, in seconds since 1970. Absent while a node is read.",
         worth=VITAL,
     ),
 )

@@ -224,6 +224,15 @@ PODS: tuple[Metric, ...] = (
     ),
 )
 
+UNPLACED: tuple[Metric, ...] = (
+    counter(
+        "podgpu_unplaced_seconds_total",
+        "Time for which a container held cards, or parts of cards, of which nothing says which ones they are, times "
+        "their number. podgpu_container_allocated_seconds_total lacks it. Counted when it has been so for a minute.",
+        own_labels=("namespace", "pod", "container"),
+    ),
+)
+
 PROCESSES: tuple[Metric, ...] = (
     gauge(
         "podgpu_process_memory_used_bytes",

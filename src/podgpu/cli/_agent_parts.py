@@ -14,7 +14,7 @@ from podgpu.assembly.agent import misses_kubelet, open_agent, open_push
 from podgpu.assembly.server import open_guard, open_node_history, open_pages, open_recorded_history
 from podgpu.assembly.source import EarlySource
 from podgpu.cli._agent_process import Greeting
-from podgpu.cli._process import Signals, close_all, save_memory, until_stopped
+from podgpu.cli._process import Signals, answer_promptly, close_all, save_memory, until_stopped
 from podgpu.config import Config
 from podgpu.option.value import Address
 from podgpu.serve.routes import RELEASE_SECONDS
@@ -26,6 +26,7 @@ from podgpu.views.dialects._dcgm.counters import DcgmPageOptions, unavailable
 async def run_agent(config: Config, early: EarlySource | None, greet: Greeting, at_exit: ExitStack) -> int:
     """Run until SIGTERM or SIGINT. `greet` gets the addresses and their scheme once all are open."""
     save_memory()
+    answer_promptly()
     agent = open_agent(config, early=early)
     if isinstance(agent, Agent) and (push := open_push(config, agent)):
         agent.attach(push)

@@ -7,7 +7,15 @@ from functools import partial
 from podgpu import __version__, log
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.server import open_cluster_history, open_cluster_pages, open_guard, stored_timeline
-from podgpu.cli._process import FEWER_GC_OBJECTS, Signals, allow_connections, close_all, save_memory, until_stopped
+from podgpu.cli._process import (
+    FEWER_GC_OBJECTS,
+    Signals,
+    allow_connections,
+    answer_promptly,
+    close_all,
+    save_memory,
+    until_stopped,
+)
 from podgpu.config import Config
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.supervise import Work, brief, end
@@ -16,6 +24,7 @@ from podgpu.supervise import Work, brief, end
 def serve_cluster(config: Config) -> int:
     """Run until SIGTERM or SIGINT."""
     save_memory(FEWER_GC_OBJECTS)
+    answer_promptly()
     allow_connections()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, at_exit))

@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import Any, NoReturn, TypeVar
 
 import podgpu.cli
+from podgpu.cli._characters import add_ascii
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
 from podgpu.option import NOT_AN_AGENTS, Option
@@ -162,3 +163,4 @@ def add_output(parser: ArgumentParser, formats: Sequence[str]) -> None:
         default=first,
         help=f"{first}, the default, {others}",
     )
+    add_ascii(parser)

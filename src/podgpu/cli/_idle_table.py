@@ -23,6 +23,7 @@ def idle_table(found: IdlePods, cluster: Cluster, currency: str, arguments: Name
         **({"currency": currency} if currency else {}),
         "unknown": found.unknown,
         "unread": found.unread,
+        "unseen": found.unseen,
         "unpriced": found.unpriced,
         "waste": plain(found.waste),
     }

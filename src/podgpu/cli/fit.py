@@ -130,4 +130,6 @@ def _read(config: Config, asked: "FitPeriodFacts", *, has_pools: bool = False) -
         return recorded_evidence(recording, asked)
     if config.of(StoreOptions).url is None:
         raise UserError("give --prometheus.url=http://HOST:9090 for a store, or --replay.file=FILE for a recording")
-    return ask_store(config, lambda store: stored_evidence(store, asked, show_store_progress, has_pools=has_pools))
+    return ask_store(
+        config, lambda store: stored_evidence(store, asked, time.time(), show_store_progress, has_pools=has_pools)
+    )

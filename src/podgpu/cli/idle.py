@@ -1,5 +1,6 @@
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from functools import partial
 
 from podgpu.assembly import insight_settings
@@ -15,15 +16,17 @@ from podgpu.insight import InsightSettings, reconclude, settings_of
 from podgpu.insight.idle import IdlePods, PlaceKey, candidates, idle_pods, with_last_use
 from podgpu.insight.selection import PodSelection
 from podgpu.model import Cluster
-from podgpu.numbers import count
+from podgpu.numbers import count, duration
 from podgpu.option.value import seconds
 from podgpu.views.format import unpriced_texts
+from podgpu.views.text import line
 
 HELP = "List who holds a GPU and does not use it, and what it costs."
 OPTIONS = tuple(name for name in ALL if name in TARGET_OPTIONS or name == "price")
 
 INCOMPLETE = 1
 MAX_NAMED = 3
+OLD_SECONDS = 60.0  # clocks may differ by less
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -56,7 +59,7 @@ def _show(config: Config, arguments: Namespace, chosen: PodSelection, cluster: C
     currency = settings.prices.currency if settings.prices else ""
     print_table(idle_table(found, cluster, currency, arguments), arguments)
     print_sentences((row.text for row in found.waste), arguments)
-    problems += _missing(found)
+    problems += [*_missing(found, cluster), *_aged(cluster)]
     print_problems(problems)
     return INCOMPLETE if problems else 0
 
@@ -68,14 +71,33 @@ def _settings(config: Config, least: float | None, cluster: Cluster) -> InsightS
     return InsightSettings(idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices)
 
 
-def _missing(found: IdlePods) -> list[str]:
+def _aged(cluster: Cluster) -> list[str]:
+    """An agent or a server that has stopped may still be answered for, by a cache or by somebody else."""
+    age = time.time() - cluster.taken_at
+    if cluster.replayed or age <= max(OLD_SECONDS, 3 * cluster.interval_seconds):
+        return []
+    return [f"the numbers are {duration(age)} old, or the clocks differ; see podgpu doctor"]
+
+
+def _missing(found: IdlePods, cluster: Cluster) -> list[str]:
     texts = unpriced_texts(found.unpriced)
+    down = [part.name for part in cluster.parts if not part.up]
+    if down and not cluster.nodes:
+        texts.append(f"no node was seen, since {_few(down)} does not work; see podgpu doctor")
     if found.unknown:
         texts.append(f"the GPU use of {count(found.unknown, 'more pod')} is not known; see podgpu doctor")
     if found.unread:
-        names = ", ".join(found.unread[:MAX_NAMED]) + (" and others" if len(found.unread) > MAX_NAMED else "")
-        texts.append(f"{count(len(found.unread), 'node')} could not be read: {names}; see podgpu top nodes")
+        texts.append(
+            f"{count(len(found.unread), 'node')} could not be read: {_few(found.unread)}; see podgpu top nodes"
+        )
+    if found.unseen:
+        nodes = f"{count(len(found.unseen), 'node')} ({_few(found.unseen)})"
+        texts.append(f"who holds the GPUs of {nodes} is not known; see podgpu doctor")
     return texts
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(map(line, names[:MAX_NAMED])) + (" and others" if len(names) > MAX_NAMED else "")
 
 
 def _stored_last_uses(

@@ -77,8 +77,10 @@ def _dispatch(program: str, argv: list[str]) -> int:
     flags, own = parse(f"{program} {name}", command, argv[1:])
 
     from podgpu import log
+    from podgpu.cli._characters import choose_characters
     from podgpu.config.precedence import load
 
+    choose_characters(own)
     config = load(flags, os.environ)
     log.configure(config.log_level, config.log_format)
     for old, new in config.outdated:

@@ -139,7 +139,7 @@ def run(config: Config, arguments: Namespace) -> int:
     if arguments.output == "table" and sys.stdout.isatty():
         print_sentences(report_notes(statement), arguments)
     print_problems(problems(statement))
-    if (statement.coverage.ratio or 0.0) < arguments.min_coverage:
+    if statement.disputes or (statement.coverage.ratio or 0.0) < arguments.min_coverage:
         return GAPS
     return WARNED if statement.notices or statement.unpriced or statement.total.unsized_us else 0
 

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from podgpu import log
 from podgpu.cluster.agent_reader import AgentClient
 from podgpu.cluster.loop import PublishingLoop
-from podgpu.cluster.node_state import FORGET_SECONDS, REASONS, STALE_INTERVALS, ReadFault, with_reason
+from podgpu.cluster.node_state import REASONS, REMEMBER_SECONDS, STALE_INTERVALS, STALE_SECONDS, ReadFault, with_reason
 from podgpu.errors import UserError
 from podgpu.insight import InsightSettings, conclude_node
-from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot, document
+from podgpu.insight.dark import last_words
+from podgpu.model import Cluster, ClusterNode, Fault, LastWords, PartStatus, Snapshot, document
 
 PART = "upstreams"
 ROWS_AT_ONCE = 20  # decoded before other work has its turn
@@ -124,19 +125,28 @@ class _Read(Struct):
 
     cluster: Cluster | None = None
     at: float = 0.0
+    moment: float = 0.0  # the same, in seconds since 1970
     fault: ReadFault | None = None
     nodes: dict[int, tuple[ClusterNode, ClusterNode]] = {}  # by the id of the upstream's own
+    aged: dict[int, tuple[ClusterNode, ClusterNode]] = {}  # those nodes while the upstream is dark, by their ids
 
 
 class Federation(PublishingLoop):
     """Reads other clusters, as ClusterLoop reads nodes."""
 
     def __init__(
-        self, upstreams: Sequence[Upstream], *, interval: float, settings: InsightSettings, name: str = ""
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        interval: float,
+        settings: InsightSettings,
+        name: str = "",
+        remember: float = REMEMBER_SECONDS,
     ) -> None:
         super().__init__(interval=interval, settings=settings, name=name)
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
-        self._read: dict[str, _Read] = {name: _Read(nodes={}) for name in self._upstreams}
+        self._remember = remember
+        self._read: dict[str, _Read] = {name: _Read(nodes={}, aged={}) for name in self._upstreams}
 
     async def full(self, name: str) -> Snapshot:
         cluster, _, node = name.partition("/")
@@ -168,7 +178,7 @@ class Federation(PublishingLoop):
         else:
             if read.fault is not None:
                 log.info("a cluster is back", cluster=upstream.name)
-            read.cluster, read.at, read.fault = cluster, time.monotonic(), None
+            read.cluster, read.at, read.moment, read.fault = cluster, time.monotonic(), time.time(), None
             return
         is_new = read.fault is None or read.fault.reason != failed.reason
         if is_new and failed.reason != "starting":
@@ -206,7 +216,21 @@ class Federation(PublishingLoop):
                 shown = conclude_node(renamed(node, name), self._settings)
             read.nodes[id(node)] = node, shown
         shown_now = list({shown.name: shown for _, shown in read.nodes.values()}.values())
-        return shown_now if is_current else [_aged(node, read.fault, seconds) for node in shown_now]
+        if is_current:
+            read.aged = {}
+            return shown_now
+        return self._aged(read, shown_now, seconds)
+
+    def _aged(self, read: _Read, nodes: Sequence[ClusterNode], seconds: float) -> list[ClusterNode]:
+        """Return the nodes of a cluster that cannot be read: the same objects until more is to be said."""
+        before, read.aged = read.aged, {}
+        for node in nodes:
+            now = _aged(node, read, seconds, self._remember)
+            _, last = before.get(id(node), (node, None))
+            if last is None or _sign(last) != _sign(now):
+                last = conclude_node(now, self._settings)
+            read.aged[id(node)] = node, last
+        return [aged for _, aged in read.aged.values()]
 
 
 def _fault(read: _Read) -> Fault | None:
@@ -215,13 +239,21 @@ def _fault(read: _Read) -> Fault | None:
     return Fault(reason=read.fault.reason, detail=read.fault.detail)
 
 
-def _aged(node: ClusterNode, fault: ReadFault | None, seconds: float) -> ClusterNode:
+def _aged(node: ClusterNode, read: _Read, seconds: float, remember: float) -> ClusterNode:
     """Say of a node that its whole cluster cannot be read."""
-    reason, detail = (fault.reason, fault.detail) if fault else ("stopped", "")
-    if seconds > FORGET_SECONDS:
-        return with_reason(replace(node, snapshot=None, written=None, insight=None), "failed", reason, detail)
-    state = "stale" if node.state == "fresh" else node.state
-    return with_reason(node, state, reason, detail)
+    reason, detail = (read.fault.reason, read.fault.detail) if read.fault else ("stopped", "")
+    at = node.heard.at if node.heard else read.moment
+    if seconds > remember:
+        bare = replace(node, snapshot=None, written=None, insight=None, heard=LastWords(at=at))
+        return with_reason(bare, "failed", reason, detail)
+    if node.state == "fresh" and node.snapshot is not None:
+        node = replace(node, state="stale", heard=last_words(node.snapshot, at))
+    aged = replace(with_reason(node, node.state, reason, detail), origin=node.origin)
+    return replace(aged, state="failed") if seconds > STALE_SECONDS and node.state == "stale" else aged
+
+
+def _sign(node: ClusterNode) -> tuple[str, str, str]:
+    return node.state, node.reason, node.detail
 
 
 def renamed(node: ClusterNode, cluster: str) -> ClusterNode:

@@ -13,7 +13,18 @@ from podgpu import __version__
 from podgpu.cluster.allocations import ClusterAllocations, KubeAllocations
 from podgpu.cluster.discovery import Discovery, NodeTarget
 from podgpu.cluster.node_reader import NodeLog, NodeReader, believed_reader, conflict, states_by_name
-from podgpu.cluster.node_state import REASONS, ReadFault, ReadState, SnapshotReader, is_fresh, is_unchanged, node_state
+from podgpu.cluster.node_state import (
+    REASONS,
+    REMEMBER_SECONDS,
+    ReadFault,
+    ReadState,
+    ReadTimes,
+    SnapshotReader,
+    is_fresh,
+    is_unchanged,
+    node_state,
+)
+from podgpu.cluster.remembered import RememberedNodes
 from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.insight import InsightSettings, conclude_cluster, conclude_node, concluded
@@ -94,7 +105,10 @@ class PublishingLoop(ABC):
             for (source, reason), count in sorted(self.supervisor.errors.items())
         )
         is_same = [*map(id, nodes)] == [*map(id, last.nodes)] and (pending, errors) == (last.pending, last.errors)
-        if self.ready and is_same and [*map(_part_state, shown)] == [*map(_part_state, last.parts)]:
+        is_same = is_same and [*map(_part_state, shown)] == [*map(_part_state, last.parts)]
+        # The age of what is dark is said in words, so these change though nothing else does.
+        has_aged = time.time() - last.taken_at >= self.interval and any(node.is_dark for node in nodes)
+        if self.ready and is_same and not has_aged:
             return False
         cluster = replace(
             last,
@@ -123,8 +137,11 @@ class ClusterLoop(PublishingLoop):
         name: str = "",
         allocations: KubeAllocations | None = None,
         has_store: bool = False,
+        remember: float = REMEMBER_SECONDS,
     ) -> None:
         super().__init__(interval=interval, settings=settings, name=name, has_store=has_store)
+        self._times = ReadTimes(interval, remember)
+        self._remembered = RememberedNodes(remember)
         self._discovery = discovery
         self._open_reader = open_reader
         self._allocations = allocations
@@ -220,6 +237,10 @@ class ClusterLoop(PublishingLoop):
         for target in targets:
             if target not in self._readers:
                 self._readers[target] = NodeReader(target, self._open_reader(target), self._settings, self._log)
+        now = time.monotonic()
+        for target, reader in self._readers.items():
+            if reader.snapshot is not None and reader.state(now).seconds > self._times.remember:
+                await reader.forget(self._open_reader(target))
 
     def _publish(self) -> None:
         allocated = self._allocations.newest() if self._allocations else ClusterAllocations()
@@ -246,6 +267,7 @@ class ClusterLoop(PublishingLoop):
         for reader in self._readers.values():
             if reader.target.is_fallback:
                 states[reader.name] = self._shown(states.get(reader.name), reader.state(now))
+        self._remembered.fill(states, now)
         before = {node.name: node for node in self.cluster.nodes}
         nodes = tuple([self._node(name, states[name], known, before.get(name)) for name in sorted(states)])
         self._known = known
@@ -256,9 +278,9 @@ class ClusterLoop(PublishingLoop):
     ) -> ClusterNode:
         """Return the same object if nothing has changed, so that it need not be rendered again."""
         is_known_alike = self._known.get(name) is known.get(name)
-        if before is not None and is_known_alike and is_unchanged(before, read, self.interval):
+        if before is not None and is_known_alike and is_unchanged(before, read, known.get(name), self._times):
             return before
-        now = conclude_node(node_state(name, read, known.get(name), self.interval), self._settings)
+        now = conclude_node(node_state(name, read, known.get(name), self._times), self._settings)
         return before if before is not None and before.snapshot is now.snapshot and before == now else now
 
 

@@ -9,12 +9,16 @@ from podgpu import log
 from podgpu.cluster.discovery import NodeTarget
 from podgpu.cluster.node_state import ReadFault, ReadState, SnapshotReader
 from podgpu.insight import InsightSettings, concluded
+from podgpu.insight.advice import next_step
+from podgpu.insight.dark import blindness
+from podgpu.insight.problem_kind import fault_words
 from podgpu.model import Snapshot
 from podgpu.model.kube import grouped
 
 WINDOW_SECONDS = 60.0
 MOST_LINES = 20  # in a window; a thousand agents that come and go would write thousands
 NAMED = 3
+_AGENTS_OWN = ("blind", "starting")  # an agent that answers logs by itself what is wrong
 
 
 class NodeLog:
@@ -81,12 +85,14 @@ class NodeReader:
         self.snapshot: Snapshot | None = None
         self.fault: ReadFault | None = None
         self._new_at = 0.0
+        self._at: float | None = None
+        self._name = ""
         self._log = node_log
 
     @property
     def name(self) -> str:
-        """The node's name: as Kubernetes knows it, else as the agent says, else its address."""
-        return self.target.node or (self.snapshot.node if self.snapshot else self.address)
+        """The node's name: as Kubernetes knows it, else as the agent says or said, else its address."""
+        return self.target.node or (self.snapshot.node if self.snapshot else self._name or self.address)
 
     @property
     def address(self) -> str:
@@ -97,17 +103,20 @@ class NodeReader:
         try:
             snapshot = await self.reader.read()
             is_new = snapshot is not self._read
+            if is_new:
+                _check_sight(snapshot)
             judged = concluded(snapshot, self._settings) if is_new else self.snapshot
         except ReadFault as fault:
             self._failed(fault)
         except Exception as error:  # one node must not stop the others
             self._failed(ReadFault("failed", repr(error)))
         else:
-            if self.fault is not None:
+            if self.fault is not None and self.fault.reason not in _AGENTS_OWN:
                 self._log.back(self.name)
             self.fault = None
             if is_new:
                 self.snapshot, self._read, self._new_at = judged, snapshot, time.monotonic()
+                self._at = time.time()
 
     def state(self, now: float) -> ReadState:
         return ReadState(
@@ -115,13 +124,31 @@ class NodeReader:
             snapshot=self.snapshot,
             written=self.reader.written,
             seconds=now - self._new_at,
+            at=self._at,
             fault=self.fault,
         )
 
+    async def forget(self, reader: SnapshotReader) -> None:
+        """Keep the name of a node that has been dark for long, and since when. A new reader holds nothing of it."""
+        self._name = self.name
+        await self.reader.close()
+        self.reader, self.snapshot, self._read = reader, None, None
+
     def _failed(self, fault: ReadFault) -> None:
-        if self.fault is None or self.fault.reason != fault.reason:
+        if fault.reason not in _AGENTS_OWN and (self.fault is None or self.fault.reason != fault.reason):
             self._log.lost(self.name, fault.reason, fault.detail)
         self.fault = fault
+
+
+def _check_sight(snapshot: Snapshot) -> None:
+    """An agent that sees no GPU says nothing about those that there are. Raises ReadFault."""
+    blind = blindness(snapshot)
+    if blind is None:
+        return
+    part, fault = blind
+    if fault.reason == "starting":
+        raise ReadFault("starting", "")
+    raise ReadFault("blind", f"{part}: {fault_words(fault)}. {next_step(fault, part)}")
 
 
 def believed_reader(node: str, readers: Sequence[NodeReader]) -> NodeReader | None:

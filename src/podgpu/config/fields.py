@@ -83,8 +83,8 @@ class Config:
     )
     sharing_namespaces: tuple[str, ...] = KUBERNETES.repeatable(
         "--sharing.namespaces",
-        help="Further namespaces in which a sharing system makes pods that hold cards for others. No tenant may be "
-        "able to make pods there; may be repeated.",
+        help="The namespaces in which sharing systems make pods that hold cards for others, in place of the usual "
+        "ones. No tenant may be able to make pods there; may be repeated.",
         parse=str,
         default_note="those that the systems use by themselves",
     )
@@ -119,6 +119,13 @@ class Config:
         help="The API server: auto (the cluster's own, if there is a service account), off, or a URL.",
         parse=api_server,
         value_name="auto|off|URL",
+        default="auto",
+    )
+    kube_pods: str = KUBERNETES.single(
+        "--kube.pods",
+        help="Who lists the node's pods: auto (the kubelet's Pods API, else the API server, else the log folders), or "
+        "kubelet, which needs no right to list pods.",
+        parse=OneOf(("auto", "kubelet")),
         default="auto",
     )
     kube_token_file: Path | None = KUBERNETES.optional(

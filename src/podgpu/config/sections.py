@@ -14,7 +14,7 @@ from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config.fields import Config
 from podgpu.errors import UserError
-from podgpu.model import PriceChange, Prices
+from podgpu.model import NodeShare, PriceChange, Prices
 from podgpu.option import CLUSTER, GROUPS, STORE, TERMINAL, Option, options_of
 from podgpu.option.file import yaml_document
 from podgpu.option.value import OneOf, ValueParser, base_address, did_you_mean, duration, named, named_address, whole
@@ -25,6 +25,7 @@ FORM = "docs/report.md shows such a file"
 _KEYS = ("currency", "gpu_hour", "kwh", "changes")
 _CHANGE_KEYS = ("from", "gpu_hour", "kwh")
 _CURRENCY = re.compile(r"\S{1,8}")
+_NODE_SHARE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(%)?")
 _PRICE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
@@ -84,6 +85,18 @@ def _price(path: Path, model: str, entry: object) -> float:
 
 
 prices = ValueParser("PATH", _prices)
+
+
+def _node_share(text: str) -> NodeShare:
+    found = _NODE_SHARE.fullmatch(text)
+    if found and found[2] and 0 < float(found[1]) <= 100:
+        return NodeShare(part=float(found[1]) / 100)
+    if found and not found[2] and found[1].isdecimal() and int(found[1]):
+        return NodeShare(number=int(found[1]))
+    raise UserError(f"{text!r} is no number of nodes; write one from 1 on, or a part of them such as 5%")
+
+
+node_share = ValueParser("NODES", _node_share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +175,20 @@ class ClusterOptions:
         help="How long a node may take to answer, from 100ms to 1m.",
         parse=duration("100ms", "1m"),
         default="5s",
+    )
+    remember: float = CLUSTER.single(
+        "--cluster.remember",
+        help="How long what a dark node last said is kept and shown, with its age, from 1m to 168h. After that, only "
+        "its name and since when it is dark.",
+        parse=duration("1m", "168h"),
+        default="24h",
+    )
+    dark_critical: NodeShare = CLUSTER.single(
+        "--cluster.dark-critical",
+        help="From how many dark nodes on they are critical, as a number or as a part of all that should be read; "
+        "fewer are a warning.",
+        parse=node_share,
+        default="5%",
     )
 
 

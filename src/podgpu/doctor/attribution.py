@@ -98,6 +98,18 @@ def unknown_ids(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 
 @check(
+    "sharing.cards",
+    "It is known which card everything that was given to a container is on.",
+    "The annotation of a sharing system's scheduler is missing or names other cards than this node has. The cards are"
+    " known as soon as processes run there; to have an annotation written again, restart the pod.",
+)
+def unknown_cards(snapshot: Snapshot, _: Machine) -> CheckResult:
+    return by_problems(snapshot, "unknown_card") or (
+        passed("the cards of every container are known") if any(claims(snapshot)) else skipped("no device is allocated")
+    )
+
+
+@check(
     "holders.idle",
     "No pod holds a share of a GPU without using it for the time of --idle.after.",
     "Ask its owner, or scale it down. `podgpu idle` lists them all, with what that costs.",

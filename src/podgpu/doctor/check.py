@@ -8,7 +8,7 @@ from msgspec import Struct
 from podgpu.catalog.agent_parts import AgentPart
 from podgpu.insight.advice import next_step
 from podgpu.insight.part_problems import severity_of_part
-from podgpu.insight.problem_kind import CRITICAL, fault_words
+from podgpu.insight.problem_kind import CRITICAL, INFO, fault_words
 from podgpu.model import Card, Claim, Cluster, Fault, Holder, PartStatus, Snapshot
 from podgpu.numbers import integer
 from podgpu.views.format import problem_text
@@ -150,10 +150,11 @@ def by_problems(seen: Snapshot | Cluster, *kinds: str) -> CheckResult | None:
     problems = [problem for problem in seen.insight.problems if problem.kind in kinds]
     if not problems:
         return None
-    result = failed if any(problem.severity == CRITICAL for problem in problems) else warned
+    severities = {problem.severity for problem in problems}
+    status = Status.FAIL if CRITICAL in severities else Status.PASS if severities == {INFO} else Status.WARN
     texts = [problem_text(problem, with_node=isinstance(seen, Cluster)) for problem in problems]
     steps = dict.fromkeys(line(problem.next_step) for problem in problems if problem.next_step)
-    return result(" ".join(texts), " ".join(steps))
+    return CheckResult(status, " ".join(texts), " ".join(steps))
 
 
 def answering(snapshot: Snapshot) -> list[Card]:

@@ -45,6 +45,7 @@ LOSSES = frozenset(
         "listing_hung",
         "not_text",
         "refused",
+        "too_many_processes",
     }
 )
 

@@ -14,6 +14,8 @@ CLOCK_SECONDS = 10.0
 STALE_INTERVALS = 3
 CHECKED = frozenset(part.name for part in (NVML, PROCFS, PODRESOURCES, *SOURCES, RESOURCE_CLAIMS, SWITCHES))
 
+NOT_TOLD = skipped("an agent does not tell its options: run podgpu doctor with them on its node")
+
 
 @check(
     "node.clock",
@@ -34,6 +36,8 @@ def clock(snapshot: Snapshot, machine: Machine) -> CheckResult:
     "Remove the field from the list, or read dcgm-exporter's own page: docs/compatibility.md.",
 )
 def dcgm_fields(_: Snapshot, machine: Machine) -> CheckResult:
+    if machine.is_remote:
+        return NOT_TOLD
     if machine.missing_fields is None:
         return skipped("no list of counters is given")
     if machine.missing_fields:
@@ -49,6 +53,8 @@ def dcgm_fields(_: Snapshot, machine: Machine) -> CheckResult:
     "max by (UUID): docs/migration.md has the figures.",
 )
 def shared_pods(snapshot: Snapshot, machine: Machine) -> CheckResult:
+    if machine.is_remote:
+        return NOT_TOLD
     if machine.splits_shared is None:
         return skipped("no address speaks dcgm")
     shared = [f"GPU {index}" for index in unnamed(snapshot)]

@@ -48,8 +48,8 @@ def memory(snapshot: Snapshot, _: Machine) -> CheckResult:
 
 @check(
     "gpu.xid",
-    "The driver has raised no XID error while podgpu was listening.",
-    "Look up the code in NVIDIA's list of XID errors, and search the kernel log for it.",
+    "No XID error that the driver raised asks for more than a restart of the pod.",
+    "Do what xids.md says of the code, and search the kernel log for it.",
 )
 def xid(snapshot: Snapshot, _: Machine) -> CheckResult:
     return _none_of(snapshot, "none since podgpu began to listen", "xid")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from podgpu.insight import problems, sums
+from podgpu.insight import dark, problems, sums
 from podgpu.insight.tenants import (
     InsightSettings,
     NodeCard,
@@ -18,7 +18,21 @@ from podgpu.insight.tenants import (
     placements,
 )
 from podgpu.insight.without_claim import with_reasons
-from podgpu.model import Card, Cluster, ClusterNode, Group, GuestCard, Insight, Prices, Problem, Snapshot, Sums
+from podgpu.model import (
+    SEVERITIES,
+    Card,
+    Cluster,
+    ClusterNode,
+    Group,
+    GuestCard,
+    Insight,
+    LastWords,
+    NodeShare,
+    Prices,
+    Problem,
+    Snapshot,
+    Sums,
+)
 from podgpu.model.kube import grouped
 
 __all__ = ["InsightSettings"]  # to be imported from here, besides what is defined here
@@ -30,7 +44,10 @@ def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool =
     cards = [with_reasons(judged(card, snapshot, settings), snapshot) for card in snapshot.cards]
     used = replace(snapshot, cards=tuple(cards))
     found = problems.all_of_snapshot(used, settings, has_books=has_books)
-    insight = _insight(cards_of_snapshot(used), snapshot.guests, found, settings)
+    seen = dark.of_snapshot(snapshot)
+    insight = replace(_insight(cards_of_snapshot(used), snapshot.guests, found, settings), dark=seen)
+    if seen.state != dark.LIVE:
+        insight = replace(insight, sums=Sums())
     return replace(used, cards=_with_titles(used.cards, found), insight=insight)
 
 
@@ -47,22 +64,31 @@ def concluded(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool 
 def conclude_node(node: ClusterNode, settings: InsightSettings) -> ClusterNode:
     """Return the node with what follows from it: the same object if it is fresh and concluded already.
 
-    An agent does not know that its node is cordoned. Of a node that is not fresh, problems are history.
+    An agent does not know that its node is cordoned. Of a dark node, the problems are those that it last reported.
     """
+    if bool(node.dark) != node.is_dark:
+        node = replace(node, dark=node.is_dark or None)
     if node.snapshot is None:
-        return node
+        if node.heard is None or not node.heard.problems:
+            return node
+        # The node is known to exist, and nothing else.
+        found = Insight(idle_after_seconds=settings.idle_after, sums=Sums(), problems=node.heard.problems)
+        return replace(node, insight=found)
     snapshot, is_fresh = concluded(node.snapshot, settings), node.state == "fresh"
     if is_fresh and not node.cordoned:
         return node if snapshot is node.snapshot else replace(node, snapshot=snapshot, insight=None)
     node = replace(node, snapshot=snapshot)
-    found = snapshot.insight.problems if is_fresh and snapshot.insight else ()
+    said: LastWords | Insight | None = node.heard if node.is_dark else snapshot.insight if is_fresh else None
     settings = settings.at(snapshot.taken_at)
-    return replace(node, insight=_insight(cards_of_node(node), snapshot.guests, found, settings))
+    insight = _insight(cards_of_node(node), snapshot.guests, said.problems if said else (), settings)
+    return replace(node, insight=insight)
 
 
 def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
     """Return the cluster with what follows from its nodes, which are concluded already."""
     known = [insight for node in cluster.nodes if (insight := node.concluded) is not None]
+    unread = dark.of_cluster(cluster, settings)
+    whole = sums.added(insight.sums for insight in known)
     by_name: dict[str, list[Sums]] = {}
     for insight in known:
         for group in insight.namespaces:
@@ -72,9 +98,10 @@ def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
         cluster,
         insight=Insight(
             idle_after_seconds=settings.idle_after,
-            sums=sums.added(insight.sums for insight in known),
+            sums=whole if whole.gpus or not unread.nodes else Sums(),
             namespaces=_most_first(groups),
-            problems=tuple(problems.of_cluster(cluster)),
+            problems=tuple(problems.of_cluster(cluster, unread)),
+            dark=unread,
             currency=settings.prices.currency if settings.prices else "",
             prices={model: price for insight in known for model, price in insight.prices.items()},
         ),
@@ -98,7 +125,8 @@ def ensured(cluster: Cluster, settings: InsightSettings) -> Cluster:
 def settings_of(insight: Insight) -> InsightSettings:
     """Return the settings behind an insight that was made elsewhere."""
     prices = Prices(currency=insight.currency, gpu_hour=insight.prices) if insight.currency else None
-    return InsightSettings(idle_after=insight.idle_after_seconds, prices=prices)
+    theirs = InsightSettings(idle_after=insight.idle_after_seconds, prices=prices)
+    return replace(theirs, dark_critical=NodeShare(number=insight.dark.critical_nodes)) if insight.dark else theirs
 
 
 def _is_concluded(snapshot: Snapshot, settings: InsightSettings) -> bool:
@@ -112,13 +140,18 @@ def _is_concluded(snapshot: Snapshot, settings: InsightSettings) -> bool:
 
 
 def _with_titles(cards: tuple[Card, ...], found: Iterable[Problem]) -> tuple[Card, ...]:
-    titles: dict[tuple[str, int], dict[str, None]] = {}
-    for problem in found:
-        if problem.gpu is not None:
-            titles.setdefault((problem.uuid, problem.gpu), {})[problem.title] = None
-    if not titles:
+    by_card = grouped(
+        (problem for problem in found if problem.gpu is not None), lambda problem: (problem.uuid, problem.gpu)
+    )
+    if not by_card:
         return cards
-    return tuple([replace(card, problems=tuple(titles.get((card.gpu.uuid, card.gpu.index), ()))) for card in cards])
+    return tuple([_with_problems(card, by_card.get((card.gpu.uuid, card.gpu.index), ())) for card in cards])
+
+
+def _with_problems(card: Card, found: Sequence[Problem]) -> Card:
+    titles = dict.fromkeys(problem.title for problem in found)
+    gravest = min((problem.severity for problem in found), key=SEVERITIES.index, default="")
+    return replace(card, problems=tuple(titles), severity=gravest)
 
 
 def _insight(
@@ -144,7 +177,7 @@ def _namespace(place: Placement) -> str:
 
 
 def _most_first(groups: Iterable[Group]) -> tuple[Group, ...]:
-    return tuple(sorted(groups, key=lambda group: (-group.sums.allocated_gpus, group.name)))
+    return tuple(sorted(groups, key=lambda group: (-(group.sums.allocated_gpus or 0.0), group.name)))
 
 
 def _prices(cards: Iterable[Card], prices: Prices | None) -> dict[str, float]:

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 from podgpu.catalog import xids
 from podgpu.insight.advice import ACTIONS, next_step
-from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, about_card, fault_words, few, pod_names
+from podgpu.insight.problem_kind import CRITICAL, INFO, WARNING, ProblemKind, about_card, fault_words, few, pod_names
 from podgpu.insight.tenants import NodeCard, pod_name, reading
-from podgpu.model import Booking, Card, Charge, Problem, Rest, XidRecord
+from podgpu.model import SEVERITIES, Booking, Card, Charge, Problem, Rest, XidRecord
 from podgpu.numbers import count, memory, percent
 
 LOST_REASONS = frozenset({"lost", "gone", "gpu_not_found"})
-XID_RECENT_SECONDS = 3600.0  # an older one is a warning
+XID_RECENT_SECONDS = 3600.0  # as long as its alert lasts
 LEAST_SWITCHING = 0.05  # of the card's time
 LEAST_BYTES = 1 << 30  # of a difference between the kernel's and the driver's figures, and
 LEAST_PART = 0.1  # of the greater of them
-_XID_ADVICE = "Look up the code in NVIDIA's list of XID errors, and search the kernel log for it."
+_OF_OLD_XIDS = {CRITICAL: WARNING, WARNING: INFO, INFO: INFO}
 _THROTTLED = {
     "hardware_thermal": "it is too hot",
     "software_thermal": "it is too hot",
@@ -52,15 +52,25 @@ def _memory_failed(on: NodeCard) -> Iterator[Problem]:
 
 
 def _xid(on: NodeCard) -> Iterator[Problem]:
+    """The gravest, and of those alike the last: one XID often brings others, which must not hide it."""
     code = reading(on.card.readings, "xid_last_code")
     if code is None:
         return
     at = reading(on.card.readings, "xid_last_timestamp_seconds")
-    is_recent = at is not None and on.snapshot.taken_at - at < XID_RECENT_SECONDS
-    severity = CRITICAL if is_recent else WARNING
+    raised: list[tuple[int, float | None]] = [(round(code), at)]
+    raised += [(record.xid, record.at) for record in on.card.xids if record.at != at]
+    number, at = min(raised, key=lambda one: SEVERITIES.index(_xid_severity(on, *one)))
     record = next((record for record in on.card.xids if record.at == at), None)
-    what = f"raised {xids.named(code)}{present_words(record) if record else ''}."
-    yield about_card(on, "xid", severity, f"XID {code:.0f}", what, next_step=_XID_ADVICE, since=at)
+    judged = xids.XIDS.get(number, xids.UNKNOWN)
+    what = f"raised {xids.named(number)}{present_words(record) if record else ''}."
+    advice = f"{xids.CAUSES[judged.cause]} {xids.ACTIONS[judged.action]}"
+    yield about_card(on, "xid", _xid_severity(on, number, at), f"XID {number}", what, next_step=advice, since=at)
+
+
+def _xid_severity(on: NodeCard, code: int, at: float | None) -> str:
+    severity = xids.XIDS.get(code, xids.UNKNOWN).severity
+    is_recent = at is not None and on.snapshot.taken_at - at < XID_RECENT_SECONDS
+    return severity if is_recent else _OF_OLD_XIDS[severity]
 
 
 def present_words(record: XidRecord) -> str:

@@ -22,7 +22,13 @@ from podgpu.model.kube import grouped, total
 from podgpu.numbers import duration, gpus, money
 
 UNKNOWN_SHARE = "It is charged for nothing that it holds. `podgpu why POD` and `podgpu doctor` show what is missing."
+UNKNOWN_CARD = (
+    "It is charged for nothing of this until a process of it runs on the card. If somebody has removed its annotation, "
+    "restart the pod."
+)
 LOOK = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a device mounted from the host."
+
+IDLE_TITLE = "Idle"
 
 
 def _not_given(on: NodeCard) -> Iterator[Problem]:
@@ -55,6 +61,23 @@ def _not_claimed(allocation: Allocation) -> str:
     if allocation.disputed:
         return f"the kubelet lists {device} for another pod too"
     return f"no sharing system knows {device}"
+
+
+def _unknown_card(snapshot: Snapshot, _: InsightSettings) -> Iterator[Problem]:
+    """One for each container."""
+    for holding in snapshot.unplaced or ():
+        name = pod_name(holding.container)
+        what = "a GPU or a part of one" if holding.devices == 1 else f"{holding.devices} GPUs or parts of them"
+        text = f"{name} was given {what} by {holding.resource}, and nothing says which."
+        yield Problem(
+            kind="unknown_card",
+            severity=WARNING,
+            title="Unknown card",
+            text=text,
+            next_step=UNKNOWN_CARD,
+            node=snapshot.node,
+            pod=name,
+        )
 
 
 def _unknown_share(on: NodeCard) -> Iterator[Problem]:
@@ -93,7 +116,7 @@ def _idle_pod(places: list[Placement], snapshot: Snapshot, settings: InsightSett
     return Problem(
         kind="idle",
         severity=WARNING,
-        title="Idle",
+        title=IDLE_TITLE,
         text=f"{name} holds {what} and has not used {pronoun} for {duration(snapshot.taken_at - since)}{spent}: "
         f"{EVIDENCE.get(evidence, evidence)}.",
         next_step="Ask its owner, or scale it down.",
@@ -114,6 +137,9 @@ def _wasted(places: list[Placement]) -> float:
 KINDS = (
     ProblemKind("not_given", 50, "A pod uses a card that is not allocated to it.", of_card=_not_given),
     ProblemKind("unclaimed", 51, "A device that the kubelet allocated is not understood.", of_snapshot=_unclaimed),
+    ProblemKind(
+        "unknown_card", 53, "A pod was given a part of some card, and nothing says which.", of_snapshot=_unknown_card
+    ),
     ProblemKind(
         "unknown_share", 52, "A pod holds a share of a card, and its size is not known.", of_card=_unknown_share
     ),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.insight import conclude_cluster, conclude_node
 from podgpu.insight.rows import card_numbers
 from podgpu.insight.selection import EVERYTHING, PodSelection
@@ -145,13 +146,17 @@ class IdleRow(Struct, frozen=True, kw_only=True):
 
 
 class IdlePods(Struct, frozen=True):
-    """`unknown` counts pods for which it is unknown whether they use what they hold; `unread` are nodes."""
+    """`unknown` counts pods for which it is unknown whether they use what they hold; `unread` and `unseen` are nodes.
+
+    An unseen node was read, but shows no GPU, or nobody who holds one because the kubelet does not tell.
+    """
 
     rows: tuple[IdleRow, ...] = ()
     unknown: int = 0
     unread: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()  # models
     waste: tuple[WasteRow, ...] = ()  # the rows by team or namespace, in sentences
+    unseen: tuple[str, ...] = ()
 
 
 def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
@@ -166,7 +171,15 @@ def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
     unread = tuple(node.name for node in cluster.nodes if node.state != "fresh")
     unpriced = tuple(sorted(model or "unknown" for model in models)) if currency else ()
     waste = waste_of(idle, cluster.taken_at, currency)
-    return IdlePods(tuple(rows), len(unknown - pods.keys()), unread, unpriced, waste)
+    unseen = tuple(node.name for node in cluster.nodes if node.state == "fresh" and not _shows_holders(node))
+    return IdlePods(tuple(rows), len(unknown - pods.keys()), unread, unpriced, waste, unseen)
+
+
+def _shows_holders(node: ClusterNode) -> bool:
+    snapshot = node.snapshot
+    if snapshot is None or not snapshot.cards:
+        return False
+    return not any(part.name == PODRESOURCES.name and not part.up for part in snapshot.parts)
 
 
 def candidates(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> dict[PlaceKey, float]:

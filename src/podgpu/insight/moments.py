@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from podgpu.catalog.xids import UNKNOWN, XIDS
 from podgpu.insight.card_problems import throttle_causes
-from podgpu.insight.sums import memory_used
+from podgpu.insight.sums import memory_used, seen_gpus
 from podgpu.insight.tenants import reading
 from podgpu.model import Card, Cluster, Insight, Instance, Moment, Snapshot, XidMark
 
@@ -38,8 +39,8 @@ def _moment(at: float, insight: Insight | None, snapshots: Iterable[Snapshot]) -
     sums, read = insight.sums, list(snapshots)
     return Moment(
         at=at,
-        gpus=sums.gpus,
-        seen_gpus=sums.gpus - sums.lost_gpus - sums.unknown_busy,
+        gpus=sums.gpus or 0,
+        seen_gpus=seen_gpus(sums),
         busy_gpus=sums.busy_gpus,
         namespaces={group.name: group.sums.busy_gpus for group in insight.namespaces if group.sums.busy_gpus},
         throttled_gpus=sum(bool(throttle_causes(card)) for snapshot in read for card in snapshot.cards),
@@ -54,7 +55,8 @@ def _xids(snapshot: Snapshot, after: float) -> Iterator[XidMark]:
             continue
         code = reading(card.readings, "xid_last_code")
         if code is not None:
-            yield XidMark(raised, int(code), snapshot.node, card.gpu.index, card.gpu.uuid)
+            severity = XIDS.get(int(code), UNKNOWN).severity
+            yield XidMark(raised, int(code), snapshot.node, card.gpu.index, card.gpu.uuid, severity)
 
 
 def charted(cards: Iterable[Card], uuid: str) -> Mapping[str, float | None]:

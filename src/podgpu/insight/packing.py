@@ -4,13 +4,12 @@ Demands are placed one after the other, the largest first. The lower bounds are 
 more than 1, so they hold for every plan.
 """
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import islice
 from math import ceil
+from operator import ge, sub
 
 from msgspec import Struct
 
@@ -18,6 +17,10 @@ from podgpu.catalog.mig_profiles import MEDIA, MigCard, MigProfile
 
 NOTHING = Fraction(0)
 FIRST_FIT = "first fit, the largest first"
+BLOCK = 16  # cards that are looked at together
+NEWEST = 8  # blocks
+MOST_LOOKS = 2_000_000  # for one order of demands: enough for about 4,000 that are all different
+FIRST_FIT_AMONG_NEWEST = f"{FIRST_FIT}, the last ones among the newest {NEWEST * BLOCK} cards only"
 # For sizes above 1/2, 1/3 ... of a card. Smaller ones gain nothing.
 _PARTS = range(1, 21)
 
@@ -204,7 +207,7 @@ def _by_divisions(wanted: Counts, card: MigCard) -> tuple[Fraction, dict[Counts,
 
 
 def _covers(room: Sequence[int], wanted: Sequence[int]) -> bool:
-    return all(has >= want for has, want in zip(room, wanted, strict=True))
+    return all(map(ge, room, wanted))
 
 
 def pack_shares(demands: Sequence[Counts], capacity: Counts) -> Packing:
@@ -215,11 +218,13 @@ def pack_shares(demands: Sequence[Counts], capacity: Counts) -> Packing:
         sorted(numbers, key=lambda number: (-max(parts[number]), number)),
         sorted(numbers, key=lambda number: (-sum(parts[number]), number)),
     )
-    cards_of = min((_first_fit(order, demands, capacity) for order in orders), key=lambda cards: max(cards, default=0))
+    tried = (_first_fit(order, demands, capacity) for order in orders)
+    cards_of, rooms = min(tried, key=lambda found: len(found[1]))
     return Packing(
         places=tuple(Place(card) for card in cards_of),
-        cards=max(cards_of, default=-1) + 1,
+        cards=len(rooms),
         least_cards=least_cards_of_shares(demands, capacity),
+        solver=FIRST_FIT_AMONG_NEWEST if rooms.is_tired else FIRST_FIT,
     )
 
 
@@ -228,25 +233,63 @@ def parts_of(demand: Counts, capacity: Counts) -> tuple[float, ...]:
     return tuple(size / most for size, most in zip(demand, capacity, strict=True))
 
 
-def _first_fit(order: Sequence[int], demands: Sequence[Counts], capacity: Counts) -> list[int]:
-    """Return the card of each demand. A card that has no room for the smallest is not looked at again."""
-    cards_of, free = [0] * len(demands), list[list[int]]()
-    smallest = [min((demand[measure] for demand in demands), default=0) for measure in range(len(capacity))]
-    open_cards: list[int] = []
+class Rooms:
+    """What is free on each of many cards. In blocks, so that most cards need no look.
+
+    After `MOST_LOOKS` only the newest blocks are looked at: thousands of different demands must not take minutes.
+    """
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self._free: list[Counts] = []
+        self._most: list[Counts] = []  # of each block, measure by measure
+
+    def __len__(self) -> int:
+        return len(self._free)
+
+    @property
+    def is_tired(self) -> bool:
+        return self.looks > MOST_LOOKS
+
+    def first(self, demand: Counts, start: int = 0) -> int | None:
+        """Return the first card, from `start` on, that has room for a demand."""
+        first = max(start // BLOCK, len(self._most) - NEWEST if self.is_tired else 0)
+        for block in range(first, len(self._most)):
+            self.looks += 1
+            if _covers(self._most[block], demand):
+                for card in range(max(start, block * BLOCK), min((block + 1) * BLOCK, len(self._free))):
+                    self.looks += 1
+                    if _covers(self._free[card], demand):
+                        return card
+        return None
+
+    def add(self, room: Counts) -> int:
+        card = len(self._free)
+        self._free.append(room)
+        if card % BLOCK:
+            self._most[-1] = tuple(map(max, self._most[-1], room))
+        else:
+            self._most.append(room)
+        return card
+
+    def take(self, card: int, demand: Counts) -> None:
+        self._free[card] = tuple(map(sub, self._free[card], demand))
+        block = card // BLOCK
+        self._most[block] = tuple(map(max, *self._free[block * BLOCK : (block + 1) * BLOCK], self._free[card]))
+
+
+def _first_fit(order: Sequence[int], demands: Sequence[Counts], capacity: Counts) -> tuple[list[int], Rooms]:
+    """Return the card of each demand, and what is left on the cards."""
+    cards_of, rooms = [0] * len(demands), Rooms()
     last_card: dict[Counts, int] = {}  # of an equal demand: the cards before it had no room, and have none now
     for number in order:
         demand = demands[number]
-        first = bisect_left(open_cards, last_card.get(demand, 0))
-        at = next((card for card in islice(open_cards, first, None) if _covers(free[card], demand)), None)
+        at = rooms.first(demand, last_card.get(demand, 0))
         if at is None:
-            at = len(free)
-            free.append(list(capacity))
-            open_cards.append(at)
+            at = rooms.add(capacity)
+        rooms.take(at, demand)
         cards_of[number] = last_card[demand] = at
-        free[at] = [left - size for left, size in zip(free[at], demand, strict=True)]
-        if not _covers(free[at], smallest):
-            open_cards.remove(at)
-    return cards_of
+    return cards_of, rooms
 
 
 def least_cards_of_shares(demands: Sequence[Counts], capacity: Counts) -> int:
@@ -258,13 +301,17 @@ def least_cards_of_shares(demands: Sequence[Counts], capacity: Counts) -> int:
 
 
 def _strangers(demands: Sequence[Counts], capacity: Counts) -> int:
-    """Count demands of which no two fit on one card, by any of the measures. The largest are tried first."""
+    """Count demands of which no two fit on one card, by any of the measures. The largest are tried first.
+
+    Each of those found is a card with the rest of it free. If there is no time to compare all, there are fewer.
+    """
     numbers = Counter(demands)
-    found: dict[Counts, int] = {}
+    rooms, found = Rooms(), 0
     for demand in sorted(numbers, key=lambda size: (-max(parts_of(size, capacity)), size)):
-        if not any(_fit(demand, other, capacity) for other in found):
-            found[demand] = 1 if _fit(demand, demand, capacity) else numbers[demand]
-    return sum(found.values())
+        if rooms.first(demand) is None and not rooms.is_tired:
+            rooms.add(tuple(map(sub, capacity, demand)))
+            found += 1 if _fit(demand, demand, capacity) else numbers[demand]
+    return found
 
 
 def _fit(demand: Counts, other: Counts, capacity: Counts) -> bool:

@@ -5,35 +5,10 @@ from collections.abc import Iterable, Iterator
 from podgpu.insight.advice import next_step
 from podgpu.insight.problem_kind import CRITICAL, WARNING, ProblemKind, fault_words
 from podgpu.model import Cluster, PartStatus, Problem
-from podgpu.numbers import duration
 
 VIEW = "view"  # the part of a command that reads the documents of others
 # These go away by themselves, or a user asked for them.
 PASSING = frozenset({"starting", "released", "not_synced", "not_ready", "throttled", "rate_limited"})
-
-
-def _silent(cluster: Cluster) -> Iterator[Problem]:
-    for node in cluster.nodes:
-        since = None
-        if node.state == "failed":
-            severity, title = CRITICAL, "Silent"
-            text = f"{node.name} gives no numbers: {node.reason.replace('_', ' ') or 'the reason is not known'}."
-        elif node.state == "stale":
-            severity, title = WARNING, "Stale"
-            since = node.snapshot.taken_at if node.snapshot else None
-            age = "" if since is None else f" for {duration(cluster.taken_at - since)}"
-            text = f"{node.name} has not answered{age}. Its last numbers are old."
-        else:
-            continue
-        yield Problem(
-            kind="node_silent",
-            severity=severity,
-            title=title,
-            text=text,
-            next_step=node.detail,
-            node=node.name,
-            since=since,
-        )
 
 
 def severity_of_part(part: PartStatus) -> str:
@@ -72,7 +47,6 @@ KINDS = (
         "A command no longer reaches the server it reads from, and shows what it read last.",
         of_cluster=_view_lost,
     ),
-    ProblemKind("node_silent", 11, "A node gives no numbers, or has stopped answering.", of_cluster=_silent),
     ProblemKind(
         "part_down",
         30,

@@ -9,7 +9,7 @@ from podgpu.insight.tenants import InsightSettings, NodeCard, pod_name
 from podgpu.model import Cluster, ContainerRef, Fault, Problem, Snapshot
 from podgpu.numbers import duration
 
-CRITICAL, WARNING = "critical", "warning"
+CRITICAL, WARNING, INFO = "critical", "warning", "info"
 MOST_NAMED = 3
 
 

@@ -4,14 +4,16 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from podgpu.insight import card_problems, holder_problems, part_problems
-from podgpu.insight.problem_kind import ProblemKind
+from podgpu.insight import card_problems, dark, holder_problems, part_problems
+from podgpu.insight.problem_kind import INFO, ProblemKind
 from podgpu.insight.tenants import InsightSettings, cards_of_snapshot
-from podgpu.model import SEVERITIES, Cluster, Problem, Snapshot
+from podgpu.model import SEVERITIES, Cluster, Dark, Problem, Snapshot
 from podgpu.model.kube import grouped
 
 KINDS: tuple[ProblemKind, ...] = tuple(
-    sorted((*card_problems.KINDS, *part_problems.KINDS, *holder_problems.KINDS), key=lambda kind: kind.rank)
+    sorted(
+        (*dark.KINDS, *card_problems.KINDS, *part_problems.KINDS, *holder_problems.KINDS), key=lambda kind: kind.rank
+    )
 )
 _RANKS: Mapping[str, int] = {kind.name: kind.rank for kind in KINDS}
 _LAST = 1000  # a kind of another version
@@ -31,9 +33,9 @@ def all_of_snapshot(snapshot: Snapshot, settings: InsightSettings, *, has_books:
     return found
 
 
-def of_cluster(cluster: Cluster) -> list[Problem]:
-    """List those of all nodes and of the cluster itself. What an old snapshot says about a node is history."""
-    found: list[Problem] = []
+def of_cluster(cluster: Cluster, unread: Dark) -> list[Problem]:
+    """List those of all nodes and of the cluster itself. Those of dark nodes stay, with their age, after the others."""
+    found: list[Problem] = list(dark.problems(cluster, unread))
     for kind in KINDS:
         if kind.of_cluster is not None:
             found += kind.of_cluster(cluster)
@@ -41,6 +43,9 @@ def of_cluster(cluster: Cluster) -> list[Problem]:
         if node.state == "fresh" and node.concluded is not None:
             for problem in node.concluded.problems:
                 found.append(problem if problem.node == node.name else replace(problem, node=node.name))
+    for node in cluster.nodes:
+        if node.is_dark:
+            found += dark.remembered(node, node.concluded, cluster.taken_at)
     return folded(found)
 
 
@@ -56,6 +61,7 @@ def folded(problems: Iterable[Problem]) -> list[Problem]:
     return found
 
 
-def _rank(problem: Problem) -> tuple[int, int, str]:
+def _rank(problem: Problem) -> tuple[bool, int, int, str]:
+    """What is only worth knowing comes after all that is wrong."""
     severity = SEVERITIES.index(problem.severity) if problem.severity in SEVERITIES else len(SEVERITIES)
-    return _RANKS.get(problem.kind, _LAST), severity, problem.kind
+    return problem.severity == INFO, _RANKS.get(problem.kind, _LAST), severity, problem.kind

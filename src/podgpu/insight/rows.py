@@ -8,8 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.insight import certainty
+from podgpu.insight.holder_problems import IDLE_TITLE
 from podgpu.insight.selection import EVERYTHING, PodSelection
-from podgpu.insight.sums import DIGITS, of_cards, of_placements
+from podgpu.insight.sums import DIGITS, of_cards, of_placements, seen_gpus
 from podgpu.insight.tenants import (
     IDLE,
     UNKNOWN,
@@ -28,6 +29,7 @@ from podgpu.model.kube import grouped, only
 from podgpu.numbers import count
 
 PENDING = "pending"
+DARK = "dark"  # its node is: what is known is what was last heard
 Key = tuple[str, ...]
 
 
@@ -57,11 +59,13 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
     memory_total_bytes: int | None = None  # what it may have, or what its cards have
     power_watts: float | None = None  # its part of the cards' power
     temperature_celsius: float | None = None  # of the hottest card
-    unused_gpus: float = 0.0  # held and idle, in whole cards
-    idle_pods: int = 0  # pods that hold something idle
+    unused_gpus: float | None = None  # held and idle, in whole cards; absent if that is known of none of it
+    idle_pods: int | None = None  # pods that hold something idle; absent if that is known of none
     idle_seconds: float | None = None  # of what is idle for the shortest time; absent if nothing is
     state: str = ""  # what is worth knowing about it; empty if nothing is
     detail: str = ""  # the state in words
+    severity: str = ""  # of what is wrong with its card, one of SEVERITIES; empty if nothing is
+    dark_seconds: float | None = None  # since its node was last heard; absent unless that is dark
     known_cards: int = 0  # on how many of its cards its use is known
 
     @property
@@ -98,7 +102,7 @@ class SummaryItem(Struct, frozen=True):
 
 def pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
     """List pods, those outside Kubernetes, and the pods that wait for a GPU."""
-    found = pods_of(_chosen(cluster, chosen))
+    found = _with_age(pods_of(_chosen(cluster, chosen)), cluster)
     return found + [_pending(pod) for pod in cluster.pending if chosen.takes_pending(pod)]
 
 
@@ -115,7 +119,7 @@ def namespaces(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[Summ
 
 
 def gpus(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
-    return gpus_of(on for on in cards_of(cluster) if chosen.takes_card(on))
+    return _with_age(gpus_of(on for on in cards_of(cluster) if chosen.takes_card(on)), cluster)
 
 
 def gpus_of(cards: Iterable[NodeCard]) -> list[SummaryItem]:
@@ -128,7 +132,18 @@ def nodes(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryIt
         cards = cards_of_node(node)
         if chosen.takes_node(node.name) or any(map(chosen.takes_card, cards)):
             found.append(_node(node, cards))
-    return found
+    return _with_age(found, cluster)
+
+
+def _with_age(items: list[SummaryItem], cluster: Cluster) -> list[SummaryItem]:
+    """Say of rows on dark nodes for how long these are."""
+    return [_aged(item, cluster.taken_at) if item.row.state == DARK else item for item in items]
+
+
+def _aged(item: SummaryItem, now: float) -> SummaryItem:
+    nodes = [item.node] if item.node else [place.on.node for place in item.places]
+    heard = [node.heard.at for node in nodes if node is not None and node.is_dark and node.heard]
+    return replace(item, row=replace(item.row, dark_seconds=max(0.0, now - min(heard)))) if heard else item
 
 
 def labels(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
@@ -229,6 +244,10 @@ def _gpu(on: NodeCard) -> SummaryItem:
     row = replace(_card_row([on], places, name=f"{on.node_name} {number}"), gpus=(number,))
     if fault:
         row = replace(row, state=fault.reason, detail=fault.detail)
+    elif wrong := [title for title in on.card.problems if title != IDLE_TITLE]:  # a row counts its idle pods itself
+        row = replace(row, state=", ".join([*wrong, *filter(None, (row.state,))]), severity=on.card.severity)
+    if on.node is not None and on.is_dark:
+        row = replace(row, state=DARK, detail=on.node.detail)
     return SummaryItem(row, "/".join(map(str, on.key)), (on.node_name, gpu.index), places, (on,), on.node)
 
 
@@ -236,7 +255,9 @@ def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> SummaryItem:
     places = list(placements(cards))
     row = _card_row(cards, places, name=node.name)
     lost = sum(on.card.fault is not None for on in cards)
-    if node.state != "fresh":
+    if node.is_dark:
+        row = replace(row, state=DARK, detail=node.detail, unused_gpus=None, idle_pods=None)
+    elif node.state != "fresh":
         row = replace(row, state=node.reason or node.state, detail=node.detail)
     elif lost:
         row = replace(row, state=f"{count(lost, 'GPU')} down")
@@ -247,11 +268,11 @@ def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> SummaryItem:
 
 def _card_row(cards: Sequence[NodeCard], places: Sequence[Placement], *, name: str) -> SummaryRow:
     sums = of_cards(cards)
-    heat = [reading(on.card.readings, "temperature_celsius") for on in cards]
+    heat = [reading(on.card.readings, "temperature_celsius") for on in cards if on.is_fresh]
     return _row(
         sums,
         places,
-        known_cards=sums.gpus - sums.lost_gpus - sums.unknown_busy,
+        known_cards=seen_gpus(sums),
         name=name,
         node=cards[0].node_name if cards else name,
         model=_model(cards),
@@ -265,8 +286,8 @@ def _row(sums: Sums, places: Sequence[Placement], *, known_cards: int, **more: A
     """Fill in what all rows have."""
     is_held = any(is_holder(place.tenant) for place in places)
     return SummaryRow(
-        cards=sums.gpus,
-        pods=sums.pods,
+        cards=sums.gpus or 0,
+        pods=sums.pods or 0,
         held_gpus=sums.allocated_gpus if is_held and (sums.allocated_gpus or not sums.unknown_shares) else None,
         unknown_shares=sums.unknown_shares,
         busy_gpus=sums.busy_gpus,
@@ -290,11 +311,11 @@ def _model(cards: Iterable[NodeCard]) -> str:
 def _pod_state(places: Sequence[Placement]) -> tuple[str, str]:
     """What keeps its numbers from being known comes first. Idle if anything that it holds is."""
     for place in places:
+        if place.on.node and place.on.is_dark:
+            return DARK, place.on.node.detail
+    for place in places:
         if fault := place.on.card.fault:
             return fault.reason, f"GPU {place.on.card.gpu.number}"
-    for place in places:
-        if place.on.node and place.on.node.state in ("stale", "failed"):
-            return place.on.node.state, place.on.node.detail
     states = {place.state for place in places}
     return next((state for state in (IDLE, WAITING, UNKNOWN) if state in states), ""), ""
 

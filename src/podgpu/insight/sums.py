@@ -29,20 +29,26 @@ DIGITS = 12  # enough to cut the noise of binary fractions, and too many to chan
 def of_cards(cards: Iterable[NodeCard]) -> Sums:
     """Sum up cards, with all tenants on them."""
     all_cards = list(cards)
-    up = [on for on in all_cards if on.card.fault is None]
+    heard = [on for on in all_cards if not on.is_dark]
+    up = [on for on in heard if on.card.fault is None]
     fresh = [on for on in up if on.is_fresh]
     cordoned = [on for on in up if on.is_cordoned]
     usable = [on for on in up if not on.is_cordoned and not _is_undivided(on.card)]
     free = [(on.card, _free(on.card)) for on in usable]
+    is_heard = bool(heard) or not all_cards
     memory = [memory_used(on.card) for on in fresh]
+    held = held_sums(placements(all_cards))
+    if not is_heard:  # nobody knows who uses a dark card, though nobody held it
+        held = replace(held, unused_gpus=None, unused_pods=None)
     return replace(
-        _with_use(held_sums(placements(all_cards)), [on.card.use for on in fresh], len(up)),
+        _with_use(held, [on.card.use for on in fresh], len(up)),
         gpus=len(all_cards),
-        lost_gpus=len(all_cards) - len(up),
-        free_gpus=_rounded(sum((share for _, share in free), NOTHING)),
-        fragmented_gpus=_rounded(sum((share for card, share in free if card.tenants), NOTHING)),
+        dark_gpus=len(all_cards) - len(heard),
+        lost_gpus=len(heard) - len(up),
+        free_gpus=_rounded(sum((share for _, share in free), NOTHING)) if is_heard else None,
+        fragmented_gpus=_rounded(sum((share for card, share in free if card.tenants), NOTHING)) if is_heard else None,
         cordoned_gpus=_rounded(sum((_free(on.card) for on in cordoned), NOTHING)) if cordoned else None,
-        free_whole_gpus=sum(not on.card.tenants and not on.card.instances for on in usable),
+        free_whole_gpus=sum(not on.card.tenants and not on.card.instances for on in usable) if is_heard else None,
         free_instances=_free_instances(usable),
         memory_used_bytes=_whole(memory),
         unknown_memory=memory.count(None),
@@ -53,13 +59,15 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
 
 def of_placements(places: Sequence[Placement]) -> Sums:
     """Sum up what a group of tenants has of its cards."""
-    fresh = [place for place in places if place.on.is_fresh and place.on.card.fault is None]
+    heard = [place for place in places if not place.on.is_dark]
+    fresh = [place for place in heard if place.on.is_fresh and place.on.card.fault is None]
     memory = [place.tenant.booking.memory_bytes for place in fresh]
     missing = [place for place in fresh if place.tenant.booking.memory_bytes is None and not place.tenant.idle]
     return replace(
         _with_use(held_sums(places), [place.tenant.use for place in fresh], len(fresh)),
         gpus=len({place.on.key for place in places}),
-        lost_gpus=len({place.on.key for place in places if place.on.card.fault is not None}),
+        dark_gpus=len({place.on.key for place in places if place.on.is_dark}),
+        lost_gpus=len({place.on.key for place in heard if place.on.card.fault is not None}),
         memory_used_bytes=_whole(memory),
         unknown_memory=len(missing),
         memory_total_bytes=_whole(memory_room(place.tenant, place.on.card) for place in fresh),
@@ -83,7 +91,7 @@ def added(parts: Iterable[Sums]) -> Sums:
     """Add up the sums of nodes. A pod is on one node, and so is a card, so nothing counts twice."""
     all_parts = list(parts)
     if not all_parts:
-        return Sums()
+        return of_cards(())
     instances: Counter[str] = Counter()
     for part in all_parts:
         instances.update({free.profile: free.count for free in part.free_instances})
@@ -91,6 +99,11 @@ def added(parts: Iterable[Sums]) -> Sums:
     del columns["free_instances"]
     fields: dict[str, Any] = {name: _added(column) for name, column in columns.items()}
     return Sums(**fields, free_instances=_listed(instances))
+
+
+def seen_gpus(sums: Sums) -> int:
+    """Of how many cards it is known how busy they are."""
+    return (sums.gpus or 0) - sums.dark_gpus - sums.lost_gpus - sums.unknown_busy
 
 
 def memory_room(tenant: Tenant, card: Card) -> float | None:
@@ -112,19 +125,28 @@ def held_sums(places: Iterable[Placement]) -> Sums:
     all_places = list(places)
     held = [(place, held_share(place.tenant, place.on.card)) for place in all_places if is_holder(place.tenant)]
     idle = [(place, share) for place, share in held if place.on.is_fresh and place.state == IDLE]
-    unknown = {place.pod_key for place, _ in held if not place.on.is_fresh or place.state in ("", UNKNOWN)}
+    unknown = {place.pod_key for place, _ in held if not _is_judged(place)}
+    # A pod that idles somewhere idles, whatever else it holds. Where nothing was judged, nothing is known.
+    is_known = not held or any(_is_judged(place) for place, _ in held)
     has_prices = any(place.cost_per_hour is not None for place, _ in held)
     return Sums(
         pods=len({place.pod_key for place in all_places}),
         allocated_gpus=_rounded(sum((share or NOTHING for _, share in held), NOTHING)),
         unknown_shares=sum(share is None for _, share in held),
-        unused_gpus=_rounded(sum((share or NOTHING for _, share in idle), NOTHING)),
-        unused_pods=len({place.pod_key for place, _ in idle}),
+        unused_gpus=_rounded(sum((share or NOTHING for _, share in idle), NOTHING)) if is_known else None,
+        unused_pods=len({place.pod_key for place, _ in idle}) if is_known else None,
         unknown_pods=len(unknown),
         cost_per_hour=(_added(place.cost_per_hour for place, _ in held) or 0.0) if has_prices else None,
-        unused_cost_per_hour=(_added(place.cost_per_hour for place, _ in idle) or 0.0) if has_prices else None,
-        unused_cost=(_added(place.idle_cost for place, _ in idle) or 0.0) if has_prices else None,
+        unused_cost_per_hour=(_added(place.cost_per_hour for place, _ in idle) or 0.0)
+        if has_prices and is_known
+        else None,
+        unused_cost=(_added(place.idle_cost for place, _ in idle) or 0.0) if has_prices and is_known else None,
     )
+
+
+def _is_judged(place: Placement) -> bool:
+    """Whether it is known if it uses what it holds."""
+    return place.on.is_fresh and place.state not in ("", UNKNOWN)
 
 
 def _is_undivided(card: Card) -> bool:

@@ -26,6 +26,7 @@ from podgpu.model import (
     ClusterNode,
     ContainerRef,
     Holding,
+    NodeShare,
     Pod,
     Prices,
     Reading,
@@ -60,16 +61,17 @@ class InsightSettings(Struct, frozen=True, kw_only=True):
 
     idle_after: float  # seconds
     prices: Prices | None = None
+    dark_critical: NodeShare = NodeShare(part=0.05)  # from so many dark nodes on, they are critical
 
     def at(self, moment: float) -> "InsightSettings":
         """Return them with the prices of that moment: prices may change."""
         if self.prices is None or not self.prices.changes:
             return self
-        return InsightSettings(idle_after=self.idle_after, prices=self.prices.at(moment))
+        return replace(self, prices=self.prices.at(moment))
 
 
 class NodeCard(Struct, frozen=True, gc=False):
-    """A card on its node. If it is not fresh, only its existence and its holders count."""
+    """A card on its node. If it is not fresh, only its existence and its holders count, if dark as last heard."""
 
     snapshot: Snapshot
     card: Card
@@ -80,6 +82,11 @@ class NodeCard(Struct, frozen=True, gc=False):
     @property
     def node_name(self) -> str:
         return self.node.name if self.node else self.snapshot.node
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether its node is dark: what is said of it is what was last heard."""
+        return self.node is not None and self.node.is_dark
 
     @property
     def is_cordoned(self) -> bool:

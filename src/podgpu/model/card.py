@@ -194,6 +194,8 @@ class XidRecord(Struct, frozen=True, kw_only=True, gc=False):
     xid: int  # the code
     at: float  # seconds since 1970
     meaning: str = ""  # of the code, in a few words; empty if not known
+    severity: str = ""  # of the code, one of SEVERITIES; empty from an older agent
+    advice: str = ""  # whose fault it usually is, and what to do; empty from an older agent
     present: tuple[ContainerRef, ...] | None = None  # those with a process on the card; absent if unknown
     holders: tuple[ContainerRef, ...] = ()  # those that held a share, and had no process that could be seen
 
@@ -221,6 +223,7 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     xids: tuple[XidRecord, ...] = ()  # the last ones since the agent started, newest first
     use: CardUse | None = None  # how busy it was; absent until concluded, and with a fault
     problems: tuple[str, ...] = ()  # what is wrong with it, in one or two words each; most pressing first
+    severity: str = ""  # of the gravest of them, one of SEVERITIES; empty without any
 
     @property
     def processes(self) -> Iterator[Process]:

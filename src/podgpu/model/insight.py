@@ -1,6 +1,7 @@
 """What follows from a snapshot or a cluster. Only `podgpu.insight` makes these; everything else shows them."""
 
 from fnmatch import fnmatchcase
+from math import ceil
 
 from msgspec import Struct
 
@@ -8,7 +9,10 @@ from msgspec import Struct
 # ago, and not used yet. `unknown`: it cannot be known.
 HOLDING_STATES = ("working", "idle", "waiting", "unknown")
 # Worst first.
-SEVERITIES = ("critical", "warning")
+SEVERITIES = ("critical", "warning", "info")
+# `live`: every node is read. `starting`: some have not been read yet. `partly`: some are dark. `dark`: all are.
+# `unread`: nothing reads any of them. Only `live` is well.
+DARK_STATES = ("live", "starting", "partly", "dark", "unread")
 
 
 class Use(Struct, frozen=True, gc=False):
@@ -57,19 +61,20 @@ class Sums(Struct, frozen=True, kw_only=True, gc=False):
     """Sums over cards, or over what one namespace, workload or team has of them. Shares are in whole cards.
 
     What is not known is left out of a sum, and `unknown_` counts it. Of cards that are not fresh, only what there is
-    and who holds it counts.
+    and who holds it counts. A number of which nothing is known is absent.
     """
 
-    gpus: int = 0  # cards; for a group, those that it is on
-    lost_gpus: int = 0  # cards that cannot be read
+    gpus: int | None = None  # cards; for a group, those that it is on. Absent if no node could say
+    dark_gpus: int = 0  # cards on dark nodes: what is said of them is what was last heard
+    lost_gpus: int = 0  # cards that cannot be read; those of dark nodes are not known to be
     guest_gpus: int | None = None  # cards given to virtual machines, in no other sum; absent if none is
-    pods: int = 0  # pods on them, and accounts outside Kubernetes
-    allocated_gpus: float = 0.0  # shares that are allocated
+    pods: int | None = None  # pods on them, and accounts outside Kubernetes; absent if no node could say
+    allocated_gpus: float | None = None  # shares that are allocated; absent if no node could say
     unknown_shares: int = 0  # holdings whose share is not known
     busy_gpus: float | None = None  # busy part of the cards' time; absent where nothing is known
     unknown_busy: int = 0  # cards, or places of a group, whose busy time is not known
-    unused_gpus: float = 0.0  # held, and idle
-    unused_pods: int = 0  # pods that hold something idle
+    unused_gpus: float | None = None  # held, and idle; absent if it is known of no holder
+    unused_pods: int | None = None  # pods that hold something idle; absent if it is known of no holder
     unknown_pods: int = 0  # pods for which it is unknown whether they use what they hold
     free_gpus: float | None = None  # shares that no tenant holds and a pod can get; absent for a group
     cordoned_gpus: float | None = None  # such shares on cordoned nodes, which are not free; absent if there are none
@@ -108,6 +113,21 @@ class Problem(Struct, frozen=True, kw_only=True):
     pod: str = ""  # `namespace/pod`, or a name outside Kubernetes
     since: float | None = None  # seconds since 1970; absent if not known
     more: int = 0  # how many others like it are not listed
+    last_seen: float | None = None  # seconds since 1970, when its node went dark; absent while the node is read
+
+
+class Dark(Struct, frozen=True, kw_only=True):
+    """Of how many nodes the numbers are. A node is dark if its GPUs should be read, and are not."""
+
+    state: str  # one of DARK_STATES
+    text: str  # the same in words
+    severity: str = ""  # one of SEVERITIES; empty if no node is dark
+    nodes: int = 0  # how many are dark
+    of_nodes: int = 0  # of how many that should be read
+    gpus: int = 0  # cards on dark nodes, as last heard
+    unknown_nodes: int = 0  # dark nodes of which not even the number of cards is known
+    since: float | None = None  # seconds since 1970, when the first of them was last heard; absent if none ever was
+    critical_nodes: int = 1  # from so many on it is critical, by --cluster.dark-critical
 
 
 class Insight(Struct, frozen=True, kw_only=True):
@@ -117,8 +137,21 @@ class Insight(Struct, frozen=True, kw_only=True):
     sums: Sums = Sums()  # of all cards
     namespaces: tuple[Group, ...] = ()  # most allocated first
     problems: tuple[Problem, ...] = ()  # most pressing first
+    dark: Dark | None = None  # of how many nodes all this is; absent where an older podgpu concluded
     currency: str = ""  # of the costs; empty without prices
     prices: dict[str, float] = {}  # of an hour of a card, by model, as far as they are known
+
+
+class NodeShare(Struct, frozen=True):
+    """A part of the nodes, or so many of them."""
+
+    part: float | None = None  # 0 to 1
+    number: int | None = None
+
+    def of(self, nodes: int) -> int:
+        """Return how many of so many nodes that is: one at the least."""
+        wanted = self.number if self.number is not None else ceil((self.part or 0.0) * nodes)
+        return max(1, wanted)
 
 
 class PriceChange(Struct, frozen=True, kw_only=True):
@@ -164,6 +197,7 @@ class XidMark(Struct, frozen=True, array_like=True):
     node: str
     gpu: int
     uuid: str
+    severity: str = ""  # of the code; empty from an older agent
 
 
 class Moment(Struct, frozen=True, array_like=True):

@@ -183,6 +183,17 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     ruled_out: tuple[str, ...] | None = None  # cards that it did not mean, as its processes show; else absent
 
 
+class UnplacedHolding(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Cards or MIG instances that a container was given, and of which nothing says which ones they are."""
+
+    container: ContainerRef  # who holds them
+    system: str  # the sharing system that they are of
+    resource: str  # the Kubernetes resource, such as `nvidia.com/gpu`
+    device_id: str = ""  # one of the ids that the kubelet lists; empty if there are none
+    devices: int = 1  # how many they are, at least
+    seconds: float = 0.0  # for how long this agent has seen that, times how many they are
+
+
 class VirtualGpu(Struct, frozen=True, kw_only=True):
     """What one container's own library says of its part of one card.
 

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from podgpu.model.card import Card
 from podgpu.model.device import Device, Fault, GuestCard
-from podgpu.model.insight import Insight
-from podgpu.model.pod import Allocation, Pod, Workload
+from podgpu.model.insight import Insight, Problem
+from podgpu.model.pod import Allocation, Pod, UnplacedHolding, Workload
 
 SCHEMA = 2
 
@@ -57,6 +57,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     guests: tuple[GuestCard, ...] | None = None  # GPUs that are given to virtual machines; absent if none is
     pods: tuple[Pod, ...] = ()  # those with a claim or a process on a GPU
     unclaimed: tuple[Allocation, ...] = ()  # devices whose ids no sharing system knows, or that two pods have
+    unplaced: tuple[UnplacedHolding, ...] | None = None  # what was given on cards that nothing names; absent if nothing
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
     log_is_off: bool = False  # the driver's log of context switches could be read here, and is not
     parts: tuple[PartStatus, ...] = ()  # what the agent reads from, and where it sends what it read
@@ -104,7 +105,8 @@ class Report(Struct, frozen=True, kw_only=True):
 CLUSTER_SCHEMA = 1
 
 # The state of a node. `fresh`: read in time. `stale`: what is shown is older than three intervals. `allocation`: its
-# GPUs are not read, so only what Kubernetes allocated is known. `failed`: reading its GPUs gave nothing usable.
+# GPUs are not read, so only what Kubernetes allocated is known. `failed`: reading its GPUs gave nothing usable, or
+# nothing for five minutes. What it last said may be shown, as such.
 NODE_STATES = ("fresh", "stale", "allocation", "failed")
 # Who reported the use of a node's GPUs.
 ORIGINS = ("agent", "dcgm", "store", "api")
@@ -118,6 +120,16 @@ class Written(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "Written(…)"
+
+
+class LastWords(Struct, frozen=True, kw_only=True):
+    """What a dark node last said. After the time of --cluster.remember, only when."""
+
+    at: float  # seconds since 1970, by the clock of the reader: when it last gave new numbers
+    gpus: int | None = None  # its cards; absent once forgotten
+    pods: tuple[str, ...] = ()  # who held them, as `namespace/pod`; the first few
+    more_pods: int = 0  # how many others did
+    problems: tuple[Problem, ...] = ()  # what was wrong
 
 
 class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
@@ -136,7 +148,19 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     cordoned: bool | None = None  # true if Kubernetes places no pod on it; else absent
     address: str = ""  # its internal IP address; empty if not known
     insight: Insight | None = None  # what follows, if the node is not fresh or is cordoned; else the snapshot has it
+    dark: bool | None = None  # true if its GPUs should be read, and are not; else absent
+    heard: LastWords | None = None  # what it last said, if it is dark and was ever read; else absent
     written: Written | None = None  # in no document
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether its GPUs should be read, and are not."""
+        return self.state == "stale" or (self.state == "failed" and self.reason != "starting")
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether all that is known of it was heard long ago: who holds its cards now, nobody knows."""
+        return self.state == "failed" and self.snapshot is not None and self.origin != "api"
 
     @property
     def bare_name(self) -> str:
@@ -152,7 +176,9 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
 def set_aside(node: ClusterNode, error: Exception) -> ClusterNode:
     """Return the node without what it sent, which a view cannot show, and with the reason."""
     detail = f"What it sent cannot be shown ({type(error).__name__}): check the log, and report it."
-    return replace(node, state="failed", reason="failed", detail=detail, snapshot=None, written=None, insight=None)
+    return replace(
+        node, state="failed", reason="failed", detail=detail, snapshot=None, written=None, insight=None, dark=True
+    )
 
 
 class PendingPod(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ Secrets come from files or from a kubeconfig, and no message shows them. A file 
 tokens of Kubernetes change every hour.
 """
 
+import errno
 import os
 import ssl
 from base64 import b64encode
@@ -22,6 +23,7 @@ from podgpu.net.connection import HttpFault
 from podgpu.option.file import start_of
 
 _MOST_BYTES = 64 << 10
+_MOST_PEM_BYTES = 4 << 20  # the authorities of a whole system have a quarter of a MiB
 
 Version = tuple[tuple[int, int, int], ...]
 
@@ -98,6 +100,8 @@ class Login:
         try:
             version = _version(files)
             if self._context is None or self._context[0] != version:
+                for file in files:
+                    _check_pem(file)
                 self._context = version, self._new_context()
         except OSError as error:  # ssl.SSLError is a subclass
             named = ", ".join(map(str, files)) or "the certificates of the kubeconfig"
@@ -138,6 +142,12 @@ def _system_context() -> ssl.SSLContext:
 
 def _version(files: list[Path]) -> Version:
     return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in (file.stat() for file in files))
+
+
+def _check_pem(file: Path) -> None:
+    """Raise OSError for what OpenSSL would wait for, or read without end."""
+    if len(start_of(file, _MOST_PEM_BYTES + 1)) > _MOST_PEM_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {_MOST_PEM_BYTES >> 20} MiB")
 
 
 @contextmanager

@@ -15,8 +15,10 @@ from podgpu.model.kube import total, total_of_known
 from podgpu.views.series import Labels, label_name
 
 POD_INFO = "podgpu_pod_info"
+UNPLACED = "podgpu_unplaced_seconds_total"
 
 _POD_LABELS = (*Scope.AGENT.labels, *catalog.families()[POD_INFO][0].label_names)
+_UNPLACED_LABELS = (*Scope.AGENT.labels, *catalog.families()[UNPLACED][0].label_names)
 _ENERGY = "energy_joules_total"
 _NO_OWNER = ContainerRef("", "", "")
 _LEAST, _MOST = ("least",), ("most",)
@@ -60,6 +62,12 @@ def of_pods(snapshot: Snapshot) -> Iterator[Labels]:
         kind, name = (pod.workload.kind, pod.workload.name) if pod.workload else ("", "")
         facts = (pod.node or snapshot.node, pod.namespace, pod.name, pod.uid, kind, name, pod.phase)
         yield Labels(names, (*facts, *(pod.labels.get(key, "") for key in keys)))
+
+
+def of_unplaced(snapshot: Snapshot) -> Iterator[tuple[Labels, float]]:
+    for held in snapshot.unplaced or ():
+        if held.seconds:
+            yield Labels(_UNPLACED_LABELS, (snapshot.node, *held.container.names)), held.seconds
 
 
 def _containers(card: Card, place: Labels, *, by_pod: bool) -> Iterator[Entry]:

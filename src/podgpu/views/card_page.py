@@ -79,7 +79,7 @@ def _rest(card: Card) -> Iterator[Row]:
 
 def _xids(card: Card) -> Iterator[Row]:
     for record in card.xids:
-        yield moment(record.at), f"{named(record.xid)}{present_words(record)}."
+        yield moment(record.at), f"{named(record.xid)}{present_words(record)}. {record.advice}".strip()
 
 
 def _table(title: str, heads: Row, rows: Iterable[Row]) -> str:

@@ -1,6 +1,6 @@
 """The snapshot as a JSON document, and back, as docs/snapshot.md describes it; and the rows of tables as one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from podgpu.catalog import device_rows
 from podgpu.insight import rows
 from podgpu.insight.idle import idle_pods
+from podgpu.insight.row_needs import needed_for_rows
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import SCHEMA, Cluster, ClusterNode, Pod, Reading, Snapshot
 from podgpu.model.document import decode
 
-__all__ = ["ROW_KINDS", "Object", "decode", "encode", "plain", "rows_document"]
+__all__ = ["ROW_KINDS", "Object", "decode", "encode", "plain", "rows_document", "rows_of_nodes"]
 
 _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 # A lone surrogate is no character; JSON can write all others.
@@ -87,6 +88,11 @@ def _reading(reading: Reading) -> Object:
         return {"metric": reading.metric, "value": float(reading.value)}
     labels = dict(zip(_LABEL_NAMES[reading.metric], map(plain, reading.labels), strict=True))
     return {"metric": reading.metric, "labels": labels, "value": float(reading.value)}
+
+
+def rows_of_nodes(cluster: Cluster, nodes: Iterable[ClusterNode], by: str) -> bytes:
+    """Write the rows of a cluster with these nodes. Only what rows need of each is kept: all would take much memory."""
+    return rows_document(replace(cluster, nodes=tuple([needed_for_rows(node) for node in nodes])), by)
 
 
 def rows_document(cluster: Cluster, by: str) -> bytes:

@@ -86,6 +86,8 @@ def families(
     if choice.level != NODE:
         for labels in bookings.of_pods(snapshot):
             page.families[bookings.POD_INFO].put(1.0, labels)
+        for labels, seconds in bookings.of_unplaced(snapshot):
+            page.families[bookings.UNPLACED].add(seconds, labels)
     page.add(Scope.AGENT, node, [Reading("series", 0.0)])
     old = under_old_names(page.filled(), in_force(snapshot.version))
     found = choice.apply([*page.filled(), *old])

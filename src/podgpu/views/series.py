@@ -114,6 +114,7 @@ BILLING, NODE, POD, CONTAINER, PROCESS = LEVELS
 BILLED = frozenset(
     {
         *(f"podgpu_{name}" for name in ("build_info", "up", "series_dropped_total", "pod_info", "gpu_info")),
+        "podgpu_unplaced_seconds_total",
         *(f"podgpu_gpu_{name}_total" for name in ("booked_busy_seconds", "booked_energy_joules", "energy_joules")),
         *(
             f"podgpu_{scope}_{name}_total"

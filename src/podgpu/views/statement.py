@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from podgpu import __version__
 from podgpu.insight.problem_kind import few
 from podgpu.model import ESTIMATED, Statement, StatementLine
@@ -54,7 +56,8 @@ def heading(statement: Statement) -> tuple[str, str]:
         )
     parts += [statement.currency] if statement.currency else []
     parts.append(f"{coverage(statement.coverage.ratio)} seen")
-    made_of = [f"podgpu {__version__}", *_price_list(statement), f"inputs {statement.inputs_sha256[:12]}"]
+    jobs = [f"job {job}" for job in statement.jobs if job]
+    made_of = [f"podgpu {__version__}", *jobs, *_price_list(statement), f"inputs {statement.inputs_sha256[:12]}"]
     return ("DEMO, " if statement.demo else "") + ", ".join(parts), ", ".join(made_of)
 
 
@@ -70,7 +73,7 @@ def report_notes(statement: Statement) -> list[str]:
 
 def problems(statement: Statement) -> list[str]:
     """Say what the bill lacks, in a sentence each."""
-    listed = [*statement.notices, *unpriced_texts(statement.unpriced)]
+    listed = [*dispute_texts(statement), *statement.notices, *unpriced_texts(statement.unpriced)]
     if statement.demo:
         listed.append("DEMO: some of these numbers are made up, by an agent that runs the demo or a recording")
     unseen = [gpu for gpu in statement.by_gpu if gpu.coverage.unseen_us]
@@ -89,6 +92,16 @@ def problems(statement: Statement) -> list[str]:
             "see `podgpu doctor` on the nodes"
         )
     return listed
+
+
+MOST_DISPUTES = 5
+
+
+def dispute_texts(statement: Statement) -> list[str]:
+    """Say what is disputed, in a sentence each, and how much more there is."""
+    shown = [f"disputed: {dispute.detail}" for dispute in statement.disputes[:MOST_DISPUTES]]
+    more = len(statement.disputes) - len(shown)
+    return [*shown, f"disputed: {more} more, which -o json has"] if more else shown
 
 
 def _name(each: StatementLine, by: Sequence[str]) -> str:
@@ -176,6 +189,9 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
             ],
         },
         "notices": statement.notices,
+        "jobs": statement.jobs,
+        "ignored_jobs": statement.ignored_jobs,
+        "disputes": [known(msgspec.to_builtins(dispute)) for dispute in statement.disputes],
         "unpriced": statement.unpriced,
         "total": known(_numbers(statement.total, statement.digits)),
         "request": request,

@@ -59,7 +59,7 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     notes += [f"Not charged: {text}." for text in _few(excused_texts(snapshot.cards))]
     page += [paragraph(note, DIM) for note in notes]
     for problem in snapshot.insight.problems if snapshot.insight else ():
-        style = RED if problem.severity == "critical" else YELLOW
+        style = RED if problem.severity == "critical" else YELLOW if problem.severity == "warning" else DIM
         page.append(paragraph(f"! {problem_line(problem, with_node=False)}", style))
     return "".join(page)
 

@@ -69,8 +69,11 @@ def _report(evidence: PodEvidence, head: Iterable[Fact], width: int) -> str:
     lines = [*_wrapped(head, width)]
     for card, containers in evidence.cards:
         lines += ["", *_card(evidence, card, containers, width)]
-    if not evidence.cards and not evidence.unclaimed:
+    if not (evidence.cards or evidence.unclaimed or evidence.unplaced):
         lines += ["", sentences.STORED_NOTHING if evidence.is_stored else sentences.NOTHING]
+    for holding in evidence.unplaced:
+        given = f"container {line(holding.container.container)} was given {holding.devices} of {line(holding.resource)}"
+        lines += ["", *_wrapped([("Not known", given), ("", sentences.ON_NO_CARD)], width)]
     for allocation in evidence.unclaimed:
         given = f"container {line(allocation.container)} was given {line(allocation.device_id)}"
         reason = sentences.DISPUTED if allocation.disputed else sentences.NOT_UNDERSTOOD

@@ -40,6 +40,7 @@ class PodEvidence:
         self.is_stored = snapshot.stored
         self.pods = {found.uid: found for found in snapshot.pods if (found.namespace, found.name) == self._name}
         self.unclaimed = [allocation for allocation in snapshot.unclaimed if self.owns(allocation)]
+        self.unplaced = [held for held in snapshot.unplaced or () if self.owns(held.container)]
         refs = [ref for ref in named_containers(snapshot) if self.owns(ref)]
         self.uids = sorted({*self.pods, *(ref.pod_uid for ref in refs)} - {""})
         # A static pod's cgroup carries a hash in place of the UID.
@@ -49,7 +50,7 @@ class PodEvidence:
         self.cards = [(card, containers) for card, containers in found_on if containers or any(self.charges(card))]
 
     def __bool__(self) -> bool:
-        return bool(self.pods or self.unclaimed or self.cards)
+        return bool(self.pods or self.unclaimed or self.unplaced or self.cards)
 
     def _containers(self, card: Card) -> list[ContainerEvidence]:
         ended, live = self._own_tenants(card.ended), self._own_tenants(card.tenants)
@@ -113,6 +114,7 @@ def evidence(snapshot: Snapshot, name: str) -> Object | None:
             for card, containers in found.cards
         ],
         "unclaimed": [plain(allocation) for allocation in found.unclaimed],
+        **({"unplaced": [plain(held) for held in found.unplaced]} if found.unplaced else {}),
     }
 
 

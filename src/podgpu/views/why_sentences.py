@@ -113,6 +113,7 @@ OUTSIDERS = {
     "slurm": "the job's number in the cgroup of each process, which Slurm made",
     "user": "the user that each process runs as",
 }
+ON_NO_CARD = "neither an annotation nor a process says on which card, so it counts as no claim"
 NOT_UNDERSTOOD = "no sharing system knows this id, so it counts as no claim"
 DISPUTED = "the kubelet lists it for another pod too, so it counts as no claim"
 NOTHING = "It holds no GPU and has no process on one."

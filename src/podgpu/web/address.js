@@ -2,7 +2,7 @@
 
 export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", bill: "Bill", fit: "Fit" };
 export const FACETS = ["namespace", "workload", "team", "node", "model", "state"];
-export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", lost: "lost", stale: "stale", xid: "XID", ecc: "ECC" };
+export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", lost: "lost", dark: "dark", "not read": "not read", xid: "XID", ecc: "ECC" };
 const GROUPS = { "": "most GPUs", busy: "busiest", idle: "most not used", memory: "most memory", power: "most power", name: "name" };
 export const SORTS = {
   gpus: { "": "node", busy: "busiest", memory: "most memory", power: "most power", heat: "hottest", idle: "longest idle" },

@@ -10,7 +10,7 @@ const HAND_MS = 2000; // after the last use of the mouse or a key, more problems
 const LATEST_MS = 6000; // at the latest after this time
 
 /** Where to look: the pod, the card or the node. */
-const linkOf = ({ pod, uuid, node }) => (pod ? ["why", { pod }] : uuid ? ["show", { view: "gpus", gpu: uuid }] : node ? ["show", { view: "gpus", node }] : null);
+const linkOf = ({ kind, pod, uuid, node }) => (pod ? ["why", { pod }] : uuid ? ["show", { view: "gpus", gpu: uuid }] : node ? ["show", { view: "gpus", node }] : kind === "nodes_dark" ? ["show", { view: "nodes", state: "dark" }] : null);
 
 /** Keys by what the problems are about, since their texts may change. Several about the same are numbered. */
 function keysOf(problems) {
@@ -91,7 +91,8 @@ export class Alerts {
     for (const item of this.list.children) {
       const what = item.querySelector(".what");
       if (!what || item.classList.contains("open")) continue;
-      const isCut = what.scrollWidth > what.clientWidth;
+      const next = what.querySelector(".next"); // only advice is ever cut: no number of the problem is
+      const isCut = Boolean(next) && next.scrollWidth > next.clientWidth + 1;
       if (isCut) this.cut.add(item.dataset.key);
       item.classList.toggle("cut", isCut);
     }
@@ -145,12 +146,12 @@ export class Alerts {
     const link = linkOf(problem);
     const whole = `${text}${problem.next_step ? ` ${problem.next_step}` : ""}`;
     const isWhole = this.unfolded.has(problem.key);
-    const looks = [problem.severity === "critical" && "bad", problem.goneAt && "gone", isWhole && "open", this.cut.has(problem.key) && "cut"].filter(Boolean);
+    const looks = [problem.severity === "critical" && "bad", problem.severity === "info" && "note", problem.goneAt && "gone", isWhole && "open", this.cut.has(problem.key) && "cut"].filter(Boolean);
     return h(
       "li",
       { class: ["alert", ...looks].join(" "), "data-key": problem.key },
       h("strong", {}, problem.title),
-      h("span", { class: "what", title: whole }, ...where, text, problem.next_step ? h("span", { class: "next" }, ` ${problem.next_step}`) : null),
+      h("span", { class: "what", title: whole }, h("span", { class: "text" }, ...where, text), problem.next_step ? h("span", { class: "next" }, ` ${problem.next_step}`) : null),
       h("button", { type: "button", class: "unfold", "aria-expanded": String(isWhole), "aria-label": `${isWhole ? "One line of" : "All of"}: ${problem.text}`, onclick: () => this.#unfold(problem.key) }, isWhole ? "less" : "all"),
       link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${problem.text}` }, link[0]) : null,
     );

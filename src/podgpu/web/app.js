@@ -278,7 +278,7 @@ class App {
     const label = labelOf(model, address.by);
     this.filter = filterOf(address, label);
     const gpus = address.isFiltered ? model.gpus.filter(this.filter.isMeant) : model.gpus;
-    this.controls.draw(model, gpus.length);
+    this.controls.draw(model, gpus.filter((gpu) => !gpu.isUnknown).length);
     this.fleet.draw(model, this.filter.isMeant);
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
@@ -296,7 +296,7 @@ class App {
     const { address, model } = this;
     const guests = guestsText(model.document.guests ?? []);
     if (!model.gpus.length && guests) return `Every GPU is given away. ${guests}`;
-    if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. If something is wrong, it is listed above.";
+    if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : model.insight.dark && model.insight.dark.state !== "live" ? `Nothing is known of its GPUs: ${model.insight.dark.text}.` : "No GPU found. If something is wrong, it is listed above.";
     if (answers.includes(undefined)) return "Waiting for the server.";
     const error = answers.find((answer) => answer.error)?.error;
     if (error) return `The rows could not be updated: ${error}`;

@@ -7,6 +7,20 @@ export async function ask(path) {
   return answer?.ok && content ? content : { error: (!answer?.ok && content?.trim()) || "the server does not answer", status: answer?.status };
 }
 
+const BUSY = 503;
+const PAUSE_MS = 1000;
+const MOST_PAUSES = 60;
+
+/** Ask for a moment of the past. A busy server is asked again, for as long as `isWanted`. */
+export async function askInLine(path, isWanted = () => true) {
+  let answer = await ask(path);
+  for (let pauses = 0; answer.status === BUSY && pauses < MOST_PAUSES && isWanted(); pauses++) {
+    await new Promise((done) => setTimeout(done, PAUSE_MS));
+    if (isWanted()) answer = await ask(path);
+  }
+  return answer;
+}
+
 /** The newest document of the path that was asked for last. */
 export class LatestAnswer {
   constructor(onNews) {

@@ -69,11 +69,12 @@ function aboutOf(bill) {
 }
 
 /** What is missing in the bill. */
-function noticesOf({ coverage, unpriced, notices, total }) {
+function noticesOf({ coverage, disputes, unpriced, notices, total }) {
   const unseen = coverage.gpus.filter((gpu) => gpu.unseen_seconds > 0);
   const names = [...new Set(unseen.map((gpu) => gpu.node))].sort();
   const where = names.slice(0, MOST_NAMED).join(", ") + (names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : "");
   return [
+    ...disputes.map(({ detail }) => ["Disputed", detail]),
     ...(unseen.length ? [["Incomplete", `${gpuHours(coverage.unseen_gpu_hours)} of ${count(unseen.length, "GPU")} were not seen, on ${where}. See why the agents were not scraped.`]] : []),
     ...(total.unknown_share_hours ? [["Incomplete", `Shares of unknown size were held for ${duration(total.unknown_share_hours * 3600)}, which is in no hour of this bill. See podgpu doctor on the nodes.`]] : []),
     ...unpriced.map((model) => ["No price", `There is none for ${model}. Add it to the file of --price.`]),

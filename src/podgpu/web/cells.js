@@ -73,9 +73,14 @@ export function nextRow({ xs, ys, total }, from, step) {
 export function paint(context, gpu, parts, { x, y, size, inks, isDim }) {
   context.globalAlpha = 1;
   context.clearRect(x - 1, y - 1, size + 2, size + 2);
-  context.globalAlpha = isDim ? 0.2 : gpu.node.state === "fresh" ? 1 : 0.5;
-  context.fillStyle = inks.track;
+  context.globalAlpha = isDim ? 0.2 : gpu.node.state === "fresh" || gpu.isDark ? 1 : 0.5;
+  context.fillStyle = gpu.isDark ? inks.dark : inks.track;
   context.fillRect(x, y, size, size);
+  if (gpu.isDark) {
+    if (size > MARKED) cross(context, x, y, size, inks);
+    if (gpu.hasXid) dot(context, x, y, size, inks);
+    return;
+  }
   if (!gpu.isUp) {
     hatch(context, x, y, size, inks);
     return;
@@ -89,7 +94,7 @@ export function paint(context, gpu, parts, { x, y, size, inks, isDim }) {
     left += wide;
   }
   if (known(gpu.idleFor)) outline(context, x, y, size, inks.warn);
-  if (gpu.hasXid) dot(context, x, y, size, inks);
+  if (gpu.hasXid) dot(context, x, y, size, inks, gpu.severity === "critical" ? inks.bad : inks.warn);
 }
 
 function outline(context, x, y, size, ink) {
@@ -97,6 +102,18 @@ function outline(context, x, y, size, ink) {
   context.strokeStyle = ink;
   context.lineWidth = line;
   context.strokeRect(x + line / 2, y + line / 2, size - line, size - line);
+}
+
+/** Crossed out, so that it is told from a busy cell without colour too. */
+function cross(context, x, y, size, inks) {
+  context.strokeStyle = inks.bad;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(x + 1, y + 1);
+  context.lineTo(x + size - 1, y + size - 1);
+  context.moveTo(x + size - 1, y + 1);
+  context.lineTo(x + 1, y + size - 1);
+  context.stroke();
 }
 
 function hatch(context, x, y, size, inks) {
@@ -117,7 +134,7 @@ function hatch(context, x, y, size, inks) {
   context.restore();
 }
 
-function dot(context, x, y, size, inks) {
+function dot(context, x, y, size, inks, ink) {
   const radius = Math.max(1.5, size / 5);
   context.beginPath();
   context.arc(x + size - radius - 0.5, y + radius + 0.5, radius + 1, 0, 7);
@@ -125,6 +142,6 @@ function dot(context, x, y, size, inks) {
   context.fill();
   context.beginPath();
   context.arc(x + size - radius - 0.5, y + radius + 0.5, radius, 0, 7);
-  context.fillStyle = inks.bad;
+  context.fillStyle = ink;
   context.fill();
 }

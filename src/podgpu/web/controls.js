@@ -50,7 +50,7 @@ export class Controls {
     }
     fill(this.sort, Object.entries(SORTS[address.view]).map(([key, name]) => [key, `Sort: ${name}`]), address.sort);
     this.clear.hidden = !address.isFiltered;
-    write(this.count, address.isFiltered ? partOf("gpus", shown, model.gpus.length) : "");
+    write(this.count, address.isFiltered ? partOf("gpus", shown, model.known) : "");
   }
 
   #choices(name, select, model) {

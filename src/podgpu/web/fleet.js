@@ -3,8 +3,9 @@
 import { FROM_STORE, rangeOf } from "./address.js";
 import { cellAt, layOut, nextRow, paint } from "./cells.js";
 import { fill, h, known, morph, write } from "./dom.js";
+import { darkText } from "./gpus.js";
 import { freeWord } from "./model.js";
-import { age, celsius, count, integer, percent } from "./numbers.js";
+import { age, celsius, count, gpuNumber, gpus as gpuCount, integer, percent } from "./numbers.js";
 import { SHADES, labelOf } from "./shades.js";
 
 const LEAST_NODES = 2;
@@ -12,7 +13,7 @@ const FRAME_MS = 4; // of painting in a frame
 const SAME_FRAME_MS = 8; // a frame that has drawn the page does not paint cells as well
 const OFTEN = 64; // cells between two looks at the clock
 const TALL = [0.32, 110, 420]; // a part of the window, and the least and the most pixels
-const INKS = ["card", "track", "accent", "warn", "bad", "badbg", "ink", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "cx"];
+const INKS = ["card", "track", "dark", "accent", "warn", "bad", "badbg", "ink", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "cx"];
 const HELP = "Arrow keys move, Shift and arrow keys choose several, Enter shows them in the list, Escape shows all.";
 
 export class Fleet {
@@ -237,18 +238,21 @@ export class Fleet {
 
   /** Say the same in words, for those who cannot see the cells. */
   describe() {
-    const { gpus, nodes } = this.model;
-    let [idle, lost, xids] = [0, 0, 0];
+    const { gpus, nodes, insight } = this.model;
+    let [idle, lost, xids, dark] = [0, 0, 0, 0];
     for (const gpu of gpus) {
-      if (!gpu.isUp) lost += 1;
+      if (gpu.isDark) dark += gpu.isUnknown ? 0 : 1;
+      else if (!gpu.isUp) lost += 1;
       else if (known(gpu.idleFor)) idle += 1;
       if (gpu.hasXid) xids += 1;
     }
-    const said = `${count(gpus.length, "GPU")} on ${count(nodes.length, "node")}: ${integer(idle)} held and idle (outline), ${integer(lost)} lost (hatched), ${integer(xids)} with an XID (dot).`;
+    const blank = nodes.filter((node) => node.gpus[0]?.isUnknown).length;
+    const seen = [dark && `${integer(dark)} dark (crossed)`, blank && `${count(blank, "dark node")} with GPUs not known`, dark < this.model.known && `${gpuCount(insight.sums.unused_gpus)} held and not used, ${integer(idle)} of them whole (outline), ${integer(lost)} lost (hatched)`, (dark < this.model.known || xids > 0) && `${integer(xids)} with an XID (dot)`];
+    const said = `${this.model.known ? count(this.model.known, "GPU") : "GPUs not known"} on ${count(nodes.length, "node")}: ${seen.filter(Boolean).join(", ")}.`;
     write(this.about, said);
     if (this.canvas.getAttribute("aria-label") !== said) this.canvas.setAttribute("aria-label", said);
     if (!this.details.open) return;
-    const rows = [...this.shade.rows(gpus, this.how), ["held and idle", integer(idle)], ["lost", integer(lost)], ["with an XID", integer(xids)]];
+    const rows = [...this.shade.rows(gpus.filter((gpu) => !gpu.isDark), this.how), ["dark", integer(dark)], ["held and not used", gpuNumber(insight.sums.unused_gpus)], ["of these whole cards", integer(idle)], ["lost", integer(lost)], ["with an XID", integer(xids)]];
     const swatch = (name) => (this.shade.swatch && known(name) ? h("i", { class: `dot ${this.shade.swatch(name)}` }) : null);
     morph(this.table, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "GPUs by"), h("th", { scope: "col" }, "Number"))), h("tbody", {}, ...rows.map(([name, value, team]) => h("tr", {}, h("th", { scope: "row" }, swatch(team), name), h("td", {}, value))))));
   }
@@ -256,6 +260,6 @@ export class Fleet {
 
 function tipOf(gpu) {
   const who = gpu.tenants.map((tenant) => `${tenant.id}${tenant.isIdle ? ` (idle ${age(tenant.idleFor)})` : ""}`).join(", ");
-  const facts = [gpu.isUp ? known(gpu.busy) && percent(gpu.busy) : "lost", known(gpu.celsius) && celsius(gpu.celsius), gpu.problems.join(", "), who || freeWord(gpu)];
+  const facts = [gpu.isDark ? darkText(gpu) : gpu.isUp ? known(gpu.busy) && percent(gpu.busy) : "lost", known(gpu.celsius) && celsius(gpu.celsius), gpu.problems.join(", "), who || freeWord(gpu)];
   return [`${gpu.node.name} · GPU ${gpu.number}`, ...facts.filter(Boolean)].join(" · ");
 }

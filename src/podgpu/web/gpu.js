@@ -4,7 +4,7 @@ import { chart } from "./chart.js";
 import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { factsOf, indexOf } from "./facts.js";
-import { lostText } from "./gpus.js";
+import { lostText, tagLook } from "./gpus.js";
 import { laneTable } from "./lanes.js";
 import { podId } from "./model.js";
 import { celsius, memory, moment, percent, watts, written } from "./numbers.js";
@@ -76,7 +76,7 @@ function presentAt({ present, holders = [] }, link) {
 
 function xidsOf({ xids }, link) {
   if (!xids.length) return null;
-  const rows = xids.map((xid) => h("tr", {}, h("th", { scope: "row" }, moment(xid.at)), h("td", { class: "value" }, `XID ${xid.xid}`), h("td", { class: "how" }, `${xid.meaning || "Not a known code"}. `, ...presentAt(xid, link))));
+  const rows = xids.map((xid) => h("tr", {}, h("th", { scope: "row" }, moment(xid.at)), h("td", { class: "value" }, `XID ${xid.xid}`), h("td", { class: "how" }, `${xid.meaning || "Not a known code"}. `, ...presentAt(xid, link), xid.advice ? ` ${xid.advice}` : null)));
   return h("section", { class: "box xids" }, h("h3", {}, "XIDs since the agent started, and who was on the card"), h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["When", "Code", "Meaning, and who was on the card"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)));
 }
 
@@ -96,7 +96,7 @@ const slicesOf = ({ gpu, slice }, link) => (slice || !gpu.slices.length ? null :
 
 function titleOf({ gpu, slice }, link) {
   const name = slice ? `GPU ${gpu.number} · ${slice.profile}` : `GPU ${gpu.number}`;
-  return h("div", { class: "title" }, h("h2", { tabindex: "-1" }, name), slice ? h("a", { href: link({ gpu: gpu.uuid }) }, "the whole card") : null, h("span", { class: "dim" }, `${gpu.node.name} · ${shortModel(gpu.model)}`), ...gpu.problems.map((title) => h("span", { class: "tag warn" }, title)));
+  return h("div", { class: "title" }, h("h2", { tabindex: "-1" }, name), slice ? h("a", { href: link({ gpu: gpu.uuid }) }, "the whole card") : null, h("span", { class: "dim" }, `${gpu.node.name} · ${shortModel(gpu.model)}`), ...gpu.problems.map((title) => h("span", { class: `tag ${tagLook(gpu)}` }, title)));
 }
 
 /** Only the agent has lanes, so the page of a cluster says where they are. */

@@ -3,7 +3,7 @@
 import { Bar } from "./bar.js";
 import { h, known, renew, shortModel, write, writeWhole } from "./dom.js";
 import { BUSY, countBy, freeWord } from "./model.js";
-import { age, celsius, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts, written } from "./numbers.js";
+import { age, celsius, count, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts, written } from "./numbers.js";
 import { words } from "./words.js";
 
 const NARROW = "screen and (max-width: 768px)"; // the same as in app.css
@@ -33,7 +33,7 @@ export function measure(width) {
 }
 
 export function itemsOf({ gpus, sort, sizes }) {
-  const height = (gpu) => (gpu.isUp ? sizes.row : sizes.lost);
+  const height = (gpu) => (gpu.isUp && !gpu.isDark ? sizes.row : sizes.lost);
   if (sort) {
     return [...gpus].sort(SORT[sort]).map((gpu) => ({ kind: "gpu", key: gpu.key, height: height(gpu), gpu, isAlone: true }));
   }
@@ -61,10 +61,10 @@ export function nodeRow() {
     update({ node, gpus }) {
       writeWhole(name, node.name);
       const { gpus: all, busy_gpus: busy, lost_gpus: lost, guest_gpus: guests, unused_pods: idle } = node.sums ?? {};
-      const models = countBy(gpus, (gpu) => gpu.model).map(([model, count]) => `${integer(count)} × ${shortModel(model)}`);
-      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && `${integer(idle)} idle`, guests && `${integer(guests)} given to VMs`];
+      const models = countBy(gpus.filter((gpu) => !gpu.isUnknown), (gpu) => gpu.model).map(([model, count]) => `${integer(count)} × ${shortModel(model)}`);
+      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && count(idle, "idle pod"), guests && `${integer(guests)} given to VMs`];
       writeWhole(about, facts.filter(Boolean).join(" · "));
-      const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
+      const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.isDark ? ["bad", darkWord(node)] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
       tag.className = `tag ${look}`;
       tag.hidden = !word;
       write(tag, word);
@@ -88,18 +88,19 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
     return {
       element,
       update({ gpu, isAlone }) {
-        open.href = linkGpu(gpu.uuid);
+        if (gpu.isUnknown) open.removeAttribute("href");
+        else open.href = linkGpu(gpu.uuid);
         open.dataset.tip = [`GPU ${gpu.number} of ${gpu.node.name}`, shortModel(gpu.model), ...gpu.tenants.map(tenantTip)].join("\n");
         writeWhole(title, isAlone ? `${gpu.node.name} · ${gpu.number}` : gpu.number);
         drawTags(tags, gpu);
         write(heat, known(gpu.celsius) ? celsius(gpu.celsius) : "");
-        const isLost = !gpu.isUp;
+        const isLost = !gpu.isUp || gpu.isDark;
         element.classList.toggle("lost", isLost);
-        element.classList.toggle("old", gpu.node.state !== "fresh");
+        element.classList.toggle("old", gpu.node.state !== "fresh" && !gpu.isDark);
         notice.hidden = !isLost;
         for (const bar of Object.values(bars)) bar.element.hidden = isLost;
         if (isLost) {
-          writeWhole(notice, lostText(gpu));
+          writeWhole(notice, gpu.isDark ? darkText(gpu) : lostText(gpu));
           return;
         }
         const sizes = at();
@@ -112,16 +113,37 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
   };
 }
 
+/** How long a node has been dark, by the clock of who reads it. */
+const darkWord = ({ heardAt, shownAt }) => (known(heardAt) ? `dark ${age(Math.max(0, shownAt - heardAt))}` : "dark");
+
+/** What was last heard of a card on a dark node. */
+export function darkText(gpu) {
+  if (gpu.isUnknown) return `${darkWord(gpu.node)} · nothing is known of its GPUs · ${gpu.node.row.detail}`;
+  const was = gpu.tenants.map((tenant) => tenant.id).join(", ");
+  return `${darkWord(gpu.node)} · ${gpu.node.reason.replaceAll("_", " ")} · last ${was ? `held by ${was}` : "held by nobody"}${gpu.fault ? `, ${gpu.fault.reason.replaceAll("_", " ")}` : ""}`;
+}
+
 export function lostText(gpu) {
   const was = gpu.tenants.map((tenant) => tenant.id).join(", ");
   return `${gpu.fault.reason.replaceAll("_", " ")}${gpu.fault.detail ? `: ${gpu.fault.detail}` : ""}${was ? ` · held by ${was}` : ""}`;
 }
 
+/** How grave what is wrong with the card is. */
+export function tagLook(gpu) {
+  if (!gpu.isUp || gpu.isDark || gpu.severity === "critical") return "bad";
+  return gpu.severity === "info" ? "" : "warn";
+}
+
+/** How long the card is idle, or how many of those who hold it are. */
+function idleWords(gpu) {
+  return known(gpu.idleFor) ? `idle ${age(gpu.idleFor)}` : `${integer(gpu.idleTenants)} of ${integer(gpu.tenants.length)} idle`;
+}
+
 function drawTags(tags, gpu) {
   const holders = gpu.tenants.filter((tenant) => tenant.holding).length;
-  const look = gpu.isUp ? "warn" : "bad";
+  const look = tagLook(gpu);
   const labels = [
-    ...gpu.problems.map((title) => [look, title === "Idle" && known(gpu.idleFor) ? `idle ${age(gpu.idleFor)}` : title]),
+    ...gpu.problems.map((title) => [look, title === "Idle" ? idleWords(gpu) : title]),
     gpu.isMig && ["", "MIG"],
     !gpu.isMig && holders > 1 && ["", `× ${holders}`],
   ].filter(Boolean);

@@ -87,25 +87,29 @@ function makeGpu(card, node, key, before) {
     key,
     node,
     index: card.gpu.index,
+    isDark: node.isDark,
     number: card.gpu.index < 0 ? "?" : String(card.gpu.index),
     uuid: card.gpu.uuid,
     model: card.gpu.model || "",
     isMig: card.gpu.mig_enabled,
     fault: card.fault,
-    isUp: !card.fault,
+    isUp: !card.fault || node.isDark,
     period: card.use?.period,
     problems: card.problems ?? [],
+    severity: card.severity ?? "",
     hasXid: (card.problems ?? []).some((title) => title.startsWith("XID")),
     tenants,
-    idleFor: idle.length ? Math.min(...idle.map((tenant) => tenant.idleFor)) : undefined,
+    idleTenants: node.isDark ? 0 : idle.length,
+    // A card is idle if all who hold it are.
+    idleFor: idle.length && !node.isDark && tenants.every((tenant) => tenant.isIdle) ? Math.min(...idle.map((tenant) => tenant.idleFor)) : undefined,
     rest: (card.rest ?? []).map((rest) => ({ reason: rest.reason, memory: rest.memory_bytes, ...useOf(rest) })),
     slices: card.instances.map((instance) => makeSlice(instance, card, values)).sort((a, b) => a.place - b.place),
     memoryTotal: values.get("memory_total_bytes"),
     memoryUsed: card.balance?.memory_bytes ?? values.get("memory_used_bytes"),
-    busy: card.use?.ratio,
-    watts: card.use?.watts,
+    busy: node.isDark ? undefined : card.use?.ratio,
+    watts: node.isDark ? undefined : card.use?.watts,
     wattsLimit: values.get("power_limit_watts"),
-    celsius: values.get("temperature_celsius"),
+    celsius: node.isDark ? undefined : values.get("temperature_celsius"),
     xids: card.xids ?? [],
     source: card,
   };
@@ -114,8 +118,15 @@ function makeGpu(card, node, key, before) {
   return gpu;
 }
 
+/** In place of the GPUs of a dark node that nobody knows: one cell and one row, which count as no GPU. */
+function unknownGpu(node) {
+  const gpu = { key: `${node.name} ?`, node, isDark: true, isUnknown: true, index: -1, number: "?", uuid: "", model: "", isMig: false, isUp: true, problems: [], hasXid: false, tenants: [], rest: [], slices: [], xids: [], source: {} };
+  return { ...gpu, states: new Set(["dark"]), text: node.name.toLowerCase() };
+}
+
 /** What to say of a GPU that nobody holds. */
 export function freeWord(gpu) {
+  if (gpu.isDark) return "dark";
   if (gpu.node.isCordoned) return "cordoned";
   return isUndivided(gpu) ? "no instances known" : "free";
 }
@@ -128,11 +139,12 @@ function statesOf(gpu) {
   const states = {
     lost: !gpu.isUp,
     busy: gpu.busy >= BUSY,
-    idle: known(gpu.idleFor),
-    free: gpu.isUp && !gpu.tenants.length && !gpu.node.isCordoned && !isUndivided(gpu),
+    idle: gpu.idleTenants > 0,
+    free: gpu.isUp && !gpu.isDark && !gpu.tenants.length && !gpu.node.isCordoned && !isUndivided(gpu),
     shared: holders.length > 1 || holders.some((tenant) => tenant.share < 1),
     mig: gpu.isMig,
-    stale: gpu.node.state !== "fresh",
+    dark: gpu.isDark,
+    "not read": gpu.node.state === "allocation",
   };
   // And every kind of problem, XIDs without their code.
   return new Set([...Object.keys(states).filter((state) => states[state]), ...gpu.problems.map((title) => title.toLowerCase().replace(/ \d+$/, ""))]);
@@ -147,6 +159,9 @@ function makeNode(row, before) {
     name: row.name,
     snapshot,
     state: isAwaited ? "starting" : row.state,
+    isDark: Boolean(row.dark),
+    heardAt: row.heard?.at,
+    reason: row.reason ?? "",
     origin: row.origin ?? "",
     isCordoned: Boolean(row.cordoned),
     row,
@@ -163,8 +178,9 @@ function makeNode(row, before) {
     return makeGpu(card, node, key, known.get(key));
   });
   node.gpus.sort((a, b) => a.index - b.index);
+  if (node.isDark && !node.gpus.length) node.gpus.push(unknownGpu(node));
   node.choices = choicesOf(node);
-  node.models = countBy(node.gpus, (gpu) => gpu.model);
+  node.models = countBy(node.gpus.filter((gpu) => !gpu.isUnknown), (gpu) => gpu.model);
   return node;
 }
 
@@ -222,6 +238,7 @@ export class Model {
       this.made.set(row.name, isCluster && old?.row === row ? old : makeNode(row, old));
     }
     this.nodes = [...this.made.values()];
+    for (const node of this.nodes) node.shownAt = document.taken_at;
     this.isCluster = isCluster;
     this.name = isCluster ? document.name || "cluster" : document.node;
     this.document = document;
@@ -251,6 +268,7 @@ export class Model {
   gather() {
     if (this.isGathered) return false;
     this.gpus = this.nodes.flatMap((node) => node.gpus);
+    this.known = this.gpus.filter((gpu) => !gpu.isUnknown).length; // cells of nodes that never said what they have are no GPUs
     this.labels = this.choices("label");
     this.models = total(this.nodes.flatMap((node) => node.models));
     this.isGathered = true;

@@ -1,6 +1,6 @@
 // Rows that the server makes, the same that `podgpu top` and `podgpu idle` show. They are asked for while they are looked at.
 
-import { ask } from "./ask.js";
+import { ask, askInLine } from "./ask.js";
 
 const LEAST_MS = 1000;
 const EARLY = 0.9; // of the interval: documents do not come on the millisecond
@@ -19,7 +19,8 @@ export class Rows {
     if (this.past.get(by)?.key !== key) {
       const asked = { key };
       this.past.set(by, asked);
-      answerOf(key).then((answer) => ((asked.answer = answer), this.onNews()));
+      const isWanted = () => this.past.get(by) === asked;
+      answerOf(key, undefined, (path) => askInLine(path, isWanted)).then((answer) => ((asked.answer = answer), this.onNews()));
     }
     return this.past.get(by).answer;
   }
@@ -48,7 +49,7 @@ export class Rows {
 }
 
 /** After a failure, the answer before with the `error`. */
-async function answerOf(query, before) {
-  const answer = await ask(`api/v1/rows?by=${query}`);
+async function answerOf(query, before, asking = ask) {
+  const answer = await asking(`api/v1/rows?by=${query}`);
   return answer.error ? { rows: [], ...before, ...answer } : answer;
 }

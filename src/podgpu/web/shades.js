@@ -2,7 +2,7 @@
 
 import { Colours } from "./colours.js";
 import { known } from "./dom.js";
-import { age, celsius, integer, money, percent } from "./numbers.js";
+import { age, celsius, gpuNumber, integer, money, percent } from "./numbers.js";
 
 const HOUR = 3600;
 const DAY = 24 * HOUR;
@@ -40,9 +40,16 @@ function byTeam(gpu, label, inks) {
   return gpu.tenants.map((tenant, place) => [shares[place] / total, 1, inks[swatch(teamOf(tenant, label))]]);
 }
 
+/** What each team holds, in whole cards, and how many shares of unknown size besides. */
 function heldBy(gpus, label) {
   const held = new Map();
-  for (const gpu of gpus) for (const tenant of gpu.tenants) if (tenant.holding) held.set(teamOf(tenant, label), (held.get(teamOf(tenant, label)) ?? 0) + 1);
+  for (const gpu of gpus) {
+    for (const tenant of gpu.tenants.filter(({ holding }) => holding)) {
+      const team = teamOf(tenant, label);
+      const { shares = 0, unknown = 0 } = held.get(team) ?? {};
+      held.set(team, known(tenant.share) ? { shares: shares + tenant.share, unknown } : { shares, unknown: unknown + 1 });
+    }
+  }
   return held;
 }
 
@@ -72,7 +79,7 @@ export const SHADES = {
     prepare: (model, { label }) => teams.learn(heldBy(model.gpus, label).keys()),
     parts: (gpu, { label, inks }) => byTeam(gpu, label, inks),
     swatch,
-    rows: (gpus, { label }) => [...heldBy(gpus, label)].sort((a, b) => b[1] - a[1]).map(([name, number]) => [name || `without ${label}`, integer(number), name]),
+    rows: (gpus, { label }) => [...heldBy(gpus, label)].sort(([, a], [, b]) => b.shares - a.shares).map(([name, { shares, unknown }]) => [name || `without ${label}`, `${unknown ? "at least " : ""}${gpuNumber(shares)}`, name]),
   },
   money: {
     name: "money not used",

@@ -91,7 +91,8 @@ export class Timeline {
   #draw() {
     [this.drawn, this.given] = [this.data, this.colours.given.size];
     const { steps, namespaces } = this.data;
-    const top = Math.max(1, ...steps.map((step) => step.gpus ?? 0));
+    const most = Math.max(0, ...steps.map((step) => step.gpus ?? 0));
+    const top = Math.max(1, most);
     const lower = steps.map(() => 0);
     const layer = (className, of) => {
       const upper = steps.map((step, at) => (step.busy_gpus === undefined ? undefined : lower[at] + (of(step) ?? 0)));
@@ -106,7 +107,7 @@ export class Timeline {
     const throttled = svg("path", { class: "throttled", d: outline(steps.map(() => 0), steps.map((step) => (step.throttled_gpus ? top * 0.08 : undefined)), top) });
     this.drawing.setAttribute("viewBox", `0 0 ${steps.length} ${top}`);
     this.drawing.replaceChildren(unseen, ...layers, throttled);
-    write(this.scale, count(top, "GPU"));
+    write(this.scale, most ? count(most, "GPU") : ""); // where none was seen, it is not known how many there are
     this.#marks();
     this.#axis();
   }
@@ -123,7 +124,7 @@ export class Timeline {
 
   #mark(xid) {
     const name = `XID ${xid.code} on ${xid.node} GPU ${xid.gpu} at ${second(xid.at)}`;
-    const mark = h("button", { type: "button", class: "mark", title: name, "aria-label": name, onclick: () => this.onXid(xid) });
+    const mark = h("button", { type: "button", class: `mark ${xid.severity ?? ""}`, title: name, "aria-label": name, onclick: () => this.onXid(xid) });
     mark.style.left = cssPart(this.#part(xid.at));
     return mark;
   }

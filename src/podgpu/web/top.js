@@ -50,17 +50,21 @@ export class Header {
     write(this.name, model.name);
     this.status.hidden = false;
     const nodes = model.isCluster ? `${count(model.nodes.length, "node")}, ` : "";
+    // Of how many nodes the numbers are, in the server's words. Only if it is of all, they are live.
+    const { state: seen = "live", severity, text = "live" } = model.insight.dark ?? {};
+    const isSeen = seen === "live";
     // A recording may be paused, and what is read once does not change.
     const isPast = state === "past";
     const isOld = !isPast && !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
     const isAway = state === "away" || state === "out";
     const { names, isStart } = model.awaited;
-    this.dot.className = isPast || (model.isReplay && !isAway) ? "live" : `live ${isAway ? "away" : isOld || names.length ? "old" : "on"}`;
+    this.dot.className = isPast || (model.isReplay && !isAway) ? "live" : `live ${isAway || (!isSeen && severity === "critical") ? "away" : isOld || names.length || !isSeen ? "old" : "on"}`;
     const every = model.interval ? `, every ${duration(model.interval)}` : "";
     const lost = state === "out" ? "logged out: reload the page to log in" : "connecting again";
     const awaited = `${isStart ? "starting, waiting for" : "nothing from"} ${names.join(", ")}: last numbers ${duration(age)} old`;
     const said = isPast ? "paused" : isAway ? `${lost}, last numbers ${duration(age)} old` : names.length ? awaited : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
-    write(this.state, nodes + said);
+    const isTold = !isPast && !isAway && !names.length && !isOld && !model.isReplay;
+    write(this.state, isTold && (!isSeen || model.isCluster) ? `${text}${isSeen ? every : ""}` : nodes + said);
     return !isAway && !isOld && !names.length;
   }
 }
@@ -106,20 +110,22 @@ export class Tiles {
 
   /** The sums are those of everything, even while a filter is set. */
   draw({ insight: { sums, currency, idle_after_seconds: after }, models, pending }, history) {
-    const { gpus: all = 0, lost_gpus: lost = 0, guest_gpus: guests, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
-    const up = all - lost;
+    const { gpus: all, dark_gpus: dark = 0, lost_gpus: lost = 0, guest_gpus: guests, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
+    const up = (all ?? 0) - dark - lost;
+    const unseen = dark && `${integer(dark)} dark`;
     const measured = up - (sums.unknown_busy ?? 0);
     const join = (...parts) => parts.filter(Boolean).join(", ");
     const unknown = (number) => number && `${integer(number)} not known`;
     const kinds = models.slice(0, 3).map(([model, number]) => `${integer(number)} ${shortModel(model)}`);
-    this.#put("GPUs", integer(all), [kinds.join(", "), lost && `${integer(lost)} lost`, guests && `${integer(guests)} given to VMs`].filter(Boolean).join(" · "));
-    this.#put("Allocated", all ? percent(allocated / all) : UNKNOWN, `${sums.unknown_shares ? "at least " : ""}${partOf("gpus", allocated, all)}`, history.totals.series(0), all);
-    this.#put("Truly busy", known(busy) ? percent(busy / measured) : UNKNOWN, known(busy) ? join(partOf("gpus", busy, measured), unknown(sums.unknown_busy)) : "not known", history.totals.series(1), up);
+    this.#put("GPUs", integer(all), [kinds.join(", "), unseen, lost && `${integer(lost)} lost`, guests && `${integer(guests)} given to VMs`].filter(Boolean).join(" · "));
+    this.#put("Allocated", all && known(allocated) ? percent(allocated / all) : UNKNOWN, known(allocated) ? join(`${sums.unknown_shares ? "at least " : ""}${partOf("gpus", allocated, all)}`, dark && `${integer(dark)} as last heard`) : "not known", history.totals.series(0), all);
+    this.#put("Truly busy", known(busy) ? percent(busy / measured) : UNKNOWN, known(busy) ? join(partOf("gpus", busy, measured), unknown(sums.unknown_busy), unseen) : join("not known", unseen), history.totals.series(1), up);
     const cost = known(sums.unused_cost_per_hour) && sums.unused_pods ? ` · ${money(sums.unused_cost_per_hour, currency)}/h` : "";
     const idle = sums.unused_pods ? `by ${count(sums.unused_pods, "pod")}` : "by no pod";
-    this.#put("Held, not used", gpuNumber(sums.unused_gpus), join(`${idle} for ${duration(after)} or more${cost}`, unknown(sums.unknown_pods)), history.totals.series(3), up);
+    const unjudged = sums.unknown_pods && `of ${count(sums.unknown_pods, "pod")} not known`;
+    this.#put("Held, not used", gpuNumber(sums.unused_gpus), known(sums.unused_gpus) ? join(`${idle} for ${duration(after)} or more${cost}`, unknown(sums.unknown_pods)) : unjudged || "not known", history.totals.series(3), up);
     const free = slices.map((slice) => `${integer(slice.count)} × ${slice.profile}`);
-    this.#put("Free", gpuNumber(sums.free_gpus), join(`${integer(sums.free_whole_gpus)} whole`, ...free, sums.cordoned_gpus && `${gpuNumber(sums.cordoned_gpus)} cordoned`, pending.length && `${count(pending.length, "pod")} waiting`));
-    this.#put("Power", watts(sums.power_watts), join(known(sums.power_limit_watts) && `of ${watts(sums.power_limit_watts)} at most`, unknown(sums.unknown_power)), history.totals.series(2), sums.power_limit_watts);
+    this.#put("Free", gpuNumber(sums.free_gpus), join(known(sums.free_gpus) ? `${integer(sums.free_whole_gpus)} whole` : "not known", unseen, ...free, sums.cordoned_gpus && `${gpuNumber(sums.cordoned_gpus)} cordoned`, pending.length && `${count(pending.length, "pod")} waiting`));
+    this.#put("Power", watts(sums.power_watts), join(known(sums.power_limit_watts) && `of ${watts(sums.power_limit_watts)} at most`, unknown(sums.unknown_power), unseen), history.totals.series(2), sums.power_limit_watts);
   }
 }

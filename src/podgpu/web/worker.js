@@ -1,7 +1,7 @@
 // Reads the events in another thread, so that the megabytes of a large cluster never hold up a frame.
 // The document of a node is passed on whole; of a cluster's rows, only what the page draws.
 
-import { ask } from "./ask.js";
+import { askInLine } from "./ask.js";
 
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15000;
@@ -17,7 +17,7 @@ const BOOKING = ["method", "memory_bytes", "memory_limit_bytes", "instance_ratio
 const CLAIM = ["core_limit_ratio", "system", "resource", "device_id", "source"];
 const TENANT = ["container", "mig", "workload", "held_since", "idle", "use", "holding"];
 const REST = ["reason", "memory_bytes", "use"];
-const CARD = ["gpu", "fault", "readings", "instances", "use", "problems", "xids"];
+const CARD = ["gpu", "fault", "readings", "instances", "use", "problems", "severity", "xids"];
 const SNAPSHOT = ["node", "taken_at", "driver_version"];
 
 const tenantOf = (tenant, labels) => ({
@@ -145,7 +145,7 @@ class MomentReader {
     while (this.next) {
       const { past, at } = this.next;
       this.next = null;
-      const news = await ask(past);
+      const news = await askInLine(past, () => !this.next);
       if (news.error) postMessage({ kind: "past", at, error: news.error });
       else postMessage({ kind: "past", at, news: news.nodes ? { ...news, nodes: news.nodes.map(rowOf) } : news });
     }

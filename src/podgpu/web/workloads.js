@@ -40,7 +40,7 @@ export function itemsOf({ gpus, sort, sizes, fits, answers: [workloads, pods] })
   return items;
 }
 
-const stateOf = ({ state, idle_seconds: seconds }) => (state === "idle" && known(seconds) ? `idle ${age(seconds)}` : state);
+const stateOf = ({ state, idle_seconds: seconds, dark_seconds: dark }) => (known(dark) ? `dark ${age(dark)}` : state === "idle" && known(seconds) ? `idle ${age(seconds)}` : state);
 
 const placesOf = (row) => (row.node ? `${row.node} · ${row.gpus.join(", ")}` : count(row.cards, "GPU"));
 
@@ -64,12 +64,13 @@ export function workRows({ colours, at, link }) {
         writeWhole(about, aboutText ?? (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
         write(tag, stateOf(pod ?? row));
         tag.hidden = !tag.textContent;
+        tag.className = `tag ${(pod ?? row).state === "dark" ? "bad" : "warn"}`;
         const { held_gpus: held, unknown_shares: unknown, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: room, use } = row;
         const look = `${givenLook ?? colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
         const bar = (value, total, label) => ({ slices: [{ size: 1, total: total || value || 1, segments: [{ look, value }] }], label, spoken: label });
         const least = unknown ? "at least " : "";
-        write(given, known(held) ? `${least}${gpuCount(held)}` : unknown ? "share not known" : "not given");
-        busy.draw(bar(used, total ?? held, known(used) ? `${gpuCount(used)} · ${useText(use.ratio, use.likely_least ?? use.least, use.likely_most ?? use.most, use.certainty)}` : "busy time not known"), at().work);
+        write(given, known(held) ? `${least}${gpuCount(held)}` : unknown ? "share not known" : row.state === "dark" ? "not known" : "not given");
+        busy.draw(bar(used, total ?? held, known(used) ? `${known(total ?? held) ? partOf("gpus", used, total ?? held) : gpuCount(used)} · ${useText(use.ratio, use.likely_least ?? use.least, use.likely_most ?? use.most, use.certainty)} of ${count(row.cards, "GPU")}` : "busy time not known"), at().work);
         memory.draw(bar(bytes, room, known(bytes) ? partOf("memory", bytes, room) : "memory not known"), at().work);
         write(power, watts(row.power_watts));
       },

@@ -68,6 +68,22 @@ def test_80_columns_have_the_pods_and_all_keys_work(url: str, tmp_path: Path) ->
         ask_for_help_and_quit(terminal)
 
 
+POD = re.compile(r"\S+/\S+ +\S+ +[#|:.]{8} +\d+%( \(~?\d+-\d+\))? +([\d.]+|-)( +(idle \w+|waiting))?")
+
+
+@pytest.mark.parametrize(("environment", "flags"), [("LC_ALL=C", []), ("LC_ALL=C.UTF-8", ["--ascii"])])
+def test_in_plain_characters_each_number_keeps_its_column(
+    environment: str, flags: list[str], url: str, tmp_path: Path
+) -> None:
+    """The locale has no others, or the user wants none."""
+    with pane(tmp_path, 80, 30, "top", f"--url={url}", *flags, environment=environment) as terminal:
+        lines = terminal.shows(lambda lines: is_whole(lines) and any("USEv" in line for line in lines))
+    below = next(number for number, line in enumerate(lines) if "USEv" in line)
+    pods = [line for line in lines[below + 1 : -1] if line]
+    assert len(pods) > 10 and "".join(lines).isascii()
+    assert [pod for pod in pods if not POD.fullmatch(pod.rstrip())] == []
+
+
 def look_at_every_view(terminal: Pane) -> None:
     for key, heading in (("2", "NAMESPACE/WORKLOAD"), ("3", "NAMESPACE "), ("4", "NODE GPU"), ("5", "NODE▲")):
         terminal.press(key)
@@ -133,6 +149,7 @@ def test_200_columns_have_more_and_a_smaller_window_less(url: str, tmp_path: Pat
 
 def test_a_signal_leaves_the_terminal_as_it_was(url: str, tmp_path: Path) -> None:
     with pane(tmp_path, 80, 24, "top", "gpus", f"--url={url}") as terminal:
+        terminal.shows(lambda lines: any(row.startswith("gpu-1 2 ") and "XID 31" in row for row in lines))
         terminal.shows("NODE GPU")
         pid = terminal.run("list-panes", "-F", "#{pane_pid}").strip()
         child = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]

@@ -59,9 +59,9 @@ def test_no_name_is_too_long_or_too_odd_for_the_screen(view: str, width: int) ->
 
 
 def test_what_is_wrong_comes_first() -> None:
-    assert screen(TopState())[0].startswith("! gpu-node-1: GPU 2 cannot be read: timeout in nvmlDevice")
+    assert screen(TopState())[0].startswith("! silent is dark: deadline. It has never given numbers.")
     assert "more: w" in screen(TopState())[0]
-    assert any("silent gives no numbers: deadline." in line for line in screen(pressed("w")))
+    assert any("gpu-node-1: GPU 2 cannot be read: timeout in nvmlDevice" in line for line in screen(pressed("w")))
 
 
 def test_a_view_that_is_cut_off_says_so_before_all_else() -> None:
@@ -75,7 +75,7 @@ def test_a_view_that_is_cut_off_says_so_before_all_else() -> None:
 
 def test_a_node_that_does_not_answer_keeps_its_row() -> None:
     (row,) = [line for line in screen(TopState(view="nodes")) if line.startswith("silent")]
-    assert row.split()[-1] == "deadline"
+    assert row.split()[-1] == "dark"
 
 
 def test_a_pending_pod_has_a_row_without_numbers_and_says_what_it_asks_for() -> None:

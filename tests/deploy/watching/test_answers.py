@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="prometheus is not insta
 SILENT: Mapping[str, str] = {
     "podgpu_gpu_problem": "every card of the demo answers",
     "podgpu_container_unknown_share_seconds_total": "every share of the demo is known",
+    "podgpu_unplaced_seconds_total": "every card of the demo is known",
     "podgpu_container_not_given": "every pod of the demo uses what it was given",
     "podgpu_guest_gpu_info": "the demo gives no card to virtual machines",
     "podgpu_source_problem": "every source of the demo works",

@@ -57,6 +57,7 @@ HARMLESS = {
     "MigInstance": {"profile"},
     "Workload": {"kind"},
     "Claim": {"resource", "system", "source"},
+    "UnplacedHolding": {"resource", "system"},
     "Process": {"kinds"},
     "Holder": {"kind", "reason"},
     "Owner": {"runtime", "qos"},
@@ -77,9 +78,9 @@ HARMLESS = {
     "Use": {"certainty"},
     "CardUse": {"period", "note"},
     "Holding": {"state", "evidence"},
-    "Card": {"problems"},
+    "Card": {"problems", "severity"},
     "Excused": {"role"},
-    "XidRecord": {"meaning"},
+    "XidRecord": {"advice", "meaning", "severity"},
 }
 
 

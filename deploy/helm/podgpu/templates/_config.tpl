@@ -78,6 +78,18 @@ ratios: {{ toString . | toJson }}
 {{- if eq (get (include "podgpu.given" . | fromJson) "kube.api" | default "auto") "auto" -}}true{{- end -}}
 {{- end -}}
 
+{{/* Whether the API server is asked for the node's pods: "true" or "". */}}
+{{- define "podgpu.listsPods" -}}
+{{- $given := include "podgpu.given" . | fromJson -}}
+{{- if and (include "podgpu.asksApi" .) (ne (get $given "kube.pods" | default "auto") "kubelet") -}}true{{- end -}}
+{{- end -}}
+
+{{/* Whether the agent's role has any rule: "true" or "". */}}
+{{- define "podgpu.hasRules" -}}
+{{- $uses := or (include "podgpu.listsPods" .) .Values.rbac.owners .Values.rbac.resourceClaims (include "podgpu.asksForTokens" .) .Values.rbac.extraRules -}}
+{{- if and (include "podgpu.asksApi" .) $uses -}}true{{- end -}}
+{{- end -}}
+
 {{/* Whether a socket is mounted that only uid 0 can open, or a capability given that only uid 0 has: "true" or "". */}}
 {{- define "podgpu.needsRoot" -}}
 {{- if or .Values.hostPaths.podResources .Values.hostPaths.podsApi .Values.switches.enabled -}}true{{- end -}}
@@ -130,6 +142,7 @@ ratios: {{ toString . | toJson }}
     "hostPID" .Values.hostPID
     "switches.enabled" .Values.switches.enabled
     "config.kube.api" $asks
+    "config.kube.pods" (or (not $asks) (eq (include "podgpu.listsPods" .) "true"))
     "config.web.kube-auth" (eq (include "podgpu.asksForTokens" .) "true")
     "rbac.owners" (or (not $asks) .Values.rbac.owners)
     "rbac.resourceClaims" (or (not $asks) .Values.rbac.resourceClaims) -}}

@@ -152,6 +152,9 @@
 {{- if and (eq (get .given "kube.api") "off") (not $values.hostPaths.podResources) -}}
 {{- fail "hostPaths.podResources=false and config.kube.api=off leave the agent no sign of Kubernetes, and it would take the node for a machine without it. Keep one of the two." -}}
 {{- end -}}
+{{- if and (eq (get .given "kube.pods") "kubelet") (not (or $values.hostPaths.podsApi $values.hostPaths.podLogs)) -}}
+{{- fail "config.kube.pods=kubelet has the kubelet list pods, but neither hostPaths.podsApi nor hostPaths.podLogs lets the agent read its list. Set one of them." -}}
+{{- end -}}
 {{- $uid := coalesce $values.securityContext.runAsUser $values.podSecurityContext.runAsUser -}}
 {{- $nonRoot := or $values.securityContext.runAsNonRoot $values.podSecurityContext.runAsNonRoot -}}
 {{- if and (include "podgpu.needsRoot" .root) (or $uid $nonRoot) -}}
@@ -161,6 +164,9 @@
 
 {{- define "podgpu.refuseUnreachableDcgm" -}}
 {{- $reads := contains "dcgm" (get .given "source") -}}
+{{- if and $reads (eq (get .given "kube.pods") "kubelet") (not (get .given "dcgm.url")) -}}
+{{- fail "config.source reads a dcgm-exporter that the API server finds among the pods, but config.kube.pods is kubelet. Set config.dcgm.url, or let the API server list pods." -}}
+{{- end -}}
 {{- if and $reads (eq (get .given "kube.api") "off") (not (get .given "dcgm.url")) -}}
 {{- fail "config.source reads a dcgm-exporter that the API server finds, but config.kube.api is off. Set config.dcgm.url, or let the API server be asked." -}}
 {{- end -}}

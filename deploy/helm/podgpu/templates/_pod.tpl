@@ -112,7 +112,7 @@
   configMap:
     name: {{ include "podgpu.fullname" . }}
 - name: state
-{{- if .Values.stateHostPath }}
+{{- if and .Values.stateHostPath .Values.hostPaths.podResources }}
   hostPath:
     path: {{ .Values.stateHostPath }}
     type: DirectoryOrCreate

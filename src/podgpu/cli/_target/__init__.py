@@ -25,6 +25,7 @@ _OF_REPLAY = {option.name for section in _PLAYED.sections for option in options_
 _OF_STORE = {option.name for option in options_of(StoreOptions).values()}
 _BESIDES = {"config_file", "source", *(name for name in OPTIONS if name.startswith("kube_"))} - {
     "kube_pod_labels",
+    "kube_pods",
     "kube_workload_labels",
     "kube_workload_owner",
 }

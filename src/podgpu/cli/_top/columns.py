@@ -29,6 +29,8 @@ class TopColumn:
 
 def state_of(row: SummaryRow) -> str:
     state = line(row.state)
+    if row.dark_seconds is not None:
+        return f"{state} {age(row.dark_seconds)}"
     return f"{state} {age(row.idle_seconds)}" if state == IDLE and row.idle_seconds is not None else state
 
 
@@ -67,12 +69,13 @@ _LIMIT = TopColumn("OF GiB", lambda row: gib(row.memory_total_bytes), lambda row
 _POWER = TopColumn("POWER", lambda row: watts(row.power_watts), lambda row: row.power_watts, 7, 5)
 _HEAT = TopColumn("TEMP", lambda row: celsius(row.temperature_celsius), lambda row: row.temperature_celsius, 6, 5)
 _STATE = _words(STATE, state_of, 11, 8)
+_CARD_STATE = _words(STATE, state_of, 14, 8)  # room for an XID and idle pods
 
 COLUMNS: Mapping[str, tuple[TopColumn, ...]] = {
     "pods": (_name("NAMESPACE/POD"), _NODE, _GPU, _SHARE, _USE, _MEMORY, _LIMIT, _POWER, _STATE),
     "workloads": (_name("NAMESPACE/WORKLOAD"), _KIND, _PODS, _HELD, _USE, _MEMORY, _POWER, _STATE),
     "namespaces": (_name("NAMESPACE"), _PODS, _CARDS, _HELD, _USE, _MEMORY, _POWER, _STATE),
-    "gpus": (_name("NODE GPU"), _MODEL, _PODS, _USE, _MEMORY, _LIMIT, _HEAT, _POWER, _STATE),
+    "gpus": (_name("NODE GPU"), _MODEL, _PODS, _USE, _MEMORY, _LIMIT, _HEAT, _POWER, _CARD_STATE),
     "nodes": (_name("NODE"), _MODEL, _CARDS, _PODS, _HELD, _USE, _MEMORY, _LIMIT, _HEAT, _POWER, _STATE),
 }
 NOUNS = {view: "GPUs" if view == "gpus" else view for view in COLUMNS}

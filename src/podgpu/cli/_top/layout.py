@@ -8,8 +8,11 @@ from podgpu.cli._top.overlay import overlay
 from podgpu.cli._top.row_lines import RowLines, empty_text
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread, width_of
+from podgpu.insight import dark
+from podgpu.insight.problem_kind import CRITICAL
 from podgpu.insight.rows import SummaryItem
-from podgpu.model import Sums, Use
+from podgpu.insight.sums import seen_gpus
+from podgpu.model import Cluster, Sums, Use
 from podgpu.numbers import count, gpu_number, integer, moment
 from podgpu.views.format import guests_text
 from podgpu.views.text import line
@@ -96,23 +99,36 @@ def _summary(rows: TopRows, mode: str, width: int) -> Line:
     sums = cluster.insight.sums if cluster.insight else Sums()
     name = line(cluster.name) or (line(cluster.nodes[0].name) if len(cluster.nodes) == 1 else "")
     marks: Line = [(f" {mark} ", MARKED) for mark in (mode, "DEMO" if cluster.demo else "") if mark]
-    known = sums.gpus - sums.lost_gpus - sums.unknown_busy
+    known = seen_gpus(sums)
     whole = Use(sums.busy_gpus / known if sums.busy_gpus is not None and known > 0 else None)
     head: Line = [piece for mark in marks for piece in (mark, (" ", PLAIN))]
     head += [(f"{name}  " if name else "", BOLD), *bar(whole, 8)]
     busy = "" if sums.busy_gpus is None else f"{gpu_number(sums.busy_gpus)} busy of "
-    facts: Line = [(f"{busy}{count(sums.gpus, 'GPU')}", PLAIN)]
-    idle = f"{gpu_number(sums.unused_gpus)} idle in {count(sums.unused_pods, 'pod')}"
-    facts += [(idle, YELLOW)] * bool(sums.unused_pods)
+    cards = "GPUs not known" if sums.gpus is None else count(sums.gpus, "GPU")
+    facts: Line = [*_dark(cluster), (f"{busy}{cards}", PLAIN)]
+    if sums.unused_pods:
+        facts.append((f"{gpu_number(sums.unused_gpus)} idle in {count(sums.unused_pods, 'pod')}", YELLOW))
+    elif sums.unused_pods is None:
+        facts.append(("idle not known", DIM))
     facts += [(given, PLAIN)] if (given := guests_text(cluster.insight)) else []
     at_least = "at least " if sums.unknown_shares else ""
     facts.append((f"{at_least}{gpu_number(sums.allocated_gpus)} held", PLAIN))
     facts += [(count(len(cluster.nodes), "node"), PLAIN)] * rows.has_many_nodes
     facts += [(f"{integer(len(cluster.pending))} pending", PLAIN)] * bool(cluster.pending)
-    facts.append((count(sums.pods, "pod"), PLAIN))
+    facts += [] if sums.pods is None else [(count(sums.pods, "pod"), PLAIN)]
     while len(facts) > 1 and width_of(head) + width_of(facts) + 2 * len(facts) > width:
         facts.pop()  # the least important is last
     return clipped([*head, *(piece for fact in facts for piece in (("  ", PLAIN), fact))], width)
+
+
+def _dark(cluster: Cluster) -> Line:
+    """Of how many nodes the numbers are, if not of all: before any sum over them."""
+    found = cluster.insight.dark if cluster.insight else None
+    if found is None or found.state == dark.LIVE:
+        return []
+    is_many = found.nodes and found.of_nodes > 1
+    text = f"{integer(found.nodes)} of {count(found.of_nodes, 'node')} dark" if is_many else line(found.text)
+    return [(text, RED if found.severity == CRITICAL else YELLOW)]
 
 
 def _tabs(state: TopState, width: int) -> tuple[Line, list[Zone]]:

@@ -8,7 +8,7 @@ from podgpu.cli._top.keys import Zone, opened
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, Line, bar, clipped, dimmed, height, sparkline, width_of
 from podgpu.insight.rows import SummaryItem, SummaryRow
-from podgpu.model import Card
+from podgpu.insight.tenants import NodeCard
 from podgpu.numbers import celsius, count, percent, watts
 from podgpu.views.text import fitted, line, shortened
 
@@ -19,6 +19,7 @@ _INDEX, _BAR, _PERCENT = 3, 8, 5
 _LEAST_TREND, _MOST_TREND = 8, 60
 _LEAST_NAME, _MOST_NAME = 6, 24
 _LOST = "✗"
+_DARK = "?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def _gpu_cells(rows: TopRows, width: int, most_lines: int) -> Meters | None:
         cells: Line = []
         for at, item in enumerate(items[start : start + beside]):
             block: Line = [(fitted(shortened(line(item.row.name), name), name), _tone(item)), (" ", PLAIN)]
-            block += [_cell(on.card, is_fresh=on.is_fresh) for on in item.cards]
+            block += [_cell(on) for on in item.cards] or [(_DARK, RED)] * _is_dark(item)
             cells += [*block, (" " * (size - width_of(block)), PLAIN)]
             zone = Zone(len(drawn.lines), at * size, (at + 1) * size - _GAP, opened("nodes", item.key))
             drawn.zones.append(zone)
@@ -138,10 +139,16 @@ def _tone(item: SummaryItem) -> str:
     return PLAIN if item.node is None or item.node.state == "fresh" else DIM
 
 
-def _cell(card: Card, *, is_fresh: bool) -> tuple[str, str]:
-    if card.fault is not None:
+def _is_dark(item: SummaryItem) -> bool:
+    return item.node is not None and item.node.is_dark
+
+
+def _cell(on: NodeCard) -> tuple[str, str]:
+    if on.is_dark:
+        return _DARK, RED
+    if on.card.fault is not None:
         return _LOST, RED
-    return height(card.use.ratio if card.use and is_fresh else None)
+    return height(on.card.use.ratio if on.card.use and on.is_fresh else None)
 
 
 def _node_cells(rows: TopRows, width: int, most_lines: int) -> Meters:
@@ -153,7 +160,7 @@ def _node_cells(rows: TopRows, width: int, most_lines: int) -> Meters:
         return NOTHING
     groups = [items[start : start + each] for start in range(0, len(items), each)]
     what = "a node" if each == 1 else count(each, "node")
-    head = f"a cell is {what}, by name: ▁ little used … █ busy, · not known, {_LOST} no answer"
+    head = f"a cell is {what}, by name: ▁ little used … █ busy, · not known, {_DARK} dark"
     drawn = Meters([clipped([(head, DIM)], width)], [])
     for start in range(0, len(groups), width):
         for at, group in enumerate(groups[start : start + width]):
@@ -163,7 +170,7 @@ def _node_cells(rows: TopRows, width: int, most_lines: int) -> Meters:
 
 
 def _group_cell(group: Sequence[SummaryItem]) -> tuple[str, str]:
-    if any(item.node is not None and item.node.state == "failed" for item in group):
-        return _LOST, RED
+    if any(map(_is_dark, group)):
+        return _DARK, RED
     known = [item.row.use_ratio for item in group if item.row.use_ratio is not None]
     return height(sum(known) / len(known) if known else None)

@@ -5,6 +5,7 @@ from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.keys import TopState, Zone, sort_by
 from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.styled import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, dimmed, sparkline
+from podgpu.insight.problem_kind import CRITICAL
 from podgpu.insight.rows import PENDING, SummaryItem, SummaryRow
 from podgpu.insight.tenants import IDLE
 from podgpu.numbers import UNKNOWN
@@ -154,8 +155,7 @@ class _ColumnLayout:
 def _is_old(entry: SummaryItem) -> bool:
     """Whether its node no longer answers, so that its numbers are of the past."""
     nodes = [entry.node] if entry.node else [place.on.node for place in entry.places]
-    states = {node.state for node in nodes if node is not None}
-    return bool(states) and states <= {"stale", "failed"}
+    return bool(nodes) and all(node is not None and node.is_dark for node in nodes)
 
 
 def _name_tone(row: SummaryRow) -> str:
@@ -164,6 +164,8 @@ def _name_tone(row: SummaryRow) -> str:
 
 def _tone(row: SummaryRow, column: TopColumn) -> str:
     if column.title == STATE:
+        if row.severity:
+            return RED if row.severity == CRITICAL else YELLOW
         return YELLOW if row.idle_pods or row.state == PENDING else RED if state_of(row) else PLAIN
     return DIM if column.text(row) == UNKNOWN else PLAIN
 

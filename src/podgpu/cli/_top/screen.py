@@ -13,6 +13,7 @@ from types import FrameType
 from podgpu.cli._top.keys import Click
 from podgpu.cli._top.styled import BOLD, CYAN, DIM, LOADS, MARKED, RED, YELLOW, Line
 from podgpu.errors import UserError
+from podgpu.views.plain import plain
 
 KEY_WAIT_MS = 100
 _ESCAPE_MS = 25
@@ -55,6 +56,7 @@ class Screen:
     def __init__(self, window: "curses.window") -> None:
         self._window = window
         self._styles = _styles()
+        self._is_plain = sys.stdout.encoding == "ascii"
         window.timeout(KEY_WAIT_MS)
         window.keypad(True)  # noqa: FBT003
         with suppress(curses.error):  # not every terminal can
@@ -146,7 +148,7 @@ class Screen:
             with suppress(curses.error):
                 self._window.move(row, 0)
                 for text, style in line:
-                    self._window.addstr(text, self._styles.get(style, 0))
+                    self._window.addstr(plain(text) if self._is_plain else text, self._styles.get(style, 0))
         self._window.refresh()
 
 

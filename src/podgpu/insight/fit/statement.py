@@ -56,6 +56,7 @@ class FitPeriodFacts(Struct, frozen=True, kw_only=True):
     step: int = 60
     terms: FitTerms = FitTerms()
     prices: Prices | None = None
+    coverage: float | None = None  # how much of the GPUs' time in the period was seen; absent if not known
     demo: bool = False
     notices: tuple[str, ...] = ()
 
@@ -78,7 +79,7 @@ def fit_statement(uses: Sequence[WorkloadUse], facts: FitPeriodFacts, write: Par
         terms=facts.terms,
         rows=tuple(sorted(rows, key=_rank)),
         step_seconds=facts.step,
-        coverage=coverage_of(uses),
+        coverage=facts.coverage,
         gpus=total_of_known(row.gpus for row in rows),
         saved_gpus=total_of_known(row.saved_gpus for row in rows if (row.saved_gpus or 0.0) > 0),
         saved_per_hour=total_of_known(row.saved_per_hour for row in rows if (row.saved_per_hour or 0.0) > 0),
@@ -146,11 +147,6 @@ def _change(use: WorkloadUse, found: Verdict, portions: str, write: PartWriter) 
         return ""
     system = use.held.system or portions if found.part_kind == PORTION else ""
     return write(found.part_kind, system, found.wanted)
-
-
-def coverage_of(uses: Sequence[WorkloadUse]) -> float | None:
-    watched = sum(use.watched_seconds for use in uses)
-    return sum(use.watched_seconds * use.seen_ratio for use in uses) / watched if watched else None
 
 
 def _rank(row: FitAdvice) -> tuple[float, float, int, WorkloadName]:

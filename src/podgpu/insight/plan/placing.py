@@ -1,8 +1,11 @@
 """Reads how a user wants cards to be divided, and places the replicas of workloads on them."""
 
 import re
-from collections.abc import Sequence
-from operator import add, itemgetter
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from math import inf
+from operator import add
 
 from msgspec import Struct
 
@@ -11,13 +14,16 @@ from podgpu.catalog.mig_profiles import MigCard, MigProfile, mig_card, profiles_
 from podgpu.errors import UserError
 from podgpu.insight.fit.rules import case_of, verdict
 from podgpu.insight.fit.sizes import Need, instances_of, portion_for, smallest
-from podgpu.insight.packing import Cutting, Improver, Packing, Place, pack_shares, pack_slices, parts_of
+from podgpu.insight.packing import Counts, Cutting, Improver, Packing, Place, pack_shares, pack_slices, parts_of
 from podgpu.model.fit import CARDS, MIG, PORTIONS, TIME_SLICES, UNJUDGED, CardType, FitTerms, PlanLayout, WorkloadUse
 
 MOST_SLICES = 48  # of a card: no card has more clients
 WORDS = "mig, mig:1g.18gb,3g.71gb, timeslice:4, parts, cards:80 or cards:-20%"
 WHOLE_CARD = "whole card"
 ROUNDED_UP = 1 + 1e-9
+EMPTIEST = "the emptiest card first"
+MOST_TRIED = 256  # cards that are tried for a demand
+EMPTIEST_OF_SOME = f"{EMPTIEST}, of {MOST_TRIED} tried"
 CORE_PARTS = 1000  # busy time is placed in thousandths of a card
 
 
@@ -73,7 +79,7 @@ class PlacingPool:
         cards: list[list[tuple[Demand, int | None]]] = [[] for _ in range(packing.cards)]
         for demand, place in zip(demands, packing.places, strict=True):
             cards[place.card].append((demand, place.start))
-        free, useless = self._left(cards, demands)
+        free, useless = self._left(cards, [demand.size for demand in demands])
         return PlacedPool(
             cards=tuple(map(tuple, cards)),
             packing=packing,
@@ -134,32 +140,33 @@ class PlacingPool:
         wanted = self._layout.number or max(round(cards_now * (1 - (self._layout.fewer or 0.0))), 1)
         cards = min(wanted, len(demands))  # others would stay empty
         parts = [parts_of(demand.size, self._capacity) for demand in demands]
-        taken, places = [[0.0] * len(self._capacity) for _ in range(cards)], {}
+        spread, places = SpreadCards(cards), {}
         for number in sorted(range(len(demands)), key=lambda at: (-max(parts[at]), at)):
-            at, fullness = min(enumerate(_fullness(own, parts[number]) for own in taken), key=itemgetter(1))
+            fullness, at = spread.emptiest(parts[number])
             if fullness > ROUNDED_UP and packing.cards <= cards:
                 return packing
-            taken[at] = list(map(add, taken[at], parts[number]))
+            spread.take(at, parts[number])
             places[number] = at
         numbers = {card: number for number, card in enumerate(sorted(set(places.values())))}
         return Packing(
             places=tuple(Place(numbers[places[number]]) for number in range(len(demands))),
             cards=len(numbers),
             least_cards=packing.least_cards,
-            solver="the emptiest card first",
+            solver=EMPTIEST_OF_SOME if spread.is_short else EMPTIEST,
         )
 
     def _left(
-        self, cards: Sequence[Sequence[tuple[Demand, int | None]]], demands: Sequence[Demand]
+        self, cards: Sequence[Sequence[tuple[Demand, int | None]]], sizes: Sequence[Counts]
     ) -> tuple[float, float]:
         """Return which part of the cards' memory is free, and which of it is of no use to anything smaller."""
         if not cards:
             return 0.0, 0.0
-        left = [self._left_of_card(card, demands) for card in cards]
+        smallest = SmallestSizes(sizes)
+        left = [self._left_of_card(card, smallest) for card in cards]
         return sum(free for free, _ in left) / len(cards), sum(useless for _, useless in left) / len(cards)
 
     def _left_of_card(
-        self, card: Sequence[tuple[Demand, int | None]], demands: Sequence[Demand]
+        self, card: Sequence[tuple[Demand, int | None]], smallest: "SmallestSizes"
     ) -> tuple[float, float]:
         if self._layout.kind == MIG and self._mig:
             return self._left_of_slices(card, self._mig)
@@ -168,8 +175,7 @@ class PlacingPool:
             for most, sizes in zip(self._capacity, zip(*(demand.size for demand, _ in card), strict=True), strict=True)
         ]
         memory = max(free[0], 0) / self._memory
-        is_useful = any(all(size <= left for size, left in zip(demand.size, free, strict=True)) for demand in demands)
-        return memory, 0.0 if is_useful else memory
+        return memory, 0.0 if smallest.any_fits(free) else memory
 
     def _left_of_slices(self, card: Sequence[tuple[Demand, int | None]], mig: MigCard) -> tuple[float, float]:
         taken = Cutting()
@@ -183,6 +189,51 @@ class PlacingPool:
                 usable |= after.slices if after else 0
         slices = mig.memory_slices
         return 1 - taken.slices.bit_count() / slices, 1 - usable.bit_count() / slices
+
+
+class SpreadCards:
+    """How full each card is. The emptiest are tried first, until no other can be better."""
+
+    def __init__(self, cards: int) -> None:
+        self._taken: dict[int, tuple[float, ...]] = {}  # those before the first empty one
+        self._cards = cards
+        self._by_fullness: list[tuple[float, int]] = []
+        self.is_short = False  # true if cards were left out that might have been better
+
+    def emptiest(self, parts: Sequence[float]) -> tuple[float, int]:
+        """Return how full the best card for a demand would be, by what it has least room for, and its number."""
+        first_empty = len(self._taken)
+        best = (max(parts), first_empty) if first_empty < self._cards else (inf, -1)
+        least = min(parts)
+        for tried, (fullness, card) in enumerate(self._by_fullness):
+            if fullness + least > best[0]:
+                break
+            if tried == MOST_TRIED:
+                self.is_short = True
+                break
+            best = min(best, (_fullness(self._taken[card], parts), card))
+        return best
+
+    def take(self, card: int, parts: Sequence[float]) -> None:
+        before = self._taken.get(card)
+        if before is not None:
+            del self._by_fullness[bisect_left(self._by_fullness, (max(before), card))]
+        self._taken[card] = tuple(parts) if before is None else tuple(map(add, before, parts))
+        insort(self._by_fullness, (max(self._taken[card]), card))
+
+
+class SmallestSizes:
+    """Whether any of many demands fits into what is left of a card, without a look at each of them."""
+
+    def __init__(self, sizes: Iterable[Counts]) -> None:
+        known = sorted(set(filter(None, sizes)))
+        self._memory = [memory for memory, _ in known]
+        self._least = list(accumulate((other for _, other in known), min))  # of those that need no more memory
+
+    def any_fits(self, free: Sequence[int]) -> bool:
+        memory, other = free
+        number = bisect_right(self._memory, memory)
+        return number > 0 and self._least[number - 1] <= other
 
 
 def _fullness(taken: Sequence[float], more: Sequence[float]) -> float:

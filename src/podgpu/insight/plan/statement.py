@@ -7,7 +7,7 @@ from math import ceil
 from typing import NamedTuple
 
 from podgpu.catalog.mig_profiles import mig_card, profiles_of
-from podgpu.insight.fit.statement import FitPeriodFacts, coverage_of
+from podgpu.insight.fit.statement import FitPeriodFacts
 from podgpu.insight.packing import Improver
 from podgpu.insight.plan.placing import PlacedPool, PlacingPool
 from podgpu.insight.plan.replay import (
@@ -66,7 +66,7 @@ def plan_statement(
         terms=facts.terms,
         pools=tuple(_pool(key, used, pools.get(key, PoolFacts()), question) for key, used in sorted(of_pool.items())),
         step_seconds=facts.step,
-        coverage=coverage_of(uses),
+        coverage=facts.coverage,
         currency=prices.currency if prices else "",
         demo=facts.demo,
         notices=(

@@ -4,6 +4,7 @@ A row is encoded when its node changes; the document is joined from ready rows.
 """
 
 import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -14,15 +15,23 @@ from podgpu.model.document import decode_cluster as decode
 from podgpu.views import json
 from podgpu.views.dialects import container_json
 
-__all__ = ["decode", "encode", "frame", "row"]
+__all__ = ["decode", "document", "encode", "frame", "row"]
 
 _PLACE = b'"nodes":[]'
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 
 
 def encode(cluster: Cluster) -> bytes:
+    return b"".join(document(cluster, cluster.nodes))
+
+
+def document(cluster: Cluster, nodes: Iterable[ClusterNode]) -> Iterator[bytes]:
+    """Encode a cluster with these nodes, one after the other."""
     before, after = frame(cluster)
-    return b"".join((before, b",".join(map(row, cluster.nodes)), after))
+    yield before
+    for number, node in enumerate(nodes):
+        yield b"," + row(node) if number else row(node)
+    yield after
 
 
 def row(node: ClusterNode) -> bytes:

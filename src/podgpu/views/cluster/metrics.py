@@ -89,6 +89,9 @@ def _of_reader(cluster: Cluster) -> Iterator[Series]:
     yield "build_info", (cluster.name, cluster.version, "true" if cluster.demo else "false"), 1.0
     for part in cluster.parts:
         yield "source_up", (part.name,), float(part.up)
+    if cluster.insight and cluster.insight.dark:
+        yield "dark_nodes", (), float(cluster.insight.dark.nodes)
+        yield "dark_critical_nodes", (), float(cluster.insight.dark.critical_nodes)
     for error in cluster.errors:
         yield "errors_total", (error.source, error.reason), float(error.count)
 
@@ -104,6 +107,8 @@ def _of_node(node: ClusterNode) -> Iterator[Series]:
     """Yield a node's series. If it is not fresh, only capacity and allocations are shown."""
     name = node.bare_name
     yield "node_info", (name, node.state, node.origin, node.reason), 1.0
+    if node.heard is not None:
+        yield "heard_timestamp_seconds", (name,), node.heard.at
     for resource, text in node.allocatable.items():
         yield "allocatable", (name, resource), amount(text)
     if node.snapshot is None:
@@ -115,6 +120,8 @@ def _of_node(node: ClusterNode) -> Iterator[Series]:
     for model, cards in models.items():
         place = (name, model)
         yield from _capacity(place, cards)
+        if node.is_outdated:
+            continue
         yield from _allocated(place, cards)
         up = [on for on in cards if on.is_fresh and on.card.fault is None and on.card.readings]
         yield from _used(place, up)
@@ -123,6 +130,8 @@ def _of_node(node: ClusterNode) -> Iterator[Series]:
 def _capacity(place: tuple[str, ...], cards: list[NodeCard]) -> Iterator[Series]:
     sums = of_cards(cards)
     yield "gpus", place, sums.gpus
+    if sums.dark_gpus:  # what is lost or free there now, nobody knows
+        return
     yield "faulty_gpus", place, sums.lost_gpus
     if sums.lost_gpus == sums.gpus:
         return

@@ -1,6 +1,5 @@
 """The cluster's page without scripts: a line of text for each node, and the list of problems."""
 
-from collections import Counter
 from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Sums
@@ -21,7 +20,7 @@ def row(node: ClusterNode) -> bytes:
     """Write one node. Numbers are in whole GPUs."""
     insight = node.concluded
     cells = _cells(insight.sums) if insight else [""] * (len(_COLUMNS) - 1)
-    return _line(line(node.name), [node.state, *cells]).encode()
+    return _line(line(node.name), ["dark" if node.is_dark else node.state, *cells]).encode()
 
 
 def frame(cluster: Cluster) -> tuple[bytes, bytes]:
@@ -29,7 +28,7 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
     title = f"podgpu cluster {escape(line(cluster.name))}".rstrip()
     sums = _line("all nodes", ["", *_cells(cluster.insight.sums)]) if cluster.insight else ""
     body = (
-        f"<header><h1>{title}</h1><span>{_counts(cluster)}, taken {moment(cluster.taken_at)}</span></header>"
+        f"<header><h1>{title}</h1><span>{_seen(cluster)}, taken {moment(cluster.taken_at)}</span></header>"
         f"{_banner(cluster)}{_problems(cluster)}{_pending(cluster)}"
         f'<pre tabindex="0">{_line("NODE", [*_COLUMNS])}{sums}'
     )
@@ -73,11 +72,12 @@ def _line(name: str, cells: list[str]) -> str:
     return f"{escape(table_row((name, *cells), sizes, range(1, len(sizes))).rstrip())}\n"
 
 
-def _counts(cluster: Cluster) -> str:
-    states = Counter(node.state for node in cluster.nodes)
-    by_state = [f"{integer(number)} {escape(line(state))}" for state, number in states.items()]
+def _seen(cluster: Cluster) -> str:
+    """Of how many nodes all this is."""
+    dark = cluster.insight.dark if cluster.insight else None
     guests = guests_text(cluster.insight)
-    return ", ".join([count(len(cluster.nodes), "node"), *by_state, *([f"GPUs: {guests}"] if guests else [])])
+    said = escape(line(dark.text)) if dark else count(len(cluster.nodes), "node")
+    return ", ".join([said, *([f"GPUs: {guests}"] if guests else [])])
 
 
 def _banner(cluster: Cluster) -> str:

@@ -38,6 +38,7 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
     model.Holder: {"command": "command", "title": "owner", "mps": "mps"},
     model.Gpu: {"uuid": "GPU"},
     model.MigInstance: {"uuid": "MIG"},
+    model.UnplacedHolding: {"device_id": "GPU"},
     model.Claim: {"gpu": "GPU", "mig": "MIG", "device_id": "GPU", "ruled_out": "GPU"},
     model.Tenant: {"mig": "MIG"},
     model.Process: {"mig": "MIG"},
@@ -47,6 +48,7 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
 _DROPPED: dict[type[Struct], dict[str, Any]] = {
     model.Cluster: {"insight": None},
     model.ClusterNode: {"detail": "", "address": "", "written": None, "insight": None},
+    model.LastWords: {"pods": (), "more_pods": 0, "problems": ()},
     model.PendingPod: {"reason": ""},
     model.Waiting: {"reason": ""},
     model.Snapshot: {"address": "", "insight": None},

@@ -64,8 +64,10 @@ def rows(snapshot: Snapshot, cluster: str = "") -> list[MapRow]:
 
 
 def rows_of_node(node: ClusterNode) -> list[MapRow]:
-    """The rows of a node within its cluster. One that was not read has none."""
-    return rows(replace(node.snapshot, node=node.bare_name), node.cluster) if node.snapshot else []
+    """The rows of a node within its cluster. One that was not read has none, nor one that was heard long ago."""
+    if node.snapshot is None or node.is_outdated:
+        return []
+    return rows(replace(node.snapshot, node=node.bare_name), node.cluster)
 
 
 def map_family(mapped: Iterable[MapRow]) -> Family:

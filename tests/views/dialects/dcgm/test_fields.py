@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from podgpu.catalog.xids import WORDS
+from podgpu.catalog.xids import XIDS
 from podgpu.model import Reading, Snapshot
 from podgpu.views.dialects import dcgm, dcgm_4_9
 from tests.views.dialects.dcgm_node import EXCLUSIVE, GIB, NODE
@@ -144,6 +144,6 @@ def test_a_value_that_is_no_number_has_no_verdict(tmp_path: Path) -> None:
 
 
 def test_every_known_xid_has_words() -> None:
-    assert WORDS.keys() >= set(range(173))
-    assert 173 not in WORDS
-    assert WORDS[79] == "GPU has fallen off the bus"
+    assert XIDS.keys() >= set(range(173))
+    assert 173 not in XIDS
+    assert XIDS[79].meaning == "GPU has fallen off the bus"

@@ -64,6 +64,9 @@ annotations:
 {{- $_ := set $own "web.listen-address" (append (get $own "web.listen-address") (printf ":%d=%s" (int .port) .dialect)) -}}
 {{- end -}}
 {{- if .Values.cluster.webConfig -}}{{- $_ := set $own "web.config.file" "/etc/podgpu-web/web-config.yml" -}}{{- end -}}
+{{- if hasKey (include "podgpu.cluster.given" . | fromJson) "prometheus.url" -}}
+{{- $own = merge $own (include "podgpu.believed" . | fromJson) -}}
+{{- end -}}
 {{- toJson (merge $own (include "podgpu.cluster.login" . | fromJson)) -}}
 {{- end -}}
 

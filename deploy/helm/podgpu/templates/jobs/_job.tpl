@@ -41,6 +41,7 @@ labels:
 {{- define "podgpu.job.configFile" -}}
 {{- $given := include "podgpu.job.given" . | fromJson -}}
 {{- $_ := set $given "prometheus.url" (get .root.Values .job).store -}}
+{{- $given = merge $given (include "podgpu.believed" .root | fromJson) -}}
 {{- if include "podgpu.job.hasPrices" . -}}{{- $_ := set $given "price" "/etc/podgpu-prices/prices.yaml" -}}{{- end -}}
 {{- $lines := list -}}
 {{- range $key, $value := $given -}}

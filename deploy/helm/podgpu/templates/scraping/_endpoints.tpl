@@ -18,6 +18,26 @@ way, and nothing is called exported_pod, even where a Prometheus overrides honor
 - action: replace
   sourceLabels: [__meta_kubernetes_pod_node_name]
   targetLabel: node
+- action: replace
+  targetLabel: job
+  replacement: {{ include "podgpu.scrapeJob" . }}
+{{- end -}}
+
+{{/*
+By its job, bills tell the agents' pages from anybody's. It has a slash, which no label of a pod may have, so that no pod
+gets it by a monitor that takes the job from a label.
+*/}}
+{{- define "podgpu.scrapeJob" -}}
+{{- printf "%s/%s" (include "podgpu.namespace" .) (include "podgpu.fullname" .) -}}
+{{- end -}}
+
+{{/* Options of what reads a store, as JSON: whom to believe, where a monitor of this release names the job. */}}
+{{- define "podgpu.believed" -}}
+{{- if or .Values.podMonitor.enabled .Values.serviceMonitor.enabled .Values.vmPodScrape.enabled -}}
+{{- toJson (dict "prometheus.job" (list (include "podgpu.scrapeJob" .))) -}}
+{{- else -}}
+{}
+{{- end -}}
 {{- end -}}
 
 {{/* dict "root" $ "monitor" values: whom it trusts, as JSON. Of a certificate that was made here, that is known. */}}
@@ -66,7 +86,6 @@ way, and nothing is called exported_pod, even where a Prometheus overrides honor
 
 {{/* The rest of a monitor's spec: dict "root" $ "monitor" values */}}
 {{- define "podgpu.monitored" -}}
-jobLabel: app.kubernetes.io/name
 selector:
   matchLabels:
     {{- include "podgpu.selectorLabels" .root | nindent 4 }}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, pairwise
 
 from podgpu.catalog.row import Unit
-from podgpu.catalog.xids import WORDS
+from podgpu.catalog.xids import UNKNOWN, XIDS
 from podgpu.model import Claim, ContainerRef, Pod, PodContainer, Snapshot
 from podgpu.model.kube import only
 from podgpu.views.dialects._dcgm import derived
@@ -80,7 +80,7 @@ def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:
             continue
         own = {name: text for name, text in zip(names, values, strict=True) if text}
         if counter.rows[0].name == LAST_XID:
-            own |= {"err_code": str(int(value)), "err_msg": WORDS.get(int(value), UNKNOWN_XID)}
+            own |= {"err_code": str(int(value)), "err_msg": XIDS.get(int(value), UNKNOWN).meaning or UNKNOWN_XID}
         for labels in _repeated(counter, row):
             if own:
                 yield replace(labels, known={**labels.known, **own}).key(row.device), value
