@@ -8,7 +8,7 @@ from podgpu.cluster.report.counters import CardKey, CounterKey, CounterScope, Me
 from podgpu.cluster.report.deduplication import Deduplication
 from podgpu.cluster.report.increases import CounterTotals
 from podgpu.cluster.report.queries import TimeWindow
-from podgpu.cluster.store.targets import Replica
+from podgpu.cluster.store.targets import MOST_TARGETS, Replica
 
 CARD = CardKey("", "alpha", "GPU-1")
 BOOKED = CounterKey(CARD, CounterScope.BOOKED, Measure.BUSY)
@@ -104,3 +104,15 @@ def test_a_second_server_fills_in_while_the_first_is_away() -> None:
     second = every(60, range(75, 3601), 100_075)
     totals = counted(*HOUR, start=100_000, first=away, second=second)
     assert 3555 <= totals <= 3600
+
+
+def test_a_crowd_of_targets_is_disputed_and_not_compared() -> None:
+    """A tenant may have thousands of pages. Each pair would be compared."""
+    replicas = Deduplication()
+    crowd = {
+        frozenset({("instance", str(number))}): {15.0 * scrape: {POD: scrape * 15 * SECOND} for scrape in range(20)}
+        for number in range(MOST_TARGETS + 1)
+    }
+    chosen, _ = replicas.choose({CARD: crowd}, TimeWindow(0.0, 300.0))
+    assert not chosen
+    assert len(replicas.disputed) == 1

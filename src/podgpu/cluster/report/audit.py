@@ -10,7 +10,7 @@ from podgpu.cluster.report.deduplication import DisputedTime
 from podgpu.cluster.report.increases import CardPresence
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import own_labels
-from podgpu.cluster.store.targets import GIVE_JOB, MOST_WATTS, NodeTargets, ScrapeTarget, advice
+from podgpu.cluster.store.targets import GIVE_JOB, MOST_WATTS, NodeTargets, ScrapeTarget, advice, several
 from podgpu.insight.problem_kind import few
 from podgpu.model import Dispute
 from podgpu.model.kube import grouped
@@ -101,7 +101,7 @@ def disputes_of_targets(disputed: Iterable[DisputedTime]) -> Iterator[Dispute]:
     by_node = grouped(disputed, lambda each: each.node)
     for (cluster, node), times in sorted(by_node.items()):
         targets = sorted(set[ScrapeTarget]().union(*(each.targets for each in times)))
-        said = " and ".join(map(str, targets))
+        said = several(targets)
         ends = min(each.start for each in times), max(each.end for each in times)
         start, end = (utc_text(at, "seconds") for at in ends)
         yield Dispute(

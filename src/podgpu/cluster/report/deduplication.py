@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from podgpu.cluster.report.counters import CardKey, CounterKey, Measure, NodeKey
 from podgpu.cluster.report.queries import CardScrapes, ReplicatedScrapes, Scrapes, TimeWindow
-from podgpu.cluster.store.targets import MOST_WATTS, Replica, ScrapeTarget, agree, longest_pause, together
+from podgpu.cluster.store.targets import MOST_TARGETS, MOST_WATTS, Replica, ScrapeTarget, agree, longest_pause, together
 from podgpu.model.kube import grouped
 
 Values = dict[CounterKey, int]
@@ -124,6 +124,10 @@ def _disputes(node: NodeKey, cards: ReplicatedScrapes) -> Iterable[DisputedTime]
             own = said.setdefault(ScrapeTarget.of(dict(replica)), {})
             for at, values in scrapes.items():
                 own.setdefault(at, {}).update(values)
+    if len(said) > MOST_TARGETS:
+        times = [at for own in said.values() for at in own]
+        yield DisputedTime(node, frozenset(sorted(said)[:MOST_TARGETS]), min(times), max(times))
+        return
     for one, other in combinations(sorted(said), 2):
         shared = together(sorted(said[one]), sorted(said[other]))
         if shared is None:

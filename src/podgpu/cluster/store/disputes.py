@@ -3,10 +3,11 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from itertools import combinations
 
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.response import DecodeBudget, Point, Series, own_labels
-from podgpu.cluster.store.targets import MOST_WATTS, ScrapeTarget, advice, agree, together
+from podgpu.cluster.store.targets import MOST_TARGETS, MOST_WATTS, ScrapeTarget, advice, agree, several, together
 from podgpu.model import Fault
 
 RECENT = "[5m]"  # far enough to see two scrapes of nearly every configuration; a store itself forgets a series then
@@ -41,17 +42,17 @@ def disputes(clocks: Iterable[Series], counters: Iterable[Point]) -> Disputes:
 
 
 def _differ(targets: Mapping[ScrapeTarget, tuple[list[float], Mapping[Counter, float]]]) -> bool:
-    (first, own), *others = targets.values()
-    for times, values in others:
-        rates = {counter: MOST_WATTS if "joules" in counter[0] else 1.0 for counter in {*own, *values}}
-        if together(first, times) and not agree({first[-1]: own}, {times[-1]: values}, rates):
+    if len(targets) > MOST_TARGETS:
+        return True
+    for (times, own), (others, theirs) in combinations(targets.values(), 2):
+        rates = {counter: MOST_WATTS if "joules" in counter[0] else 1.0 for counter in {*own, *theirs}}
+        if together(times, others) and not agree({times[-1]: own}, {others[-1]: theirs}, rates):
             return True
     return False
 
 
 def fault(targets: Collection[ScrapeTarget]) -> Fault:
-    said = " and ".join(map(str, targets))
-    return Fault(reason=REASON, detail=f"{said} say different things of it; {advice(targets)}")
+    return Fault(reason=REASON, detail=f"{several(targets)} say different things of it; {advice(targets)}")
 
 
 async def find_disputes(store: Store, at: float) -> Disputes:

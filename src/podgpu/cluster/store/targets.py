@@ -8,9 +8,9 @@ both say the same.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 from typing import NamedTuple, TypeVar
 
@@ -24,6 +24,9 @@ SCRAPES_OF_A_RESTART, RESTART_SECONDS = 3, 60.0
 # By how much the clocks of two scrapers may differ.
 CLOCK_SECONDS = 60.0
 MOST_WATTS = 3000.0  # no card draws more
+# More than so many targets of one node are not compared with one another: that they are so many is disputed.
+MOST_TARGETS = 32
+MOST_NAMED = 3
 _OWN = frozenset(name for scope in Scope for name in scope.labels) | {"reason", "end", "bound", "__name__"}
 GIVE_JOB = "say with --prometheus.job which scrape job is that of podgpu's agents"
 CHOOSE = "choose podgpu's agents by their own labels, such as --prometheus.selector='namespace=\"podgpu\"'"
@@ -50,6 +53,14 @@ Replica = frozenset[tuple[str, str]]  # one of several copies of a node's series
 def advice(targets: Iterable[ScrapeTarget]) -> str:
     """Say how to believe one side alone."""
     return GIVE_JOB if len({target.job for target in targets}) > 1 else CHOOSE
+
+
+def several(targets: Collection[ScrapeTarget]) -> str:
+    """Name them, or the first few of a crowd."""
+    if len(targets) <= MOST_NAMED:
+        return " and ".join(map(str, targets))
+    named = ", ".join(map(str, islice(targets, MOST_NAMED)))
+    return f"{named} and {len(targets) - MOST_NAMED}{' or more' if len(targets) >= MOST_TARGETS else ''} others"
 
 
 def replica_of(labels: Mapping[str, str]) -> Replica:
