@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.model import Card, ClusterNode, Instance, Pod, Reading, Rest, Snapshot, Tenant
 
 _READINGS = frozenset({"memory_total_bytes", "memory_used_bytes", "power_limit_watts", "temperature_celsius"})
@@ -21,7 +22,7 @@ def _snapshot(snapshot: Snapshot) -> Snapshot:
         guests=None,
         unclaimed=(),
         sharing=(),
-        parts=(),
+        parts=tuple([part for part in snapshot.parts if part.name == PODRESOURCES.name]),
         errors=(),
         insight=None,
     )
@@ -42,6 +43,8 @@ def _card(card: Card) -> Card:
         rest=tuple([Rest(reason=rest.reason, use=rest.use) for rest in card.rest]),
         balance=card.balance,
         use=card.use,
+        problems=card.problems,
+        severity=card.severity,
     )
 
 
