@@ -101,11 +101,11 @@ def test_a_dark_node_is_said_and_wastes_nothing_that_is_known() -> None:
     dark = replace(first, state="stale", reason="timeout")
     found = reconclude(replace(found, nodes=(dark, *others)), PRICED)
     assert answers_of(found).wrong == "1 critical, 2 warnings, 1 node dark"
-    assert answers_of(found).waste == "2 GPUs, 8.00 EUR an hour, by ml, of 1 pod not known"
+    assert answers_of(found).waste == "2 GPUs, 8.00 EUR an hour, by ml, not known of 1 pod"
     assert answers_of(found).use.endswith("1 GPU dark")
     all_dark = tuple(replace(node, state="stale", reason="timeout") for node in found.nodes)
     none = answers_of(reconclude(replace(found, nodes=all_dark), PRICED))
-    assert (none.waste, none.use) == ("of 3 pods not known", "busy time not known, 3 GPUs dark")
+    assert (none.waste, none.use) == ("not known of 3 pods", "busy time not known, 3 GPUs dark")
 
 
 def test_every_problem_that_a_document_only_counts_has_a_row() -> None:

@@ -42,7 +42,7 @@ def _counted(severity: str, number: int) -> str:
 def _waste(found: Insight) -> str:
     """What is held and not used, what that costs, and who does it most."""
     sums, rows = found.sums, found.waste or ()
-    unknown = [f"of {count(sums.unknown_pods, 'pod')} not known"] if sums.unknown_pods else []
+    unknown = [f"not known of {count(sums.unknown_pods, 'pod')}"] if sums.unknown_pods else []
     if sums.unused_gpus is None:
         return ", ".join(unknown) or "not known"
     if not rows:
