@@ -18,7 +18,7 @@ const BELOW = 240; // pixels that the list needs of the first screen, with its h
 const PADDING = 15; // pixels left and right of the map
 const READABLE = 8; // pixels of a cell in a map that nobody asked for
 const INKS = ["card", "track", "dark", "accent", "warn", "bad", "badbg", "ink", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "cx"];
-const SMALL = 8; // pixels of a cell: lost ones of that size have a ring around them,
+const SMALL = 7; // pixels of a cell: lost ones of that size have a ring around them,
 const MOST_RINGS = 200; // unless there are more of them
 const HELP = "Arrow keys move, Shift and arrow keys choose several, Enter shows them in the list, Escape shows all.";
 
@@ -104,8 +104,9 @@ export class Fleet {
     const width = Math.floor(this.canvas.parentElement.clientWidth);
     const counts = this.counts();
     const [part, least, most] = TALL;
-    // As high as the first screen allows. Who asks for a map that is higher gets it.
-    const height = this.fitted.isFitting ? Math.min(most, this.fitted.room) : Math.min(most, Math.max(least, Math.round(innerHeight * part)));
+    // No higher than the first screen allows, unless the reader asked for it.
+    const wanted = Math.min(most, Math.max(least, Math.round(innerHeight * part)));
+    const height = this.fitted.isFitting ? Math.min(wanted, this.fitted.room) : wanted;
     const sign = `${width} ${height} ${devicePixelRatio} ${counts}`;
     if (!width || sign === this.sign) return;
     this.sign = sign;
