@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from podgpu.insight import conclude_cluster, conclude_node, concluded, reconclude
+from podgpu.insight import conclude_cluster, conclude_node, concluded, ensured, reconclude, with_answers
 from podgpu.insight.idle import idle_pods
 from podgpu.insight.problem_rows import problem_rows
 from podgpu.insight.waste import MOST_LISTED
@@ -69,6 +69,12 @@ def test_the_slim_form_of_a_node_has_numbers_and_no_sentences() -> None:
     assert [(row.gpus, row.text, row.message) for row in thin.insight.waste or ()] == [(1.0, "", "")]
 
 
+def test_who_shows_a_slim_form_alone_writes_the_sentences_anew() -> None:
+    whole = snapshot_of(cluster(("0", [tenant("a-0")]), settings=PRICED))
+    assert with_answers(slim(whole)).insight == whole.insight
+    assert with_answers(whole) is whole
+
+
 def test_a_cluster_lists_those_who_waste_most_and_counts_the_others() -> None:
     teams = {f"p-{number}": f"team-{number:02}" for number in range(MOST_LISTED + 3)}
     cards = [(str(at), [tenant(name, share=1.0 if at else 0.5)]) for at, name in enumerate(teams)]
@@ -82,6 +88,9 @@ def test_an_agent_of_an_older_version_is_judged_by_whoever_reads_it() -> None:
     assert found.insight is not None
     old = concluded(replace(found, insight=replace(found.insight, waste=None)), PRICED)
     assert old.insight is not None and [row.name for row in old.insight.waste or ()] == ["ml"]
+    kept = ClusterNode(name="n", state="fresh", snapshot=replace(found, insight=replace(found.insight, waste=None)))
+    told = insight_of(ensured(Cluster(taken_at=found.taken_at, version="1", nodes=(kept,)), PRICED))
+    assert [(row.name, row.gpus) for row in told.waste or ()] == [("ml", 1.0)], "as in a recording"
 
 
 def test_what_an_agent_says_of_itself_need_not_fit_together() -> None:

@@ -33,6 +33,7 @@ from podgpu.model import (
     Problem,
     Snapshot,
     Sums,
+    WasteRow,
 )
 from podgpu.model.kube import grouped
 
@@ -49,10 +50,18 @@ def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool =
     insight = replace(_insight(cards_of_snapshot(used), snapshot.guests, found, settings), dark=seen)
     if seen.state != dark.LIVE:
         insight = replace(insight, sums=Sums())
-    rows = waste.told(insight.waste or (), placements(cards_of_snapshot(used)), snapshot.taken_at, insight.currency)
-    insight = replace(insight, waste=rows)
-    insight = replace(insight, answers=answers(insight))
-    return replace(used, cards=_with_titles(used.cards, found), insight=insight)
+    return with_answers(replace(used, cards=_with_titles(used.cards, found), insight=insight))
+
+
+def with_answers(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the sentences that its slim form leaves out, and that an older podgpu did not write."""
+    insight = snapshot.insight
+    if insight is None or insight.answers is not None:
+        return snapshot
+    places = list(placements(cards_of_snapshot(snapshot)))
+    rows = waste.of_node(places) if insight.waste is None else insight.waste
+    insight = replace(insight, waste=waste.told(rows, places, snapshot.taken_at, insight.currency))
+    return replace(snapshot, insight=replace(insight, answers=answers(insight)))
 
 
 def concluded(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = False) -> Snapshot:
@@ -99,7 +108,7 @@ def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
             by_name.setdefault(group.name, []).append(group.sums)
     groups = [Group(name=name, sums=sums.added(parts)) for name, parts in by_name.items()]
     currency = settings.prices.currency if settings.prices else ""
-    wasting = [(node, node.concluded.waste or ()) for node in cluster.nodes if node.concluded is not None]
+    wasting = [(node, _waste(node)) for node in cluster.nodes]
     rows, more = waste.of_cluster(wasting, cluster.taken_at, currency)
     insight = Insight(
         idle_after_seconds=settings.idle_after,
@@ -113,6 +122,12 @@ def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
         prices={model: price for insight in known for model, price in insight.prices.items()},
     )
     return replace(cluster, insight=replace(insight, answers=answers(insight)))
+
+
+def _waste(node: ClusterNode) -> tuple[WasteRow, ...]:
+    """What is wasted on the node. Where an older podgpu concluded, what it held idle is added up here."""
+    known = node.concluded.waste if node.concluded is not None else ()
+    return waste.of_node(placements(cards_of_node(node))) if known is None else known
 
 
 def reconclude(cluster: Cluster, settings: InsightSettings) -> Cluster:
