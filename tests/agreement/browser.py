@@ -170,11 +170,12 @@ async def _workloads(chromium: Browser, url: str, cluster: Cluster) -> Facts:
 
 
 async def _waste(page: Page) -> str:
-    """The sentences of the idle view, once the server's rows are there."""
+    """The sentences behind the rows of who wastes, all of them in the idle view, once the server's rows are there."""
     await page.run("document.querySelector('nav a[data-view=idle]').click()")
     waits = "document.querySelector('.idler, .empty:not([hidden])')?.textContent.includes('Waiting')"
     await page.until(f"{waits} === false")
-    return " ".join(" ".join(await page.texts(".waste:not([hidden]) li span")).split())
+    sentences = await page.run("[...document.querySelectorAll('.answer.waste tbody tr')].map((one) => one.title)")
+    return " ".join(" ".join(sentences).split())
 
 
 def _totals(tiles: dict[str, tuple[str, str]]) -> Facts:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from podgpu.insight import reconclude
+from podgpu.insight import ensured, reconclude
 from podgpu.model import Booking, Cluster, ClusterNode, Fault, PartStatus, PendingPod, Snapshot, of_one
 from podgpu.views import json as node_json
 from podgpu.views.cluster import json
@@ -48,7 +48,7 @@ async def _demo() -> Snapshot:
 
 def _recorded(demo: Snapshot) -> Cluster:
     """As it comes back from a recording, which is as slim as a cluster's document."""
-    return replace(json.decode(json.encode(of_one(slim(demo)))), replayed=True)
+    return replace(ensured(json.decode(json.encode(of_one(slim(demo)))), SETTINGS), replayed=True)
 
 
 def _faulty(demo: Snapshot) -> Cluster:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
+import msgspec
+
 from podgpu import numbers
 from podgpu.cli._idle_table import idle_table
 from podgpu.cli._output import print_sentences, print_table
@@ -21,6 +23,7 @@ from podgpu.cli.top import print_rows
 from podgpu.doctor import Machine, examine, rendering
 from podgpu.doctor.cluster import examine_cluster
 from podgpu.insight.idle import idle_pods
+from podgpu.insight.problems import folded
 from podgpu.insight.selection import EVERYTHING
 from podgpu.insight.tenants import cards_of, placements, pod_name
 from podgpu.model import Cluster, Problem, Snapshot
@@ -120,6 +123,11 @@ def _problems(problems: Iterable[Mapping[str, Any]]) -> Facts:
     return {PROBLEMS: listed(text for text, _ in said), ADVICE: listed(map(" ".join, said)), UNNAMED: ""}
 
 
+def _waste(insight: Mapping[str, Any]) -> Facts:
+    """A cluster's document has those who waste most."""
+    return {} if insight["more_waste"] else {WASTE: _joined("\n".join(row["text"] for row in insight["waste"]))}
+
+
 def _sentence(text: str, more: int) -> str:
     return f"{text} And {numbers.integer(more)} more like it." if more else text
 
@@ -177,7 +185,7 @@ def cluster_document(cluster: Cluster) -> Facts:
     for node in found["nodes"]:
         facts[of_node(node["name"])] = "dark" if node.get("dark") else ""
     sums = found["insight"]["sums"]
-    return {**facts, **_sums(sums), **_problems(found["insight"]["problems"]), **tenants}
+    return {**facts, **_sums(sums), **_problems(found["insight"]["problems"]), **_waste(found["insight"]), **tenants}
 
 
 def snapshot_table(snapshot: Snapshot) -> Facts:
@@ -312,6 +320,8 @@ def _joined(sentences: str) -> str:
 def of_rows(cluster: Cluster, by: str) -> Facts:
     written = plain_json.loads(json.rows_document(cluster, by))
     found = written["rows"]
+    if by == "problems":  # one by one, of which the document lists the first and counts the others
+        return _problems(json.plain(tuple(folded(msgspec.convert(found, list[Problem])))))
     if by == "idle":
         waste = _joined("\n".join(row["text"] for row in written["waste"]))
         wasted = gpus(sum(row.get("held_gpus", 0.0) for row in found))

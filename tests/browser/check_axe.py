@@ -29,6 +29,7 @@ OF_A_CLUSTER = (
     "?view=namespaces",
     "?view=teams",
     "?view=idle",
+    "?view=problems",
     "?view=bill",
     "?view=fit",
     "?pod=research%2Fpretrain-0-0",

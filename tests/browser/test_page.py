@@ -163,7 +163,7 @@ async def test_filter_sort_and_link(chromium: Browser) -> None:
             await other.open(link)
             await other.expect_texts(".gpu .who b", shown)
             await other.expect_texts(".gpu .busy .label", falling)
-        await page.run("document.querySelector('.filters button').click()")
+        await page.run("document.querySelector('.picked button').click()")
         await page.until("document.querySelector('.count').textContent === ''")
 
 
@@ -275,7 +275,7 @@ async def test_the_keyboard_reaches_everything(chromium: Browser) -> None:
     async with staged(Script(await demo_document())) as url, chromium.page() as page:
         await page.open(url)
         seen: list[str] = []
-        for _ in range(40):
+        for _ in range(70):
             await page.press("Tab", code=TAB)
             what = await page.run("(e => e.getAttribute('aria-label') || e.textContent)(document.activeElement)")
             await page.until("document.activeElement.matches(':focus-visible')")

@@ -47,7 +47,7 @@ async def test_a_tap_names_a_segment_and_the_name_stays(chromium: Browser) -> No
 
 async def test_advice_that_is_cut_is_shown_by_a_tap_and_by_a_key(chromium: Browser) -> None:
     height = "document.querySelector('.alert:is(.cut, .open) .what').offsetHeight"
-    async with staged(Script(await demo_document())) as url, chromium.page(800, 900) as page:
+    async with staged(Script(await demo_document())) as url, chromium.page(800, 700) as page:
         await with_fingers(page)
         await page.open(url)
         await page.until("document.querySelector('.alert.cut .unfold') !== null")

@@ -21,7 +21,7 @@ def of_teams(found: Cluster, teams: dict[str, str]) -> Cluster:
     pods = tuple(
         Pod(namespace="ml", name=name, uid=f"uid-{name}", labels={"team": team}) for name, team in teams.items()
     )
-    snapshot = replace(node.snapshot, pods=pods)
+    snapshot = replace(node.snapshot, pods=pods, insight=None)
     return reconclude(replace(found, nodes=(replace(node, snapshot=snapshot),)), PRICED)
 
 

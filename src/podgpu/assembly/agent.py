@@ -18,7 +18,7 @@ from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
 from podgpu.host.system_files import guest_cards
-from podgpu.insight import InsightSettings, conclude
+from podgpu.insight import InsightSettings, conclude, with_answers
 from podgpu.kube.api import ApiServer
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.object_watch import PodWatch
@@ -76,7 +76,8 @@ def _recorded_node(wanted: str | None, settings: InsightSettings, document: byte
     else:
         names = ", ".join(sorted(found)[:5]) or "none at this moment"
         raise UserError(f"the recording has these nodes: {names}; choose one with --node-name")
-    return replace(snapshot if snapshot.insight else conclude(snapshot, settings, has_books=False), replayed=True)
+    judged = snapshot if snapshot.insight else conclude(snapshot, settings, has_books=False)
+    return replace(with_answers(judged), replayed=True)
 
 
 def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:

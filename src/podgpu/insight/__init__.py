@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from podgpu.insight import dark, problems, sums
+from podgpu.insight import dark, problems, sums, waste
+from podgpu.insight.answers import answers
 from podgpu.insight.tenants import (
     InsightSettings,
     NodeCard,
@@ -32,6 +33,7 @@ from podgpu.model import (
     Problem,
     Snapshot,
     Sums,
+    WasteRow,
 )
 from podgpu.model.kube import grouped
 
@@ -48,7 +50,18 @@ def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool =
     insight = replace(_insight(cards_of_snapshot(used), snapshot.guests, found, settings), dark=seen)
     if seen.state != dark.LIVE:
         insight = replace(insight, sums=Sums())
-    return replace(used, cards=_with_titles(used.cards, found), insight=insight)
+    return with_answers(replace(used, cards=_with_titles(used.cards, found), insight=insight))
+
+
+def with_answers(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the sentences that its slim form leaves out, and that an older podgpu did not write."""
+    insight = snapshot.insight
+    if insight is None or insight.answers is not None:
+        return snapshot
+    places = list(placements(cards_of_snapshot(snapshot)))
+    rows = waste.of_node(places) if insight.waste is None else insight.waste
+    insight = replace(insight, waste=waste.told(rows, places, snapshot.taken_at, insight.currency))
+    return replace(snapshot, insight=replace(insight, answers=answers(insight)))
 
 
 def concluded(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = False) -> Snapshot:
@@ -94,18 +107,27 @@ def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
         for group in insight.namespaces:
             by_name.setdefault(group.name, []).append(group.sums)
     groups = [Group(name=name, sums=sums.added(parts)) for name, parts in by_name.items()]
-    return replace(
-        cluster,
-        insight=Insight(
-            idle_after_seconds=settings.idle_after,
-            sums=whole if whole.gpus or not unread.nodes else Sums(),
-            namespaces=_most_first(groups),
-            problems=tuple(problems.of_cluster(cluster, unread)),
-            dark=unread,
-            currency=settings.prices.currency if settings.prices else "",
-            prices={model: price for insight in known for model, price in insight.prices.items()},
-        ),
+    currency = settings.prices.currency if settings.prices else ""
+    wasting = [(node, _waste(node)) for node in cluster.nodes]
+    rows, more = waste.of_cluster(wasting, cluster.taken_at, currency)
+    insight = Insight(
+        idle_after_seconds=settings.idle_after,
+        sums=whole if whole.gpus or not unread.nodes else Sums(),
+        namespaces=_most_first(groups),
+        problems=tuple(problems.of_cluster(cluster, unread)),
+        dark=unread,
+        waste=rows,
+        more_waste=more,
+        currency=currency,
+        prices={model: price for insight in known for model, price in insight.prices.items()},
     )
+    return replace(cluster, insight=replace(insight, answers=answers(insight)))
+
+
+def _waste(node: ClusterNode) -> tuple[WasteRow, ...]:
+    """What is wasted on the node. Where an older podgpu concluded, what it held idle is added up here."""
+    known = node.concluded.waste if node.concluded is not None else ()
+    return waste.of_node(placements(cards_of_node(node))) if known is None else known
 
 
 def reconclude(cluster: Cluster, settings: InsightSettings) -> Cluster:
@@ -132,7 +154,7 @@ def settings_of(insight: Insight) -> InsightSettings:
 def _is_concluded(snapshot: Snapshot, settings: InsightSettings) -> bool:
     """Whether its insight is what these settings would give."""
     insight, settings = snapshot.insight, settings.at(snapshot.taken_at)
-    if insight is None or insight.idle_after_seconds != settings.idle_after:
+    if insight is None or insight.waste is None or insight.idle_after_seconds != settings.idle_after:
         return False
     return insight.prices == _prices(snapshot.cards, settings.prices) and (
         settings.prices is None or insight.currency == settings.prices.currency
@@ -160,13 +182,15 @@ def _insight(
     found: Iterable[Problem],
     settings: InsightSettings,
 ) -> Insight:
-    by_name = grouped(placements(cards), _namespace)
-    groups = [Group(name=name, sums=sums.of_placements(places)) for name, places in by_name.items()]
+    places = list(placements(cards))
+    by_name = grouped(places, _namespace)
+    groups = [Group(name=name, sums=sums.of_placements(own)) for name, own in by_name.items()]
     return Insight(
         idle_after_seconds=settings.idle_after,
         sums=replace(sums.of_cards(cards), guest_gpus=len(guests) if guests else None),
         namespaces=_most_first(groups),
         problems=tuple(problems.folded(found)),
+        waste=waste.of_node(places),
         currency=settings.prices.currency if settings.prices else "",
         prices=_prices((on.card for on in cards), settings.prices),
     )

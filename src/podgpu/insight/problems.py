@@ -1,6 +1,6 @@
 """What is wrong, most pressing first. A kind of problem is a row and a function in the module of its topic."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -35,23 +35,29 @@ def all_of_snapshot(snapshot: Snapshot, settings: InsightSettings, *, has_books:
 
 def of_cluster(cluster: Cluster, unread: Dark) -> list[Problem]:
     """List those of all nodes and of the cluster itself. Those of dark nodes stay, with their age, after the others."""
-    found: list[Problem] = list(dark.problems(cluster, unread))
-    for kind in KINDS:
-        if kind.of_cluster is not None:
-            found += kind.of_cluster(cluster)
+    found: list[Problem] = [*dark.problems(cluster, unread), *of_cluster_itself(cluster)]
     for node in cluster.nodes:
         if node.state == "fresh" and node.concluded is not None:
-            for problem in node.concluded.problems:
-                found.append(problem if problem.node == node.name else replace(problem, node=node.name))
+            found += [
+                problem if problem.node == node.name else replace(problem, node=node.name)
+                for problem in node.concluded.problems
+            ]
     for node in cluster.nodes:
         if node.is_dark:
             found += dark.remembered(node, node.concluded, cluster.taken_at)
     return folded(found)
 
 
+def of_cluster_itself(cluster: Cluster) -> Iterator[Problem]:
+    """List those of no node, but for dark ones."""
+    for kind in KINDS:
+        if kind.of_cluster is not None:
+            yield from kind.of_cluster(cluster)
+
+
 def folded(problems: Iterable[Problem]) -> list[Problem]:
     """Order them, and keep the first of many alike: a hot room must not hide a lost card."""
-    groups = grouped(problems, _rank)
+    groups = grouped(problems, rank)
     found: list[Problem] = []
     for _, alike in sorted(groups.items(), key=lambda group: group[0]):
         number = sum(1 + problem.more for problem in alike)
@@ -61,7 +67,7 @@ def folded(problems: Iterable[Problem]) -> list[Problem]:
     return found
 
 
-def _rank(problem: Problem) -> tuple[bool, int, int, str]:
-    """What is only worth knowing comes after all that is wrong."""
+def rank(problem: Problem) -> tuple[bool, int, int, str]:
+    """Those of the same rank are alike. What is only worth knowing comes after all that is wrong."""
     severity = SEVERITIES.index(problem.severity) if problem.severity in SEVERITIES else len(SEVERITIES)
     return problem.severity == INFO, _RANKS.get(problem.kind, _LAST), severity, problem.kind

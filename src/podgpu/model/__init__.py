@@ -53,6 +53,7 @@ from podgpu.model.insight import (
     DARK_STATES,
     HOLDING_STATES,
     SEVERITIES,
+    Answers,
     CardUse,
     Dark,
     FreeInstances,
@@ -66,6 +67,7 @@ from podgpu.model.insight import (
     Problem,
     Sums,
     Use,
+    WasteRow,
     XidMark,
 )
 from podgpu.model.kube import ClaimedDevice, DynamicAllocation, KubeNode, KubeObjects, PoolDevice, ResourceClaim

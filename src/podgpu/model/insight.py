@@ -130,6 +130,30 @@ class Dark(Struct, frozen=True, kw_only=True):
     critical_nodes: int = 1  # from so many on it is critical, by --cluster.dark-critical
 
 
+class WasteRow(Struct, frozen=True, kw_only=True):
+    """What one team or namespace holds and does not use."""
+
+    by: str  # `team`, by the label of that name; `namespace`, where pods have none; `outside` Kubernetes
+    name: str  # of the team, the namespace or the account
+    gpus: float  # shares that it holds and does not use, in whole cards, as far as they are known
+    pods: int  # that hold them
+    unknown_shares: int = 0  # holdings besides, whose share is not known
+    since: float | None = None  # seconds since 1970: when the first of them became idle
+    last_since: float | None = None  # seconds since 1970: when the last of them did
+    cost_per_hour: float | None = None  # of that; absent without prices
+    cost: float | None = None  # from when each became idle until now; only in rows that are asked for
+    text: str = ""  # one sentence; empty in the slim form
+    message: str = ""  # to the owner; empty in the slim form
+
+
+class Answers(Struct, frozen=True, kw_only=True):
+    """The three questions of a first look, each answered in a line."""
+
+    wrong: str  # what is wrong
+    waste: str  # who wastes
+    use: str  # who uses what
+
+
 class Insight(Struct, frozen=True, kw_only=True):
     """What follows from everything above it in the document."""
 
@@ -138,6 +162,9 @@ class Insight(Struct, frozen=True, kw_only=True):
     namespaces: tuple[Group, ...] = ()  # most allocated first
     problems: tuple[Problem, ...] = ()  # most pressing first
     dark: Dark | None = None  # of how many nodes all this is; absent where an older podgpu concluded
+    waste: tuple[WasteRow, ...] | None = None  # most first; absent where an older podgpu concluded
+    more_waste: int = 0  # teams and namespaces that waste less, and are not listed
+    answers: Answers | None = None  # absent in the slim form, and where an older podgpu concluded
     currency: str = ""  # of the costs; empty without prices
     prices: dict[str, float] = {}  # of an hour of a card, by model, as far as they are known
 

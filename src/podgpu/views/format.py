@@ -25,6 +25,15 @@ MEANINGS = {
 }
 
 # The rows of a statement that stand for no group, and what they mean.
+# How each total of the page is counted.
+TOTALS = {
+    "GPUs": "The cards of all nodes, with those that are lost or dark. Cards given to virtual machines come on top.",
+    "Allocated": "The shares that were given away, divided by all GPUs. Of dark nodes, as last heard.",
+    "Truly busy": "The sum of the GPUs' busy time, divided by the GPUs of which it is known: none is lost or dark.",
+    "Held, not used": "The sum of the shares that nobody used for the time of --idle.after, or longer.",
+    "Free": "The sum of what nobody holds, of the GPUs that a pod can get: none is lost, dark or cordoned.",
+    "Power": "The sum of the power that is drawn. At most is the sum of the cards' limits.",
+}
 STATEMENT_ROWS = {
     "unattributed": ("(unattributed)", "booked to no container"),
     "unbooked": ("(not booked)", "used while no agent was there to book it"),

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from podgpu.catalog import device_rows
 from podgpu.insight import rows
 from podgpu.insight.idle import idle_pods
+from podgpu.insight.problem_rows import problem_rows
 from podgpu.insight.row_needs import needed_for_rows
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import SCHEMA, Cluster, ClusterNode, Pod, Reading, Snapshot
@@ -27,8 +28,8 @@ _KEPT_BACK: dict[type[Struct], frozenset[str]] = {
     ClusterNode: frozenset({"written"}),
 }
 ROWS_SCHEMA = 1
-IDLE = "idle"
-ROW_KINDS = (*rows.VIEWS, IDLE)
+IDLE, PROBLEMS = "idle", "problems"
+ROW_KINDS = (*rows.VIEWS, IDLE, PROBLEMS)
 
 _NUMBERS = frozenset({int, float, bool})
 
@@ -92,12 +93,16 @@ def _reading(reading: Reading) -> Object:
 
 def rows_of_nodes(cluster: Cluster, nodes: Iterable[ClusterNode], by: str) -> bytes:
     """Write the rows of a cluster with these nodes. Only what rows need of each is kept: all would take much memory."""
+    if by == PROBLEMS:  # read node by node
+        return _problems_document(cluster, nodes)
     return rows_document(replace(cluster, nodes=tuple([needed_for_rows(node) for node in nodes])), by)
 
 
 def rows_document(cluster: Cluster, by: str) -> bytes:
-    """Write the rows of `podgpu top`, or those of `podgpu idle`. `by` is one of ROW_KINDS."""
-    head = {"schema": ROWS_SCHEMA, "taken_at": cluster.taken_at, "by": by}
+    """Write the rows of `podgpu top`, those of `podgpu idle`, or all problems. `by` is one of ROW_KINDS."""
+    if by == PROBLEMS:
+        return _problems_document(cluster, cluster.nodes)
+    head = _head(cluster, by)
     if by == IDLE:
         currency = cluster.insight.currency if cluster.insight else ""
         priced = {"currency": currency} if currency else {}
@@ -108,3 +113,11 @@ def rows_document(cluster: Cluster, by: str) -> bytes:
         head
         | {"rows": [{"key": plain(entry.key), **plain(entry.row), "use": plain(entry.row.use)} for entry in entries]}
     )
+
+
+def _problems_document(cluster: Cluster, nodes: Iterable[ClusterNode]) -> bytes:
+    return msgspec.json.encode(_head(cluster, PROBLEMS) | {"rows": [*map(plain, problem_rows(cluster, nodes))]})
+
+
+def _head(cluster: Cluster, by: str) -> Object:
+    return {"schema": ROWS_SCHEMA, "taken_at": cluster.taken_at, "by": by}

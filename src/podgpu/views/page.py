@@ -14,7 +14,7 @@ from podgpu.insight.tenants import EVIDENCE
 from podgpu.model import Snapshot
 from podgpu.numbers import TABLE, duration, moment
 from podgpu.views import card_facts, card_page
-from podgpu.views.format import MEANINGS, REASONS, STATEMENT_ROWS
+from podgpu.views.format import MEANINGS, REASONS, STATEMENT_ROWS, TOTALS
 from podgpu.views.table import table
 from podgpu.views.text import line
 from podgpu.views.why_sentences import CERTAINTIES, METHODS, PROVEN, WITHOUT_CLAIM
@@ -122,6 +122,7 @@ def words_script() -> bytes:
         "proven": PROVEN,
         "statement_rows": STATEMENT_ROWS,
         "card_facts": card_facts.WORDS,
+        "totals": TOTALS,
         "numbers": TABLE,
     }
     return b"export const words = " + msgspec.json.encode(words) + b";\n"

@@ -1,8 +1,8 @@
 // What the page shows is in its address, so that a link shows the same.
 
-export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", bill: "Bill", fit: "Fit" };
+export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", problems: "Problems", bill: "Bill", fit: "Fit" };
 export const FACETS = ["namespace", "workload", "team", "node", "model", "state"];
-export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", lost: "lost", dark: "dark", "not read": "not read", xid: "XID", ecc: "ECC" };
+export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", room: "room left", lost: "lost", dark: "dark", "not read": "not read", xid: "XID", ecc: "ECC" };
 const GROUPS = { "": "most GPUs", busy: "busiest", idle: "most not used", memory: "most memory", power: "most power", name: "name" };
 export const SORTS = {
   gpus: { "": "node", busy: "busiest", memory: "most memory", power: "most power", heat: "hottest", idle: "longest idle" },
@@ -11,6 +11,7 @@ export const SORTS = {
   namespaces: GROUPS,
   teams: GROUPS,
   idle: { "": "most wasted", since: "longest idle", name: "name" },
+  problems: { "": "most pressing" },
   bill: { "": "" },
   fit: { "": "" },
 };
@@ -18,7 +19,7 @@ export const FROM_STORE = ["bill", "fit"]; // views of what is in the store, wit
 export const NO_TEAM = "-"; // pods without the label
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
 export const SPANS = { "": ["1 h", 1], day: ["24 h", 24], week: ["7 d", 168] }; // of the timeline
-const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "span", "at"];
+const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "span", "at", "problem"];
 
 export class Address {
   constructor(onChange) {
@@ -41,13 +42,14 @@ export class Address {
     if (!(this.period in PERIODS)) this.period = "";
     if (!(this.span in SPANS)) this.span = "";
     if (!(Number(this.at) > 0)) this.at = "";
+    if (this.view !== "problems") this.problem = ""; // it is of that view alone
   }
 
   /** The current address with some changes. */
   link(changes) {
     const query = new URLSearchParams();
     for (const name of NAMES) {
-      const value = changes[name] ?? this[name];
+      const value = changes[name] ?? (name === "problem" && changes.view ? "" : this[name]);
       if (value && !(name === "view" && value === "gpus")) query.set(name, value);
     }
     return `${location.pathname}${query.size ? `?${query}` : ""}`;

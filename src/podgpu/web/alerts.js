@@ -1,16 +1,15 @@
 // What is wrong, according to the document: the most urgent first, each with what to do about it.
 
+import { Answer } from "./answer.js";
 import { h, morph, write } from "./dom.js";
 import { count, integer } from "./numbers.js";
+import { groupOf, linkOf, severityLook } from "./problems.js";
 
 const LINES = 4; // of problems and, where there are more, the button that shows the rest
 const NEVER_FOLDED = "gpu_unreadable"; // a lost card
 const GONE_MS = 5000; // how long a problem that is over stays in its place: it may come back
 const HAND_MS = 2000; // after the last use of the mouse or a key, more problems may move the list below,
 const LATEST_MS = 6000; // at the latest after this time
-
-/** Where to look: the pod, the card or the node. */
-const linkOf = ({ kind, pod, uuid, node }) => (pod ? ["why", { pod }] : uuid ? ["show", { view: "gpus", gpu: uuid }] : node ? ["show", { view: "gpus", node }] : kind === "nodes_dark" ? ["show", { view: "nodes", state: "dark" }] : null);
 
 /** Keys by what the problems are about, since their texts may change. Several about the same are numbered. */
 function keysOf(problems) {
@@ -29,8 +28,9 @@ function unfolded(problems) {
 }
 
 /** The list of problems, and a live region that announces new ones. */
-export class Alerts {
+export class Alerts extends Answer {
   constructor(link) {
+    super("wrong", "What is wrong");
     this.link = link;
     this.isOpen = false;
     this.known = null;
@@ -41,13 +41,16 @@ export class Alerts {
     this.list = h("ul", { class: "alerts" });
     this.voice = h("p", { class: "spoken", role: "status" });
     this.more = h("button", { type: "button", class: "more", onclick: () => this.#open() });
-    this.body = h("div", {}, this.list, this.more);
-    this.element = h("section", { class: "wrong", "aria-label": "What is wrong" }, this.body, this.voice);
+    this.inner = h("div", {}, this.list, this.more);
+    this.body.append(this.inner);
+    this.element.append(this.voice);
   }
 
-  draw(problems, isCluster) {
-    this.problems = problems;
+  draw({ problems, answers }, isCluster) {
+    this.insight = { problems, answers };
     this.isCluster = isCluster;
+    this.answer(answers?.wrong);
+    this.headline.classList.toggle("bad", problems.some(({ severity }) => severity === "critical"));
     this.#speak(problems);
     const listed = this.#withGone(problems);
     const shown = this.isOpen ? listed : unfolded(listed);
@@ -81,7 +84,7 @@ export class Alerts {
     this.listed = listed;
     const isAnyGone = listed.some((problem) => problem.goneAt);
     clearTimeout(this.goneTimer);
-    if (isAnyGone) this.goneTimer = setTimeout(() => this.draw(this.problems, this.isCluster), GONE_MS / 4);
+    if (isAnyGone) this.goneTimer = setTimeout(() => this.draw(this.insight, this.isCluster), GONE_MS / 4);
     return listed;
   }
 
@@ -92,7 +95,7 @@ export class Alerts {
       const what = item.querySelector(".what");
       if (!what || item.classList.contains("open")) continue;
       const next = what.querySelector(".next"); // only advice is ever cut: no number of the problem is
-      const isCut = Boolean(next) && next.scrollWidth > next.clientWidth + 1;
+      const isCut = Boolean(next) && (next.scrollWidth > next.clientWidth + 1 || !next.offsetHeight);
       if (isCut) this.cut.add(item.dataset.key);
       item.classList.toggle("cut", isCut);
     }
@@ -111,7 +114,7 @@ export class Alerts {
   /** The user asked for it, so the list below may move. */
   #redraw() {
     this.room = this.touched = 0;
-    this.draw(this.problems, this.isCluster);
+    this.draw(this.insight, this.isCluster);
   }
 
   /** More problems would move the list: not while somebody is about to click on it. */
@@ -123,16 +126,16 @@ export class Alerts {
     }
     this.since ??= now;
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.draw(this.problems, this.isCluster), HAND_MS);
+    this.timer = setTimeout(() => this.draw(this.insight, this.isCluster), HAND_MS);
     return now - this.since < LATEST_MS;
   }
 
   /** Keep the room that the problems took while the page is visible: the list below must not move. */
   #keepRoom() {
-    const { offsetHeight: needed, offsetWidth: width } = this.body;
-    if (needed < this.room && width === this.width && !document.hidden) return;
+    const { offsetHeight: needed, offsetWidth: width } = this.inner;
+    if (!this.details.open || (needed < this.room && width === this.width && !document.hidden)) return;
     [this.room, this.width] = [needed, width];
-    this.element.style.minHeight = `${needed}px`;
+    this.body.style.minHeight = `${needed}px`;
   }
 
   /** Give up the kept room: the user went to another view. */
@@ -142,17 +145,17 @@ export class Alerts {
 
   #item(problem) {
     const where = this.isCluster && problem.node && !problem.text.includes(problem.node) ? [h("b", { class: "where" }, problem.node), ": "] : [];
-    const text = problem.more ? `${problem.text} And ${integer(problem.more)} more like it.` : problem.text;
+    const more = problem.more ? [" ", h("a", { href: this.link({ view: "problems", problem: groupOf(problem) }) }, `And ${integer(problem.more)} more like it.`)] : [];
     const link = linkOf(problem);
-    const whole = `${text}${problem.next_step ? ` ${problem.next_step}` : ""}`;
+    const whole = `${problem.text}${problem.next_step ? ` ${problem.next_step}` : ""}`;
     const isWhole = this.unfolded.has(problem.key);
-    const looks = [problem.severity === "critical" && "bad", problem.severity === "info" && "note", problem.goneAt && "gone", isWhole && "open", this.cut.has(problem.key) && "cut"].filter(Boolean);
+    const looks = [severityLook(problem), problem.goneAt && "gone", isWhole && "open", this.cut.has(problem.key) && "cut"].filter(Boolean);
     return h(
       "li",
       { class: ["alert", ...looks].join(" "), "data-key": problem.key },
       h("strong", {}, problem.title),
-      h("span", { class: "what", title: whole }, h("span", { class: "text" }, ...where, text), problem.next_step ? h("span", { class: "next" }, ` ${problem.next_step}`) : null),
-      h("button", { type: "button", class: "unfold", "aria-expanded": String(isWhole), "aria-label": `${isWhole ? "One line of" : "All of"}: ${problem.text}`, onclick: () => this.#unfold(problem.key) }, isWhole ? "less" : "all"),
+      h("span", { class: "what", title: whole }, h("span", { class: "text" }, ...where, problem.text, ...more), problem.next_step ? h("span", { class: "next" }, ` ${problem.next_step}`) : null),
+      h("button", { type: "button", class: "unfold", "aria-expanded": String(isWhole), "aria-label": `${isWhole ? "less" : "advice"}: ${problem.text}`, onclick: () => this.#unfold(problem.key) }, isWhole ? "less" : "advice"),
       link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${problem.text}` }, link[0]) : null,
     );
   }

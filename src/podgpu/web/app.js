@@ -21,24 +21,27 @@ import { List } from "./list.js";
 import { Model } from "./model.js";
 import { duration, moment, second } from "./numbers.js";
 import { Evidence, podPage } from "./pod.js";
+import * as byProblem from "./problems.js";
 import { Rows } from "./rows.js";
 import { labelOf } from "./shades.js";
 import { Timeline } from "./timeline.js";
 import { Header, Loading, Tiles } from "./top.js";
 import { Tooltip } from "./tooltip.js";
+import { Use } from "./use.js";
 import { Waste } from "./waste.js";
 import * as byWorkload from "./workloads.js";
 
 const QUIET_MS = 150; // from the last part of a change until it is drawn,
 const LATEST_MS = 800; // but no longer from the first part
-const VIEWS = { gpus: byGpu, workloads: byWorkload, nodes: byNode, namespaces: byNamespace, teams: byTeam, idle: byIdle };
-const NAMES = { gpus: "GPUs", workloads: "Workloads", nodes: "Nodes", namespaces: "Namespaces", teams: "Teams", idle: "Idle holders" };
+const VIEWS = { gpus: byGpu, workloads: byWorkload, nodes: byNode, namespaces: byNamespace, teams: byTeam, idle: byIdle, problems: byProblem };
+const NAMES = { gpus: "GPUs", workloads: "Workloads", nodes: "Nodes", namespaces: "Namespaces", teams: "Teams", idle: "Idle holders", problems: "Problems" };
 const HEADS = {
   workloads: ["Workload", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
   nodes: ["Node", "Held", "Busy, of its GPUs", "Memory", "Power"],
   namespaces: ["Namespace", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
   teams: ["Team", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
   idle: ["Pod", "Held", "Not used for", "Why it counts as idle", "Wasted"],
+  problems: ["Problem", "What is wrong, and what to do"],
 };
 
 /** GPUs of virtual machines: the driver does not list them, so they have no row. */
@@ -59,12 +62,15 @@ class App {
     this.pointer = {};
     this.address = new Address((left) => this.go(left));
     this.header = new Header();
-    this.tiles = new Tiles();
     const link = (changes) => this.address.link({ pod: "", gpu: "", ...changes });
-    this.alerts = new Alerts((changes) => this.address.link({ ...blank(), ...changes }));
-    this.controls = new Controls(this.address);
+    const linkAll = (changes) => this.address.link({ ...blank(), ...changes });
+    this.tiles = new Tiles(linkAll);
+    this.alerts = new Alerts(linkAll);
+    this.waste = new Waste(linkAll);
+    this.use = new Use(link);
+    this.answers = h("div", { class: "answers" }, this.alerts.element, this.waste.element, this.use.element);
+    this.controls = new Controls(this.address, (isSought) => ((this.isSought = isSought), this.seek()));
     this.fleet = new Fleet(this.address);
-    this.waste = new Waste();
     this.legend = new Legend();
     this.badge = new Badge();
     this.bill = new Bill(this.address, () => this.draw());
@@ -87,11 +93,12 @@ class App {
         gpu: byGpu.gpuRows(rows),
         work: byWorkload.workRows(tools),
         idle: byIdle.idleRows(tools),
+        problem: byProblem.problemRows(tools),
       },
       NAMES.gpus,
     );
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
-    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.legend.element, this.bill.element, this.fit.element);
+    this.overview = h("div", {}, this.tiles.element, this.answers, this.fleet.element, this.controls.element, this.sheet, this.legend.element, this.bill.element, this.fit.element);
     this.foot = h("footer", { class: "dim" });
     this.loading = new Loading();
     this.timeline = new Timeline({
@@ -122,6 +129,7 @@ class App {
     if (to.origin !== location.origin || to.pathname !== location.pathname || to.hash) return;
     event.preventDefault();
     this.address.push(to);
+    this.isSought = Boolean(target.closest(".tiles, .answers"));
     this.go();
   }
 
@@ -229,6 +237,7 @@ class App {
     if (!width || width === this.width) return;
     this.width = width;
     this.sizes = byGpu.measure(width);
+    this.sizes.width = width;
     this.sizes.work = this.sizes.isNarrow ? Math.floor((width - 28 - 12) / 2) : Math.floor((width - 28 - 260 - 90 - 80 - 4 * 18) / 2);
     size(this.overview, this.sizes);
     if (this.model.document) this.draw();
@@ -260,12 +269,13 @@ class App {
     const stored = { bill: this.bill, fit: this.fit }[address.view];
     this.sheet.hidden = this.legend.element.hidden = Boolean(stored);
     this.legend.draw(this.colours);
-    if (stored) this.waste.draw();
     for (const view of [this.bill, this.fit]) view.element.hidden = view !== stored;
     this.overview.dataset.view = address.view;
     this.tiles.draw(model, this.history);
-    this.alerts.draw(model.insight.problems, model.isCluster);
+    this.alerts.draw(model.insight, model.isCluster);
+    this.use.draw(model.insight, this.colours, address.namespace);
     if (stored) {
+      this.waste.draw(model.insight);
       this.controls.draw(model);
       stored.draw(model);
     } else this.drawList();
@@ -277,18 +287,31 @@ class App {
     if (!this.sizes) return;
     const label = labelOf(model, address.by);
     this.filter = filterOf(address, label);
-    const gpus = address.isFiltered ? model.gpus.filter(this.filter.isMeant) : model.gpus;
+    const { isFiltered } = address;
+    const gpus = isFiltered ? model.gpus.filter(this.filter.isMeant) : model.gpus;
     this.controls.draw(model, gpus.filter((gpu) => !gpu.isUnknown).length);
     this.fleet.draw(model, this.filter.isMeant);
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
     renew(this.heads, HEADS[address.view] ?? view.headsOf(model.choices("period")), (heads) => heads.map((head) => h("span", { title: head }, head)));
     const answers = (view.NEEDS ?? []).map((by) => (this.isPast ? this.rows.at(by, address.at) : this.rows.of(by, model)));
-    const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
+    const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, isFiltered, group: address.problem, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
-    this.waste.draw(address.view === "idle" ? answers[0]?.waste : []);
+    this.waste.draw(model.insight, address.view === "idle" ? answers[0]?.waste : undefined);
+    this.seek();
     write(this.empty, this.note(view, answers, items.length, gpus.length));
     this.empty.hidden = !this.empty.textContent;
+  }
+
+  /** Put the first row on the screen that a search, a total or an answer has led to, once it is there. */
+  seek() {
+    const found = this.isSought ? this.list.items.findIndex(({ kind }) => kind !== "node") : -1;
+    if (found < 0) return;
+    this.isSought = false;
+    const { top } = this.list.element.getBoundingClientRect();
+    if (top + this.list.tops[found] >= 0 && top + this.list.tops[found + 1] <= innerHeight) return;
+    scrollTo(0, scrollY + this.controls.element.getBoundingClientRect().top);
+    this.list.draw(true);
   }
 
   /** Why the list is empty, or what it leaves out. */
@@ -301,6 +324,7 @@ class App {
     const error = answers.find((answer) => answer.error)?.error;
     if (error) return `The rows could not be updated: ${error}`;
     if (!gpus) return "Nothing matches. Clear the filter to see all.";
+    if (address.view === "problems" && !items) return "No such problem now.";
     const empty = address.view === "idle" ? `No pod holds a GPU without using it for ${duration(model.insight.idle_after_seconds)} or more.` : "No container uses these GPUs.";
     return [items ? "" : empty, view.noteOf?.(answers), address.view === "gpus" && guests].filter(Boolean).join(" ");
   }

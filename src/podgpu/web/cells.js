@@ -7,6 +7,7 @@ const COLUMNS = [16, 8, 4, 2]; // of a block
 const NAMED = 74; // pixels that the name of a node needs
 const NAME = 13; // pixels of its height
 const MARKED = 5; // larger cells have thicker marks
+const RING = 4; // pixels between a cell and its ring
 
 /** Lay out blocks with these counts of cells, in the largest size that fits. Returns the places of all cells, in order. */
 export function layOut(counts, width, height) {
@@ -77,7 +78,7 @@ export function paint(context, gpu, parts, { x, y, size, inks, isDim }) {
   context.fillStyle = gpu.isDark ? inks.dark : inks.track;
   context.fillRect(x, y, size, size);
   if (gpu.isDark) {
-    if (size > MARKED) cross(context, x, y, size, inks);
+    cross(context, x, y, size, inks);
     if (gpu.hasXid) dot(context, x, y, size, inks);
     return;
   }
@@ -97,8 +98,15 @@ export function paint(context, gpu, parts, { x, y, size, inks, isDim }) {
   if (gpu.hasXid) dot(context, x, y, size, inks, gpu.severity === "critical" ? inks.bad : inks.warn);
 }
 
+/** Of small cells only the lower corner is drawn: thousands of frames would hide what is wrong. */
 function outline(context, x, y, size, ink) {
-  const line = size > MARKED ? 1.5 : 1;
+  if (size <= MARKED) {
+    context.fillStyle = ink;
+    context.fillRect(x, y + size - 1, size, 1);
+    context.fillRect(x, y, 1, size);
+    return;
+  }
+  const line = 1.5;
   context.strokeStyle = ink;
   context.lineWidth = line;
   context.strokeRect(x + line / 2, y + line / 2, size - line, size - line);
@@ -106,6 +114,14 @@ function outline(context, x, y, size, ink) {
 
 /** Crossed out, so that it is told from a busy cell without colour too. */
 function cross(context, x, y, size, inks) {
+  if (size <= MARKED) {
+    context.fillStyle = inks.bad;
+    for (let at = 0; at < size; at += 1) {
+      context.fillRect(x + at, y + at, 1, 1);
+      context.fillRect(x + size - 1 - at, y + at, 1, 1);
+    }
+    return;
+  }
   context.strokeStyle = inks.bad;
   context.lineWidth = 1.5;
   context.beginPath();
@@ -116,7 +132,13 @@ function cross(context, x, y, size, inks) {
   context.stroke();
 }
 
+/** A small cell has no room for lines: it is full. */
 function hatch(context, x, y, size, inks) {
+  if (size <= MARKED) {
+    context.fillStyle = inks.bad;
+    context.fillRect(x, y, size, size);
+    return;
+  }
   context.save();
   context.beginPath();
   context.rect(x, y, size, size);
@@ -124,9 +146,9 @@ function hatch(context, x, y, size, inks) {
   context.fillStyle = inks.badbg;
   context.fillRect(x, y, size, size);
   context.strokeStyle = inks.bad;
-  context.lineWidth = size > MARKED ? 1.5 : 1;
+  context.lineWidth = 1.5;
   context.beginPath();
-  for (let from = -size; from < size; from += size > MARKED ? 4 : 2) {
+  for (let from = -size; from < size; from += 4) {
     context.moveTo(x + from, y + size);
     context.lineTo(x + from + size, y);
   }
@@ -144,4 +166,16 @@ function dot(context, x, y, size, inks, ink) {
   context.arc(x + size - radius - 0.5, y + radius + 0.5, radius, 0, 7);
   context.fillStyle = ink;
   context.fill();
+}
+
+/** A ring around a cell that must be seen among thousands. */
+export function ring(context, x, y, size, inks) {
+  const middle = [x + size / 2, y + size / 2];
+  for (const [ink, wide] of [[inks.card, 4], [inks.bad, 2]]) {
+    context.beginPath();
+    context.arc(...middle, size / 2 + RING, 0, 7);
+    context.strokeStyle = ink;
+    context.lineWidth = wide;
+    context.stroke();
+  }
 }

@@ -1,8 +1,9 @@
 // The fleet at a glance: all GPUs of all nodes on one screen. A brush over it filters the list.
 
 import { FROM_STORE, rangeOf } from "./address.js";
-import { cellAt, layOut, nextRow, paint } from "./cells.js";
+import { cellAt, layOut, nextRow, paint, ring } from "./cells.js";
 import { fill, h, known, morph, write } from "./dom.js";
+import { Fold } from "./fold.js";
 import { darkText } from "./gpus.js";
 import { freeWord } from "./model.js";
 import { age, celsius, count, gpuNumber, gpus as gpuCount, integer, percent } from "./numbers.js";
@@ -13,7 +14,12 @@ const FRAME_MS = 4; // of painting in a frame
 const SAME_FRAME_MS = 8; // a frame that has drawn the page does not paint cells as well
 const OFTEN = 64; // cells between two looks at the clock
 const TALL = [0.32, 110, 420]; // a part of the window, and the least and the most pixels
+const BELOW = 240; // pixels that the list needs of the first screen, with its head and first rows
+const PADDING = 15; // pixels left and right of the map
+const READABLE = 8; // pixels of a cell in a map that nobody asked for
 const INKS = ["card", "track", "dark", "accent", "warn", "bad", "badbg", "ink", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "cx"];
+const SMALL = 7; // pixels of a cell: lost ones of that size have a ring around them,
+const MOST_RINGS = 200; // unless there are more of them
 const HELP = "Arrow keys move, Shift and arrow keys choose several, Enter shows them in the list, Escape shows all.";
 
 export class Fleet {
@@ -40,8 +46,11 @@ export class Fleet {
     this.marks = h("canvas", { class: "marks", "aria-hidden": "true" });
     this.tip = h("div", { class: "tip", "aria-live": "polite", hidden: true });
     this.table = h("table");
+    this.fold = new Fold("fleet");
+    this.toggle = h("button", { type: "button", "aria-controls": "fleet-map", onclick: () => this.turn() }, "Fleet");
     this.details = h("details", { ontoggle: () => this.model && this.describe() }, h("summary", {}, "As a table"), this.table);
-    this.element = h("section", { class: "sheet fleet", "aria-label": "Fleet", hidden: true }, h("div", { class: "title" }, h("h2", {}, "Fleet"), this.by, this.about, this.details), h("div", { class: "map" }, this.canvas, this.marks, this.tip), h("p", { class: "spoken", id: "fleet-help" }, HELP));
+    this.map = h("div", { class: "map", id: "fleet-map" }, this.canvas, this.marks, this.tip);
+    this.element = h("section", { class: "sheet fleet", "aria-label": "Fleet", hidden: true }, h("div", { class: "title" }, h("h2", {}, this.toggle), this.by, this.about, this.details), this.map, h("p", { class: "spoken", id: "fleet-help" }, HELP));
   }
 
   /** `isMeant` says which GPUs the list shows. */
@@ -50,24 +59,54 @@ export class Fleet {
     if (this.element.hidden) return;
     this.model = model;
     const { address } = this;
+    const isOpen = this.fold.isOpen(this.fits() && (!address.isFiltered || Boolean(address.cells)));
+    this.toggle.setAttribute("aria-expanded", isOpen);
+    for (const part of [this.by, this.details, this.map]) part.hidden = !isOpen;
     const there = Object.entries(SHADES).filter(([, shade]) => !shade.isThere || shade.isThere(model));
     this.shade = SHADES[there.some(([key]) => key === address.colour) ? address.colour : ""];
     fill(this.by, there.map(([key, shade]) => [key, `Show ${shade.name}`]), this.shade === SHADES[""] ? "" : address.colour);
     const style = getComputedStyle(document.documentElement);
     const inks = Object.fromEntries(INKS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     this.how = { model, inks, label: labelOf(model, address.by), isMeant: address.isFiltered ? isMeant : null };
-    this.shade.prepare?.(model, this.how);
-    this.place();
-    this.queue();
+    if (isOpen) {
+      this.shade.prepare?.(model, this.how);
+      this.place();
+      this.queue();
+    }
     this.describe();
+  }
+
+  /** Fold or unfold it, as the reader wants. */
+  turn() {
+    this.fold.choose(this.map.hidden);
+    this.address.onChange();
+  }
+
+  /** Whether the map, in cells that can be told apart, leaves the first rows of the list on the first screen. */
+  fits() {
+    const counts = this.counts();
+    const sign = `${innerWidth} ${innerHeight} ${counts}`;
+    if (sign === this.fitted?.sign) return this.fitted.isFitting; // to measure makes the browser lay out the page
+    const box = this.element.getBoundingClientRect();
+    const room = innerHeight - BELOW - (box.top + scrollY);
+    const made = room > 0 && layOut(counts, Math.floor(box.width) - 2 * PADDING, room);
+    this.fitted = { sign, room, isFitting: Boolean(made) && made.height <= room && made.size >= READABLE };
+    return this.fitted.isFitting;
+  }
+
+  /** How many cells each node has, of those that have any. */
+  counts() {
+    return this.model.nodes.map((node) => node.gpus.length).filter(Boolean);
   }
 
   /** Lay out again if the nodes or the width of the page have changed. */
   place() {
     const width = Math.floor(this.canvas.parentElement.clientWidth);
-    const counts = this.model.nodes.map((node) => node.gpus.length).filter(Boolean);
+    const counts = this.counts();
     const [part, least, most] = TALL;
-    const height = Math.min(most, Math.max(least, Math.round(innerHeight * part)));
+    // No higher than the first screen allows, unless the reader asked for it.
+    const wanted = Math.min(most, Math.max(least, Math.round(innerHeight * part)));
+    const height = this.fitted.isFitting ? Math.min(wanted, this.fitted.room) : wanted;
     const sign = `${width} ${height} ${devicePixelRatio} ${counts}`;
     if (!width || sign === this.sign) return;
     this.sign = sign;
@@ -90,11 +129,14 @@ export class Fleet {
     if (look !== this.look) this.painted.fill(undefined);
     this.look = look;
     const before = this.dirty.length;
-    this.dirty = [];
-    model.gpus.forEach((gpu, at) => this.painted[at] !== gpu && this.dirty.push(at));
+    [this.dirty, this.lost] = [[], []];
+    model.gpus.forEach((gpu, at) => {
+      if (this.painted[at] !== gpu) this.dirty.push(at);
+      if (!gpu.isUp) this.lost.push(at);
+    });
     if (this.dirty.length && !(before && this.frame)) this.frame = requestAnimationFrame(() => this.step());
     this.drawNames();
-    const marks = `${this.sign} ${address.cells} ${how.inks.ink} ${this.cursor} ${model.gpus.length}`;
+    const marks = `${this.sign} ${address.cells} ${how.inks.ink} ${this.cursor} ${model.gpus.length} ${this.lost}`;
     if (marks !== this.marked) this.drawMarks();
     this.marked = marks;
     this.drawnAt = performance.now();
@@ -149,6 +191,7 @@ export class Fleet {
     const context = this.marks.getContext("2d");
     const { xs, ys, size, width, height } = this.layout;
     context.clearRect(0, 0, width + size, height + size);
+    if (size <= SMALL && this.lost.length <= MOST_RINGS) for (const at of this.lost) ring(context, xs[at], ys[at], size, this.how.inks);
     context.strokeStyle = this.how.inks.ink;
     const [first, last] = this.chosen();
     context.lineWidth = size > 5 ? 2 : 1;
@@ -247,7 +290,7 @@ export class Fleet {
       if (gpu.hasXid) xids += 1;
     }
     const blank = nodes.filter((node) => node.gpus[0]?.isUnknown).length;
-    const seen = [dark && `${integer(dark)} dark (crossed)`, blank && `${count(blank, "dark node")} with GPUs not known`, dark < this.model.known && `${gpuCount(insight.sums.unused_gpus)} held and not used, ${integer(idle)} of them whole (outline), ${integer(lost)} lost (hatched)`, (dark < this.model.known || xids > 0) && `${integer(xids)} with an XID (dot)`];
+    const seen = [dark && `${integer(dark)} dark (crossed)`, blank && `${count(blank, "dark node")} with GPUs not known`, dark < this.model.known && `${gpuCount(insight.sums.unused_gpus)} held and not used, ${integer(idle)} of them whole (outline), ${integer(lost)} lost (${this.layout?.size <= SMALL ? "ring" : "hatched"})`, (dark < this.model.known || xids > 0) && `${integer(xids)} with an XID (dot)`];
     const said = `${this.model.known ? count(this.model.known, "GPU") : "GPUs not known"} on ${count(nodes.length, "node")}: ${seen.filter(Boolean).join(", ")}.`;
     write(this.about, said);
     if (this.canvas.getAttribute("aria-label") !== said) this.canvas.setAttribute("aria-label", said);

@@ -2,6 +2,7 @@
 
 import { known } from "./dom.js";
 
+const LEAST_ROOM = 1e-6; // of a GPU: shares are counted in millionths
 export const BUSY = 0.005; // of a GPU's time; less is written as 0
 
 /** Index readings by name. The first of several with the same name counts for the card. */
@@ -133,6 +134,9 @@ export function freeWord(gpu) {
 
 const isUndivided = (gpu) => gpu.isMig && !gpu.slices.length;
 
+/** Whether nobody holds some of a GPU, as far as shares are known. */
+const hasRoom = (holders) => 1 - holders.reduce((sum, { share }) => sum + (share ?? 0), 0) > LEAST_ROOM;
+
 /** The states that the filter can choose. */
 function statesOf(gpu) {
   const holders = gpu.tenants.filter((tenant) => tenant.holding);
@@ -141,6 +145,7 @@ function statesOf(gpu) {
     busy: gpu.busy >= BUSY,
     idle: gpu.idleTenants > 0,
     free: gpu.isUp && !gpu.isDark && !gpu.tenants.length && !gpu.node.isCordoned && !isUndivided(gpu),
+    room: gpu.isUp && !gpu.isDark && !gpu.node.isCordoned && !isUndivided(gpu) && hasRoom(holders),
     shared: holders.length > 1 || holders.some((tenant) => tenant.share < 1),
     mig: gpu.isMig,
     dark: gpu.isDark,
@@ -224,7 +229,7 @@ export class Model {
     this.awaited = isCluster || isPast ? NOTHING_AWAITED : awaitedOf(document);
     if (this.awaited.names.length && (this.document ? this.#hasRowsOf(document) : this.awaited.isStart && !document.cards.length)) {
       // After a start, it is not known yet what is wrong.
-      if (!this.awaited.isStart) this.insight = { ...this.insight, problems: document.insight.problems };
+      if (!this.awaited.isStart) this.insight = { ...this.insight, problems: document.insight.problems, answers: { ...this.insight.answers, wrong: document.insight.answers?.wrong } };
       return false;
     }
     this.awaited = NOTHING_AWAITED;

@@ -3,6 +3,7 @@
 import { spark } from "./chart.js";
 import { h, known, shortModel, write, writeWhole } from "./dom.js";
 import { UNKNOWN, count, duration, gpuNumber, integer, money, partOf, percent, watts } from "./numbers.js";
+import { words } from "./words.js";
 
 const LONG_SECONDS = 3; // of waiting, after which its length is shown
 
@@ -85,21 +86,39 @@ export class Loading {
   }
 }
 
+/** Where the rows are that each total sums up. */
+const LISTS = {
+  GPUs: { view: "gpus" },
+  Allocated: { view: "workloads" },
+  "Truly busy": { view: "gpus", sort: "busy" },
+  "Held, not used": { view: "idle" },
+  Free: { view: "gpus", state: "room" },
+  Power: { view: "gpus", sort: "power" },
+};
+
 export class Tiles {
-  constructor() {
-    this.tiles = new Map(["GPUs", "Allocated", "Truly busy", "Held, not used", "Free", "Power"].map((name) => [name, this.#make(name)]));
+  /** `link` leads to a list of everything. */
+  constructor(link) {
+    this.link = link;
+    this.tiles = new Map(Object.keys(LISTS).map((name) => [name, this.#make(name)]));
     this.element = h("dl", { class: "tiles" }, ...[...this.tiles.values()].map((tile) => tile.element));
   }
 
   #make(name) {
+    const formula = words.totals[name];
+    const list = h("a", { title: formula }, name);
+    // A finger has no title, and a screen reader may not say it.
+    const why = h("button", { type: "button", class: "why", "data-tip": formula, "aria-label": `How ${name} is counted: ${formula}` });
     const value = h("dd", { class: "big" });
     const about = h("dd", { class: "dim" });
     const line = h("dd", { class: "line", "aria-hidden": "true" });
-    return { value, about, line, element: h("div", { class: "tile" }, h("dt", {}, name), value, line, about) };
+    return { list, value, about, line, element: h("div", { class: "tile" }, h("dt", {}, list, why), value, line, about) };
   }
 
   #put(name, value, about, points, top) {
     const tile = this.tiles.get(name);
+    const href = this.link(LISTS[name]);
+    if (tile.list.getAttribute("href") !== href) tile.list.setAttribute("href", href);
     write(tile.value, value);
     writeWhole(tile.about, about);
     if (points && tile.drawnAt !== points.at(-1)?.[0]) {
@@ -109,7 +128,7 @@ export class Tiles {
   }
 
   /** The sums are those of everything, even while a filter is set. */
-  draw({ insight: { sums, currency, idle_after_seconds: after }, models, pending }, history) {
+  draw({ insight: { sums, currency }, models, pending }, history) {
     const { gpus: all, dark_gpus: dark = 0, lost_gpus: lost = 0, guest_gpus: guests, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
     const up = (all ?? 0) - dark - lost;
     const unseen = dark && `${integer(dark)} dark`;
@@ -123,7 +142,7 @@ export class Tiles {
     const cost = known(sums.unused_cost_per_hour) && sums.unused_pods ? ` · ${money(sums.unused_cost_per_hour, currency)}/h` : "";
     const idle = sums.unused_pods ? `by ${count(sums.unused_pods, "pod")}` : "by no pod";
     const unjudged = sums.unknown_pods && `of ${count(sums.unknown_pods, "pod")} not known`;
-    this.#put("Held, not used", gpuNumber(sums.unused_gpus), known(sums.unused_gpus) ? join(`${idle} for ${duration(after)} or more${cost}`, unknown(sums.unknown_pods)) : unjudged || "not known", history.totals.series(3), up);
+    this.#put("Held, not used", gpuNumber(sums.unused_gpus), known(sums.unused_gpus) ? join(`${idle}${cost}`, unknown(sums.unknown_pods)) : unjudged || "not known", history.totals.series(3), up);
     const free = slices.map((slice) => `${integer(slice.count)} × ${slice.profile}`);
     this.#put("Free", gpuNumber(sums.free_gpus), join(known(sums.free_gpus) ? `${integer(sums.free_whole_gpus)} whole` : "not known", unseen, ...free, sums.cordoned_gpus && `${gpuNumber(sums.cordoned_gpus)} cordoned`, pending.length && `${count(pending.length, "pod")} waiting`));
     this.#put("Power", watts(sums.power_watts), join(known(sums.power_limit_watts) && `of ${watts(sums.power_limit_watts)} at most`, unknown(sums.unknown_power), unseen), history.totals.series(2), sums.power_limit_watts);

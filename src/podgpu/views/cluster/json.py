@@ -10,7 +10,19 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from podgpu.model import CLUSTER_SCHEMA, Card, Cluster, ClusterNode, Holder, Process, Reading, Rest, Snapshot, Tenant
+from podgpu.model import (
+    CLUSTER_SCHEMA,
+    Card,
+    Cluster,
+    ClusterNode,
+    Holder,
+    Insight,
+    Process,
+    Reading,
+    Rest,
+    Snapshot,
+    Tenant,
+)
 from podgpu.model.document import decode_cluster as decode
 from podgpu.views import json
 from podgpu.views.dialects import container_json
@@ -73,7 +85,14 @@ def slim(snapshot: Snapshot) -> Snapshot:
             for pod in snapshot.pods
         ),
         errors=(),
+        insight=_insight(snapshot.insight) if snapshot.insight else None,
     )
+
+
+def _insight(insight: Insight) -> Insight:
+    """Without the sentences that a cluster writes anew, about all of its nodes."""
+    rows = tuple([replace(row, text="", message="") for row in insight.waste]) if insight.waste is not None else None
+    return replace(insight, waste=rows, answers=None)
 
 
 def _card(card: Card) -> Card:
