@@ -13,7 +13,7 @@ import pytest
 
 from podgpu.cli.main import main
 from podgpu.model import of_one
-from podgpu.sources.replay.recording import MAGIC, frame
+from podgpu.model.frames import MAGIC, frame
 from podgpu.views.cluster.json import encode
 from podgpu.views.json import encode as encode_node
 from tests.cli.terminal.pane import Pane, needs_tmux, pane
@@ -159,8 +159,8 @@ def test_a_signal_leaves_the_terminal_as_it_was(url: str, tmp_path: Path) -> Non
 
 
 def test_a_failure_in_the_midst_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
-    whole = frame(1.0, encode(of_one(SNAPSHOT)))
-    damaged = frame(3.0, b"nothing that a cluster would write")
+    whole = frame(1.0, (encode(of_one(SNAPSHOT)),))
+    damaged = frame(3.0, (b"nothing that a cluster would write",))
     (tmp_path / "recording").write_bytes(MAGIC + whole + damaged)
     with pane(tmp_path, 80, 24, "top", "--source=replay", f"--replay.file={tmp_path / 'recording'}") as terminal:
         lines = terminal.shows("code 2")

@@ -6,7 +6,9 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from podgpu.assembly.server import open_cluster_pages
@@ -18,6 +20,7 @@ from podgpu.model import Cluster, ClusterNode
 from podgpu.option.value import Address
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.serve.past_pages import MOST_WAITING
+from podgpu.sources.replay.recording import Recording
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from tests.cluster.nodes import card, fresh, tenant
@@ -135,7 +138,7 @@ async def test_readers_of_past_rows_take_no_place_of_a_scrape() -> None:
         counted.go.clear()
         asked = asyncio.ensure_future(get(server, f"/api/v1/rows?by=pods&at={moment(1).taken_at}"))
         async with connected(server) as client:
-            await until(lambda: server._past._reading is not None)  # it is being read
+            await until(lambda: server._past._reading != ())  # it is being read
             assert (await client.get("/metrics")).status == 200
             assert (await client.get(f"/api/v1/rows?by=pods&at={moment(2).taken_at}")).status == 503
         counted.go.set()
@@ -148,10 +151,44 @@ async def test_a_reader_that_leaves_midway_changes_nothing_for_the_others() -> N
         counted.go.clear()
         async with connected(server) as client:
             client.ask(document_of(5))
-            await until(lambda: server._past._reading is not None)
+            await until(lambda: server._past._reading != ())
         counted.go.set()
         assert (await get(server, document_of(5))).body == cluster_json.encode(moment(5))
     assert counted.decoded["gpu-a"] == 1
+
+
+async def test_a_pod_of_the_past_is_read_from_its_node_alone_once_for_all_who_ask() -> None:
+    counted = CountedHistory()
+    async with serving(counted) as server:
+        answers = await asyncio.gather(*(get(server, "/api/v1/history?pod=ml%2Ftrain-3") for _ in range(READERS)))
+        [found] = {answer.body for answer in answers}
+        assert msgspec.json.decode(found)["busy"] == [[moment(3).taken_at, 0.5]]
+        assert "agent of each node" in msgspec.json.decode(found)["note"]
+        assert counted.decoded.keys() == {"gpu-a"}
+        assert counted.decoded["gpu-a"] <= READERS * MOMENTS / 8
+        assert (await get(server, "/api/v1/history?pod=ml%2Fnobody")).status == 404
+        assert "--prometheus.url" in (await get(server, "/api/v1/history?pod=ml%2Ftrain-3&hours=24")).text
+
+
+async def test_a_recording_of_the_cluster_has_the_documents_of_its_moments(tmp_path: Path) -> None:
+    async with serving(CountedHistory()) as server:
+        answer = await get(server, f"/api/v1/recording?at={moment(3).taken_at}&minutes=1")
+    (tmp_path / "incident").write_bytes(answer.body)
+    recording = Recording(tmp_path / "incident")
+    assert [recording.document(number) for number in range(3)] == [
+        cluster_json.encode(moment(number)) for number in (2, 3, 4)
+    ]
+
+
+async def test_a_recording_waits_in_line_like_any_moment() -> None:
+    counted = CountedHistory()
+    async with serving(counted) as server:
+        counted.go.clear()
+        asked = [asyncio.ensure_future(get(server, document_of(number))) for number in range(MOST_WAITING)]
+        await until(lambda: len(server._past._pages._making.keys) == MOST_WAITING)
+        assert (await get(server, f"/api/v1/recording?at={moment(5).taken_at}")).status == 503
+        counted.go.set()
+        await asyncio.gather(*asked)
 
 
 async def test_a_server_that_stops_ends_what_is_being_read() -> None:
@@ -160,7 +197,7 @@ async def test_a_server_that_stops_ends_what_is_being_read() -> None:
         counted.go.clear()
         async with connected(server) as client:
             client.ask(document_of(5))
-            await until(lambda: server._past._reading is not None)
+            await until(lambda: server._past._reading != ())
             stopping = asyncio.ensure_future(server.stop())
             await asyncio.sleep(0)
             counted.go.set()

@@ -22,6 +22,7 @@ from podgpu.views.cluster import json as cluster_json
 # The document of a thousand nodes takes a while over a slow line.
 LIMITS = Limits(write_seconds=60.0)
 EVENT_BYTES = 200_000
+_MORE = "The agent of each node keeps more moments than the cluster does: its own page shows them."
 
 
 class ClusterChanges:
@@ -101,7 +102,7 @@ class ClusterServer(HttpServer):
         self._pages = ClusterPages(feed, registry.views)
         self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, fits, load)
         self._keeper: asyncio.Task[None] | None = None
-        self._past = PastRoutes(past, _past_document, _past_rows, stored=stored)
+        self._past = PastRoutes(past, _past_document, _past_rows, _past_document, stored=stored, note=_MORE)
         super().__init__(
             lambda dialect: self._past.over(self._routes.table(dialect)),
             registry.dialects,
