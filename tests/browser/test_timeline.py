@@ -110,7 +110,7 @@ async def test_dragging_turns_the_page_into_that_moment_and_back(chromium: Brows
         await mouse(page, "mouseMoved", x, y)
         await page.expect(f"{SHOWN}.startsWith('{memory(3)}')", True)
         await mouse(page, "mouseReleased", x, y)
-        await page.expect_text(".paused", "paused at ", "back to live")
+        await page.expect_text(".paused", "paused at ", "Back to live")
         await page.expect_text("#state", "paused")
         assert int(await page.run("new URLSearchParams(location.search).get('at')")) >= hour[3].taken_at
         await page.run("document.querySelector('.paused a').click()")
@@ -175,7 +175,7 @@ async def test_a_moment_looks_as_it_did_then(chromium: Browser) -> None:
 async def test_a_moment_that_is_not_kept_is_said_to_be_missing(chromium: Browser) -> None:
     async with served() as (url, hour, _), chromium.page(1280, 900) as page:
         await page.open(f"{url}?at={hour[0].taken_at - 500:.0f}")
-        await page.expect_text(".banner", "LIVE", "kept is")
+        await page.expect_text(".banner", "LIVE", "Nothing is kept any more of ", "Kept is ")
         await page.expect(f"{SHOWN}.startsWith('{memory(12)}')", True)
 
 

@@ -11,10 +11,11 @@ from podgpu.assembly.api_server import open_api_server
 from podgpu.cluster.store.pod_history import LEAST_STEP, POINTS, StoreHistory
 from podgpu.config import Config
 from podgpu.errors import UserError
+from podgpu.history.charts import Object
 from podgpu.history.in_memory import InMemoryHistory
 from podgpu.history.partitions import BY_CARD, BY_NODE, CardOrPods
 from podgpu.history.recording import RecordingHistory
-from podgpu.history.timeline import Object, timeline
+from podgpu.history.timeline import timeline
 from podgpu.kube import reviews
 from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.kube.reviews import User

@@ -24,6 +24,7 @@ def gpu_hour(moments: Moments, uuid: str, marks: Collection[XidMark]) -> Object 
     """
     series: Series = {}
     pods: Series = {}
+    namespaces: dict[str, str] = {}
     cards: set[str] = set()
     for at, read in moments:
         card = _card(read, uuid)
@@ -33,9 +34,14 @@ def gpu_hour(moments: Moments, uuid: str, marks: Collection[XidMark]) -> Object 
         _put(series, at, charted((card,), uuid))
         if card.gpu.uuid == uuid:
             _put(pods, at, _busy(card))
+            namespaces |= {pod_id(tenant.container): tenant.container.namespace for tenant in card.tenants}
     if not cards:
         return None
-    return {"series": series, **_largest(pods), "xids": written(mark for mark in marks if mark.uuid in cards)}
+    return {
+        "series": series,
+        **_largest(pods, namespaces),
+        "xids": written(mark for mark in marks if mark.uuid in cards),
+    }
 
 
 def _card(cards: Iterable[Card], uuid: str) -> Card | None:
@@ -56,7 +62,7 @@ def _busy(card: Card) -> Mapping[str, float | None]:
     return found
 
 
-def _largest(pods: Series) -> Object:
+def _largest(pods: Series, namespaces: Mapping[str, str]) -> Object:
     """Name the busiest pods, in alphabetical order, and add up the others."""
     total = {pod: sum(value for _, value in points) for pod, points in pods.items()}
     shown = sorted(sorted(total, key=lambda pod: (-total[pod], pod))[:MOST_PODS])
@@ -64,7 +70,7 @@ def _largest(pods: Series) -> Object:
     for pod in total.keys() - set(shown):
         for at, value in pods[pod]:
             others[at] += value
-    named = {"pods": [{"pod": pod, "busy_ratio": pods[pod]} for pod in shown]}
+    named = {"pods": [{"pod": pod, "namespace": namespaces[pod], "busy_ratio": pods[pod]} for pod in shown]}
     return {**named, "other_busy_ratio": sorted(others.items())} if others else named
 
 
