@@ -102,6 +102,8 @@ class History(Protocol[Past_co]):
 Asked = Callable[[], Coroutine[Any, Any, Mapping[str, Any] | None]]
 # Makes a timeline of the last hours. Raises UserError.
 StoredTimeline = Callable[[int], Awaitable[Mapping[str, Any]]]
+# Reads a moment from a store; None if that has nothing of it. Raises UserError.
+StoredMoment = Callable[[float], Awaitable[Past | None]]
 
 
 @dataclass(slots=True)
@@ -110,7 +112,7 @@ class PastRoutes(Generic[Past]):
 
     `recorded` renders it for a recording, as the document of a cluster. `lanes` says who was at work on a card in the
     last full minute, if there is a log of context switches. `stored` makes longer timelines, if there is a store.
-    `note` says where there is more than here.
+    `stored_moment` reads moments that are no longer kept. `note` says where there is more than here.
     """
 
     history: History[Past] | None
@@ -119,6 +121,7 @@ class PastRoutes(Generic[Past]):
     recorded: Callable[[Past], Iterable[bytes]]
     lanes: Callable[[str], Lanes | None] | None = None
     stored: StoredTimeline | None = None
+    stored_moment: StoredMoment[Past] | None = None
     note: str = ""
     _pages: PastPages = field(default_factory=PastPages)
     _charts: SingleFlight[Mapping[str, Any] | None] = field(default_factory=SingleFlight)
@@ -202,7 +205,14 @@ class PastRoutes(Generic[Past]):
             self._reading = (past,)
             return lambda: PackedPage(write(past))
 
-        page = await self._made(request, kind, begin)
+        async def begin_stored(read: StoredMoment[Past], at: float) -> Maker | None:
+            past = await read(at)
+            if past is None:
+                return None
+            self._reading = (past,)
+            return lambda: PackedPage(write(past))
+
+        page = await self._made(request, kind, begin, begin_stored)
         return page if isinstance(page, Response) else _packed_response(page, request)
 
     async def _recording(self, request: Request) -> Response:
@@ -223,17 +233,27 @@ class PastRoutes(Generic[Past]):
         return _packed_response(page, request, CONTENT_TYPE, named)
 
     async def _made(
-        self, request: Request, kind: Hashable, begin: Callable[[History[Past], float], Maker | None]
+        self,
+        request: Request,
+        kind: Hashable,
+        begin: Callable[[History[Past], float], Maker | None],
+        begin_stored: Callable[[StoredMoment[Past], float], Awaitable[Maker | None]] | None = None,
     ) -> PackedPage | Response:
         """Make a page of the moment that is asked for, in turn with others, or say why there is none."""
-        history = self.history
+        history, read, page = self.history, self.stored_moment, None
         if history is None:
             return text_response(404, _OFF)
-        taken_at = history.found(_moment(request.query.get("at", "")))
+        at = _moment(request.query.get("at", ""))
+        taken_at = history.found(at)
         try:
-            page = await self._pages.page((taken_at, kind), lambda: begin(history, taken_at)) if taken_at else None
+            if taken_at is not None:
+                page = await self._pages.page((taken_at, kind), lambda: begin(history, taken_at))
+            elif read and begin_stored and at < time.time():
+                page = await self._pages.page((at, kind, "store"), lambda: begin_stored(read, at))
         except LineIsFullError as full:
             return busy_response(str(full))
+        except UserError as error:
+            return text_response(502, str(error))
         return page or text_response(404, f"nothing is kept of that time; {_kept(history.span)}")
 
     async def _timeline(self, request: Request) -> Response:
@@ -262,7 +282,8 @@ class PastRoutes(Generic[Past]):
     def _written(self, timeline: Mapping[str, Any], request: Request) -> Response:
         span, step = (self.history.span, self.history.step) if self.history else (None, 0.0)
         kept = dict(zip(("from", "to"), span, strict=True)) if span else {}
-        return _json({**timeline, "kept": kept, "moment_seconds": step}, request)
+        stored = {"is_stored": True} if self.stored_moment else {}
+        return _json({**timeline, "kept": kept, "moment_seconds": step, **stored}, request)
 
 
 def _kept(span: tuple[float, float] | None) -> str:

@@ -3,17 +3,21 @@
 import asyncio
 import gzip
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from podgpu.assembly.server import open_cluster_pages
 from podgpu.config import Config
+from podgpu.errors import UserError
 from podgpu.history.in_memory import InMemoryHistory
+from podgpu.history.parted_state import PartedState
 from podgpu.history.partitions import BY_NODE
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode
@@ -59,7 +63,9 @@ class CountedHistory:
 
 
 @asynccontextmanager
-async def serving(counted: CountedHistory, max_requests: int = 2 * READERS) -> AsyncIterator[ClusterServer]:
+async def serving(
+    counted: CountedHistory, max_requests: int = 2 * READERS, **more: Any
+) -> AsyncIterator[ClusterServer]:
     for number in range(MOMENTS):
         await counted.history.keep(moment(number))
     server = ClusterServer(
@@ -69,6 +75,7 @@ async def serving(counted: CountedHistory, max_requests: int = 2 * READERS) -> A
         max_connections=4 * READERS,
         max_streams=10,
         past=counted.history,
+        **more,
     )
     await server.start([Address("127.0.0.1", 0)])
     try:
@@ -189,6 +196,37 @@ async def test_a_recording_waits_in_line_like_any_moment() -> None:
         assert (await get(server, f"/api/v1/recording?at={moment(5).taken_at}")).status == 503
         counted.go.set()
         await asyncio.gather(*asked)
+
+
+async def test_a_moment_that_is_no_longer_kept_comes_from_the_store_once_for_all_who_ask() -> None:
+    asked: list[float] = []
+    long_ago = CLUSTER.taken_at - 86_400.0
+
+    async def stored(at: float) -> PartedState[Cluster, ClusterNode] | None:
+        asked.append(at)
+        if at < long_ago:
+            raise UserError("store_late: no answer in time")
+        then = replace(moment(0), taken_at=at)
+        return (
+            PartedState(at, lambda: (replace(then, nodes=()), iter(then.nodes)), BY_NODE.join) if at % 2 == 0 else None
+        )
+
+    async with serving(CountedHistory(), stored_moment=stored) as server:
+        path = f"/api/v1/history?at={long_ago}"
+        answers = await asyncio.gather(*(get(server, path) for _ in range(READERS)))
+        assert {answer.body for answer in answers} == {cluster_json.encode(replace(moment(0), taken_at=long_ago))}
+        assert asked == [long_ago]
+        rows = await get(server, f"/api/v1/rows?by=pods&at={long_ago}")
+        assert b"train-0" in rows.body
+        nothing = await get(server, f"/api/v1/history?at={long_ago + 1}")
+        assert (nothing.status, "nothing is kept of that time" in nothing.text) == (404, True)
+        late = await get(server, f"/api/v1/history?at={long_ago - 2}")
+        assert (late.status, "store_late" in late.text) == (502, True)
+        # A file is only made of what is kept, and the future is in no store.
+        assert (await get(server, f"/api/v1/recording?at={long_ago}")).status == 404
+        assert (await get(server, f"/api/v1/history?at={time.time() + 1e6}")).status == 404
+        assert asked == [long_ago, long_ago, long_ago + 1, long_ago - 2]
+        assert msgspec.json.decode((await get(server, "/api/v1/timeline")).body)["is_stored"] is True
 
 
 async def test_a_server_that_stops_ends_what_is_being_read() -> None:
