@@ -1,7 +1,7 @@
 """The timeline in a real browser: what is chosen on it is what the whole page shows, and what it showed then."""
 
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -42,9 +42,13 @@ def memory(number: int) -> str:
     return f"{10 + number}.0 of 140.4 GiB"
 
 
-def taken(document: Document, number: int) -> Snapshot:
-    """The hour's moment of that number: other memory in each, and an XID in its midst."""
+Change = Callable[[Document, int], None]
+
+
+def taken(document: Document, number: int, change: Change = lambda *_: None) -> Snapshot:
+    """The hour's moment of that number: other memory in each, an XID in its midst, and what a test changes."""
     newer = copy.deepcopy(document)
+    change(newer, number)
     newer["taken_at"] += STEP * (number - MOMENTS)
     newer["interval_seconds"] = STEP
     for card in newer["cards"]:
@@ -60,9 +64,9 @@ def taken(document: Document, number: int) -> Snapshot:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[str, list[Snapshot], Told]]:
+async def served(change: Change = lambda *_: None) -> AsyncIterator[tuple[str, list[Snapshot], Told]]:
     document = await demo_document()
-    hour = [taken(document, number) for number in range(MOMENTS)]
+    hour = [taken(document, number, change) for number in range(MOMENTS)]
     history: InMemoryHistory[Snapshot, CardOrPods] = InMemoryHistory(
         BY_CARD, step=5.0, whole_every=5, most_bytes=4 << 20
     )

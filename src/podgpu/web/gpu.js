@@ -55,10 +55,10 @@ function byPod({ series, pods, other_busy_ratio: others = [] }, frame, colours, 
 }
 
 /** The charts of the hour. `cursor` is the moment that the page shows, or 0 for the present. */
-function charts(hour, index, { cursor, colours, link }) {
+function charts(hour, index, { model, cursor, colours, link }) {
   if (!hour) return h("p", { class: "box pad" }, "Waiting for the server.");
   if (hour.error) return h("p", { class: "box pad" }, `There are no charts: ${hour.error}.`);
-  const frame = frameOf(hour, cursor);
+  const frame = frameOf(hour, model, cursor);
   const drawn = CHARTS.flatMap(([title, name, write, top]) => {
     const points = hour.series[name] ?? [];
     if (name === "busy_ratio" && points.length && hour.pods?.length) return [byPod(hour, frame, colours, link)];
@@ -131,8 +131,8 @@ export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, 
     xidsOf(gpu, link),
     // There are no lanes of the past.
     isPast || slice ? null : (laneTable(kept?.lanes, { colours, link, pointer }) ?? elsewhere(model, gpu)),
-    hourHeading(kept),
-    charts(kept, indexOf(readings), { cursor: isPast ? model.takenAt : 0, colours, link }),
+    hourHeading(kept, model),
+    charts(kept, indexOf(readings), { model, cursor: isPast ? model.takenAt : 0, colours, link }),
     h("h3", {}, "Who is on it, and how that is known"),
     gpu.source.use?.note ? h("p", { class: "dim" }, gpu.source.use.note) : null,
     ...(tenants.length ? tenants.map((tenant) => evidence({ gpu, tenant }, heading(tenant), more?.tenant({ gpu, tenant }))) : [h("p", { class: "box pad" }, "No pod holds it, and none has a process on it.")]),

@@ -44,5 +44,5 @@ export function podHour(id, places, { model, hour, past, period, linkPeriod, loo
     return [h("div", { class: "over" }, h("h3", {}, "From the store"), choice), charts(stored, { gap, cursor }, places, look)];
   }
   const kept = hour.of(`api/v1/history?pod=${name}`, refreshMs(model));
-  return [hourHeading(kept, choice), charts(kept, frameOf(kept ?? {}, cursor), places, look)];
+  return [hourHeading(kept, model, choice), charts(kept, frameOf(kept ?? {}, model, cursor), places, look)];
 }

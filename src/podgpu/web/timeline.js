@@ -38,7 +38,7 @@ export class Timeline {
     this.slider = h("div", { class: "slide", role: "slider", tabindex: "0", "aria-label": "Moment shown", "aria-valuemin": "0", "aria-valuemax": "0", "aria-valuenow": "0", "aria-valuetext": "live" });
     this.axis = h("div", { class: "axis dim", "aria-hidden": "true" });
     this.said = h("span", { class: "said" });
-    this.goTo = new GoTo({ onMoment: (at) => onMoment(at), kept: () => ({ ...this.kept, step: this.data?.moment_seconds ?? 0, isStored: this.data?.is_stored }) });
+    this.goTo = new GoTo({ onMoment: (at) => this.#go(at), kept: () => ({ ...this.kept, step: this.data?.moment_seconds ?? 0, isStored: this.data?.is_stored }) });
     this.keep = new Keep({ shown: () => this.shown || this.kept.to, link, facts: () => ({ ...facts(), isStored: this.data?.is_stored }) });
     this.element = h("section", { class: "timeline", "aria-label": "The last hour" }, h("div", { class: "hour" }, this.drawing, this.scale, this.cursor, this.slider, this.marks), h("div", { class: "under" }, this.axis, this.said));
     this.spans = h("nav", { class: "spans", "aria-label": "Length of the timeline", hidden: true });
@@ -74,6 +74,12 @@ export class Timeline {
     this.span = wanted;
     this.element.setAttribute("aria-label", wanted ? `The last ${SPANS[wanted][0]}` : "The last hour");
     this.#ask();
+  }
+
+  /** Go to a time that was written. From there, keys step on. */
+  #go(at) {
+    this.slider.focus({ preventScroll: true });
+    this.onMoment(at);
   }
 
   /** The times of the first and the last moment that the page can show; empty if there are none, or if they are not known yet. */
