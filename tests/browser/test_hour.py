@@ -245,7 +245,7 @@ async def test_keep_gives_a_file_that_podgpu_plays_and_the_page_opens(chromium: 
         await page.expect_text(".paused", "paused at ")
         file = await kept_file(page, tmp_path)
         await page.expect_text(".kept", f"podgpu agent --source=replay --replay.file={file.name}")
-        await page.expect_text(".kept", "There is no store here, so this link works only until ")
+        await page.expect_text(".kept", "There is no store here, so this link works at most until ")
         wanted = await page.texts(".gpu .label")
         async with replayed(file) as again:
             await page.open(f"{again}?at={hour[8].taken_at + 1:.0f}")

@@ -30,6 +30,7 @@ MOST_STEPS = 1000
 USUAL_STEPS = 240
 MOST_HOURS = 31 * 24
 LEAST_STEP = 0.001
+STORED_BYTES = 8 << 20  # of pages from a store, compressed; and one page more
 LATEST = 253_402_300_799  # the end of the year 9999
 SCHEMA = 1
 JSON = "application/json"
@@ -124,6 +125,8 @@ class PastRoutes(Generic[Past]):
     stored_moment: StoredMoment[Past] | None = None
     note: str = ""
     _pages: PastPages = field(default_factory=PastPages)
+    # Those of the store have a line of their own: it may be slow.
+    _stored_pages: PastPages = field(default_factory=lambda: PastPages(STORED_BYTES))
     _charts: SingleFlight[Mapping[str, Any] | None] = field(default_factory=SingleFlight)
     _reading: Sequence[Past] = ()
 
@@ -153,8 +156,8 @@ class PastRoutes(Generic[Past]):
 
     def close(self) -> None:
         """End what is being read, so that the process need not wait for it."""
-        self._pages.close()
-        self._charts.close()
+        for work in (self._pages, self._stored_pages, self._charts):
+            work.close()
         for past in self._reading:
             past.abandon()
 
@@ -202,15 +205,11 @@ class PastRoutes(Generic[Past]):
             past = history.at(taken_at)
             if past is None or past.taken_at != taken_at:  # it was forgotten meanwhile
                 return None
-            self._reading = (past,)
-            return lambda: PackedPage(write(past))
+            return self._maker((past,), lambda: write(past))
 
         async def begin_stored(read: StoredMoment[Past], at: float) -> Maker | None:
             past = await read(at)
-            if past is None:
-                return None
-            self._reading = (past,)
-            return lambda: PackedPage(write(past))
+            return (lambda: PackedPage(write(past))) if past is not None else None
 
         page = await self._made(request, kind, begin, begin_stored)
         return page if isinstance(page, Response) else _packed_response(page, request)
@@ -223,14 +222,25 @@ class PastRoutes(Generic[Past]):
             states = history.at_each(times_around(history, taken_at, minutes))
             if not states:
                 return None
-            self._reading = states
-            return lambda: PackedPage(recording(states, self.recorded))
+            return self._maker(states, lambda: recording(states, self.recorded))
 
         page = await self._made(request, ("recording", minutes), begin)
         if isinstance(page, Response):
             return page
         named = {"Content-Disposition": f'attachment; filename="{file_name(_moment(request.query["at"]))}"'}
         return _packed_response(page, request, CONTENT_TYPE, named)
+
+    def _maker(self, states: Sequence[Past], parts: Callable[[], Iterable[bytes]]) -> Maker:
+        """Return what makes a page. Until it is made, the reading of these states can be ended; then they go."""
+        self._reading = states
+
+        def make() -> PackedPage:
+            try:
+                return PackedPage(parts())
+            finally:
+                self._reading = ()
+
+        return make
 
     async def _made(
         self,
@@ -249,7 +259,7 @@ class PastRoutes(Generic[Past]):
             if taken_at is not None:
                 page = await self._pages.page((taken_at, kind), lambda: begin(history, taken_at))
             elif read and begin_stored and at < time.time():
-                page = await self._pages.page((at, kind, "store"), lambda: begin_stored(read, at))
+                page = await self._stored_pages.page((at, kind), lambda: begin_stored(read, at))
         except LineIsFullError as full:
             return busy_response(str(full))
         except UserError as error:

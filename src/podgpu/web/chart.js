@@ -48,12 +48,14 @@ const placeOf = (at, [from, to]) => (at >= from && at <= to ? round(((at - from)
 
 const lineAt = (x, name) => svg("line", { x1: x, x2: x, y1: 0, y2: HEIGHT, class: name });
 
+const [POINT, WIDE_POINT] = [5, 2.5]; // half of the width of a mark's point: a wide chart is stretched
+
 /** A line with a point on top, as on the timeline. */
-const markAt = (x, severity) => svg("path", { d: `M${x} 0V${HEIGHT}M${x - 5} 0H${x + 5}L${x} 8Z`, class: `xid ${severity}` });
+const markAt = (x, severity, half) => svg("path", { d: `M${x} 0V${HEIGHT}M${x - half} 0H${x + half}L${x} 8Z`, class: `xid ${severity}` });
 
 /** XIDs as lines, and the moment that the page shows, after which everything is paler. */
-function signs(span, { xids = [], cursor = 0 }) {
-  const marks = xids.flatMap(({ at, severity = "" }) => (placeOf(at, span) === undefined ? [] : [markAt(placeOf(at, span), severity)]));
+function signs(span, { xids = [], cursor = 0 }, half) {
+  const marks = xids.flatMap(({ at, severity = "" }) => (placeOf(at, span) === undefined ? [] : [markAt(placeOf(at, span), severity, half)]));
   const x = cursor ? placeOf(cursor, span) : undefined;
   return x === undefined ? marks : [...marks, svg("rect", { x, y: 0, width: WIDTH - x, height: HEIGHT, class: "later" }), lineAt(x, "then")];
 }
@@ -97,7 +99,7 @@ export function chart(title, points, { top, write, look = "c0", frame }) {
     const ends = [run.at(-1)[0], run[0][0]].map((at) => round(((at - span[0]) / (span[1] - span[0] || 1)) * WIDTH));
     drawing.append(svg("path", { d: `${line}L${ends[0]} ${HEIGHT}L${ends[1]} ${HEIGHT}Z`, class: "area" }), svg("path", { d: line, class: "line" }));
   }
-  drawing.append(...signs(span, frame));
+  drawing.append(...signs(span, frame, POINT));
   // While the pointer is over the chart, the number is that of its time.
   const caption = ({ currentTarget }, text) => (currentTarget.previousElementSibling.lastElementChild.textContent = text);
   const pointed = (event) => {
@@ -138,7 +140,7 @@ export function stack(title, totals, layers, { top, write, frame, rest }) {
   const spoken = `${title}: ${whenOf(frame)} ${written(at(shownAt), write)}: ${parts.map((part) => `${part.name} ${valueOf(part, shownAt)}`).join(", ")}${spokenXids(span, frame)}`;
   const drawing = canvas(spoken, "stack");
   outlines(totals, parts, span, top, frame.gap).forEach((d, place) => drawing.append(svg("path", { d, class: `layer ${parts[place].look}` })));
-  drawing.append(...signs(span, frame));
+  drawing.append(...signs(span, frame, WIDE_POINT));
   const tell = (figure, time, text) => {
     figure.querySelector("figcaption b").textContent = text;
     figure.querySelectorAll(".parts b").forEach((cell, place) => (cell.textContent = valueOf(parts[place], time)));

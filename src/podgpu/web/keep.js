@@ -69,7 +69,7 @@ export class Keep {
   #linked(at) {
     const address = new URL(this.link(at), location.href).href;
     const { isStored } = this.facts();
-    const says = isStored ? "This link shows the moment for as long as the store has it, later without processes and claims: " : `There is no store here, so this link works only until ${moment(at + HOUR)}; after that, only the file is left: `;
+    const says = isStored ? "This link shows the moment for as long as the store has it, later without processes and claims: " : `There is no store here, so this link works at most until ${moment(at + HOUR)}; after that, only the file is left: `;
     return h("p", { class: "link" }, says, h("code", {}, address), copyButton(address, "the link"));
   }
 }
