@@ -23,7 +23,7 @@ from podgpu.catalog.row import Worth
 from podgpu.config import Config
 from podgpu.insight import InsightSettings
 from podgpu.model import Snapshot, of_one
-from podgpu.sources.replay.recording import frame
+from podgpu.model.frames import frame
 from podgpu.sources.simulator.source import Simulator
 from podgpu.views.cluster.json import encode
 from podgpu.views.native import families
@@ -111,7 +111,7 @@ def derived(node: Snapshot) -> dict[str, str]:
     found["limit.series"] = f"{Size(node).series + len(dropped):,.0f}"  # each has a counter then
     of_node, of_cluster = cluster_series(node)
     found |= {"cluster.of-node": str(of_node), "cluster.of-cluster": str(of_cluster)}
-    recorded = len(frame(node.taken_at, encode(of_one(node)))) / 1024
+    recorded = len(frame(node.taken_at, (encode(of_one(node)),))) / 1024
     found["recording.snapshot-kib"] = f"{5 * round(recorded / 5)}"  # libraries compress a little differently
     return dict(sorted(found.items()))
 

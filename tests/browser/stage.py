@@ -134,25 +134,26 @@ class _Tables:
     def _history(self, request: Request) -> Response:
         if "at" in request.query:
             return Response(200, msgspec.json.encode(self._script.past), "application/json")
-        if "gpu" in request.query:
-            lanes = self._script.lanes.get(request.query["gpu"])
-            end = self._script.state["taken_at"]
-            points = self._script.card_busy or [(end - 60.0 + number, 0.5) for number in range(60)]
-            found = {
-                "schema": 1,
-                "gpu": request.query["gpu"],
-                "series": {
-                    "busy_ratio": points,
-                    "power_watts": [(at, 84.0 + 404.0 * busy) for at, busy in points],
-                },
-                **({"lanes": lanes} if lanes else {}),
-            }
-            return Response(200, msgspec.json.encode(found), "application/json")
+        if "hours" not in request.query:
+            return Response(200, msgspec.json.encode(self._hour(request.query)), "application/json")
         step = int(request.query["hours"]) * 36
         points = [(1_700_000_000.0 + step * number, 0.5) for number in range(100)]
         return Response(
             200, msgspec.json.encode(dict.fromkeys(("busy", "memory", "watts"), points)), "application/json"
         )
+
+    def _hour(self, query: Mapping[str, str]) -> Document:
+        """The hour of a GPU, or of a pod, as its card had it."""
+        end = self._script.state["taken_at"]
+        points = self._script.card_busy or [(end - 60.0 + number, 0.5) for number in range(60)]
+        watts = [(at, 84.0 + 404.0 * busy) for at, busy in points]
+        kept = {"kept": {"from": points[0][0], "to": points[-1][0]}, "moment_seconds": 5.0}
+        if "pod" in query:
+            memory = [(at, 40.0 * 2**30) for at, _ in points]
+            return {"schema": 1, "pod": query["pod"], "busy": points, "memory": memory, "watts": watts, **kept}
+        lanes = self._script.lanes.get(query["gpu"])
+        series = {"busy_ratio": points, "power_watts": watts}
+        return {"schema": 1, "gpu": query["gpu"], "series": series, **kept, **({"lanes": lanes} if lanes else {})}
 
     def _timeline(self, request: Request) -> Response:
         """Without moments nothing is kept: what a test needs of the past, it keeps itself."""

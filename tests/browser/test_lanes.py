@@ -103,7 +103,7 @@ async def test_a_card_of_the_past_and_one_without_a_log_have_no_lanes(chromium: 
     script.lanes, script.past = {card.gpu.uuid: lanes}, document
     async with staged(script) as url, chromium.page() as page:
         await page.open(f"{url}?gpu={card.gpu.uuid}&at={snapshot.taken_at:.0f}")
-        await page.until("document.querySelector('#state').textContent === 'paused'")
+        await page.until("document.querySelector('#state').textContent.startsWith('paused at ')")
         await page.until("document.querySelector('.gpupage .chart') !== null")
         assert await page.texts(".lanes") == []
         await page.open(f"{url}?gpu={snapshot.cards[0].gpu.uuid}")

@@ -1,4 +1,4 @@
-"""What the page keeps about pods: their last hour, and the evidence of their nodes."""
+"""What the page asks for about pods: the evidence of their nodes."""
 
 import pytest
 
@@ -8,13 +8,6 @@ from tests.browser.stage import Script, demo_document, staged
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 NODES = 12
-HOUR = """import('./page/history.js').then(({ History, COLUMNS }) => {
-  const tenant = (busy, memory) => ({ isUp: true, tenants: [{ id: 'lab/pod', busy, memory }] });
-  const history = new History();
-  history.note({ takenAt: 100, insight: { sums: {} }, gpus: [tenant(0.25), tenant(undefined, 7), tenant(0.5)] }, '');
-  const ring = history.pods.get('lab/pod');
-  return Object.entries(COLUMNS).map(([name, at]) => [name, ring.series(at)[0][1]]).filter(([, value]) => value >= 0);
-})"""
 EVIDENCE = f"""import('./page/pod.js').then(async ({{ Evidence }}) => {{
   const asked = [];
   const real = fetch;
@@ -28,12 +21,6 @@ EVIDENCE = f"""import('./page/pod.js').then(async ({{ Evidence }}) => {{
   globalThis.fetch = real;
   return asked.filter((path) => path.includes('snapshot?node=')).length;
 }})"""
-
-
-async def test_what_is_not_known_on_any_card_of_a_pod_is_not_0(chromium: Browser) -> None:
-    async with staged(Script(await demo_document())) as url, chromium.page() as page:
-        await page.open(url)
-        assert await page.run(HOUR) == [["busy", 0.75], ["memory", 7]]
 
 
 async def test_each_of_many_nodes_is_asked_once_for_its_evidence(chromium: Browser) -> None:

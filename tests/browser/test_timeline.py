@@ -1,7 +1,7 @@
 """The timeline in a real browser: what is chosen on it is what the whole page shows, and what it showed then."""
 
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -42,9 +42,13 @@ def memory(number: int) -> str:
     return f"{10 + number}.0 of 140.4 GiB"
 
 
-def taken(document: Document, number: int) -> Snapshot:
-    """The hour's moment of that number: other memory in each, and an XID in its midst."""
+Change = Callable[[Document, int], None]
+
+
+def taken(document: Document, number: int, change: Change = lambda *_: None) -> Snapshot:
+    """The hour's moment of that number: other memory in each, an XID in its midst, and what a test changes."""
     newer = copy.deepcopy(document)
+    change(newer, number)
     newer["taken_at"] += STEP * (number - MOMENTS)
     newer["interval_seconds"] = STEP
     for card in newer["cards"]:
@@ -60,9 +64,9 @@ def taken(document: Document, number: int) -> Snapshot:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[str, list[Snapshot], Told]]:
+async def served(change: Change = lambda *_: None) -> AsyncIterator[tuple[str, list[Snapshot], Told]]:
     document = await demo_document()
-    hour = [taken(document, number) for number in range(MOMENTS)]
+    hour = [taken(document, number, change) for number in range(MOMENTS)]
     history: InMemoryHistory[Snapshot, CardOrPods] = InMemoryHistory(
         BY_CARD, step=5.0, whole_every=5, most_bytes=4 << 20
     )
@@ -110,7 +114,7 @@ async def test_dragging_turns_the_page_into_that_moment_and_back(chromium: Brows
         await mouse(page, "mouseMoved", x, y)
         await page.expect(f"{SHOWN}.startsWith('{memory(3)}')", True)
         await mouse(page, "mouseReleased", x, y)
-        await page.expect_text(".paused", "paused at ", "back to live")
+        await page.expect_text(".paused", "paused at ", "Back to live")
         await page.expect_text("#state", "paused")
         assert int(await page.run("new URLSearchParams(location.search).get('at')")) >= hour[3].taken_at
         await page.run("document.querySelector('.paused a').click()")
@@ -175,7 +179,7 @@ async def test_a_moment_looks_as_it_did_then(chromium: Browser) -> None:
 async def test_a_moment_that_is_not_kept_is_said_to_be_missing(chromium: Browser) -> None:
     async with served() as (url, hour, _), chromium.page(1280, 900) as page:
         await page.open(f"{url}?at={hour[0].taken_at - 500:.0f}")
-        await page.expect_text(".banner", "LIVE", "kept is")
+        await page.expect_text(".banner", "LIVE", "Nothing is kept any more of ", "Kept is ")
         await page.expect(f"{SHOWN}.startsWith('{memory(12)}')", True)
 
 

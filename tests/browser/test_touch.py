@@ -71,5 +71,5 @@ async def test_a_finger_drags_the_timeline(chromium: Browser) -> None:
         await touch(page, "touchMove", await place_of(page, hour[3].taken_at + 60))
         await page.until(f"{SHOWN}.startsWith('{memory(3)}')")
         await touch(page, "touchEnd")
-        await page.expect_text(".paused", "paused at ", "back to live")
+        await page.expect_text(".paused", "paused at ", "Back to live")
         assert page.complaints == []

@@ -15,7 +15,7 @@ from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.model import of_one
-from podgpu.sources.replay.recording import frame
+from podgpu.model.frames import frame
 from podgpu.views.cluster.json import encode
 from podgpu.views.page import html
 from tests.patience import PATIENCE, until
@@ -107,7 +107,7 @@ def test_a_wrong_bound_is_named(option: str, tmp_path: Path, capsys: pytest.Capt
 def test_a_full_disk_is_named_and_what_was_recorded_stays_readable(tmp_path: Path) -> None:
     file = tmp_path / "incident"
     cluster = of_one(SNAPSHOT)
-    size = len(frame(cluster.taken_at, encode(cluster)))
+    size = len(frame(cluster.taken_at, (encode(cluster),)))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with RecordingFile(file, 1 << 30, is_scrubbed=False) as recording:
         recording.add(cluster)

@@ -33,10 +33,11 @@ from podgpu.insight.fit.statement import FitPeriodFacts
 from podgpu.kube.api.kubeconfig import account
 from podgpu.model import Snapshot
 from podgpu.model.document import decode
+from podgpu.model.frames import MAGIC, frame
 from podgpu.serve.guard import web_config
 from podgpu.serve.pages import NATIVE_ALONE
 from podgpu.sources.player import Player
-from podgpu.sources.replay.recording import MAGIC, Recording, frame
+from podgpu.sources.replay.recording import Recording
 from podgpu.views import exposition
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.exposition import Format
@@ -170,7 +171,7 @@ async def recordings(random: Random) -> None:
     """The file of a recording, or the documents in it."""
     whole = cluster_json.encode(cluster_of(node_of(decode(document()))))
     inside = [damaged(whole, random) if random.random() < 0.5 else whole for _ in range(3)]
-    data = MAGIC + b"".join(frame(NOW + number, each) for number, each in enumerate(inside))
+    data = MAGIC + b"".join(frame(NOW + number, (each,)) for number, each in enumerate(inside))
     if random.random() < 0.5:
         data = noise(data, random)
     with _file(data) as path:

@@ -144,8 +144,9 @@ async def test_what_no_json_can_hold_is_left_out_as_it_is_from_the_document(hour
 async def test_the_numbers_of_a_card_over_time_are_those_of_its_snapshots(
     hour: list[Snapshot], history: InMemoryHistory[Snapshot, CardOrPods]
 ) -> None:
-    series = await history.series(hour[0].cards[3].gpu.uuid)
-    assert series is not None
+    found = await history.gpu_hour(hour[0].cards[3].gpu.uuid)
+    assert found is not None
+    series = found["series"]
     seen = {
         snapshot.taken_at: card.use.ratio
         for snapshot in hour
@@ -155,7 +156,7 @@ async def test_the_numbers_of_a_card_over_time_are_those_of_its_snapshots(
     busy = [pair for pair in series["busy_ratio"] if pair[0] >= hour[15].taken_at]
     assert busy == [(at, ratio) for at, ratio in seen.items() if at >= hour[15].taken_at and ratio is not None]
     assert len(busy) == 45  # ten are missing: it was lost
-    assert await history.series("GPU-0") is None
+    assert await history.gpu_hour("GPU-0") is None
 
 
 async def test_the_numbers_of_a_card_that_came_late_are_found_although_its_pod_was_known_before(
@@ -166,9 +167,9 @@ async def test_the_numbers_of_a_card_that_came_late_are_found_although_its_pod_w
     pods = (Pod(namespace="ml", name="train", uid="1", containers=(container,)),)
     early = replace(hour[0], cards=tuple(others), pods=pods)
     history = await kept([early, replace(hour[1], pods=pods)], node_history())
-    series = await history.series(card.gpu.uuid)
-    assert series is not None
-    assert [at for at, _ in series["busy_ratio"]] == [hour[1].taken_at]
+    found = await history.gpu_hour(card.gpu.uuid)
+    assert found is not None
+    assert [at for at, _ in found["series"]["busy_ratio"]] == [hour[1].taken_at]
 
 
 def cluster(at: float, nodes: Iterable[ClusterNode]) -> Cluster:

@@ -44,4 +44,4 @@ async def test_of_a_long_recording_some_frames_are_read() -> None:
 
 
 async def test_a_gpu_that_is_not_in_it_has_no_numbers() -> None:
-    assert await history(9).series("GPU-9") is None
+    assert await history(9).gpu_hour("GPU-9") is None

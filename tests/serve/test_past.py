@@ -3,6 +3,7 @@
 import gzip
 import json as plain_json
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from podgpu.serve.http.request import Request
 from podgpu.serve.past import PastRoutes
 from podgpu.serve.server import NodeServer
 from podgpu.views import json
+from tests.history.test_charts import at, gpu
 from tests.serve.rig import StubNode, fetch, make_snapshot, serving
 from tests.tree import judged
 
@@ -59,7 +61,7 @@ async def test_rows_without_a_time_are_those_of_the_present(server: NodeServer) 
 async def test_what_is_not_kept_is_not_found_and_what_is_kept_is_said(server: NodeServer, at: str) -> None:
     answer = await fetch(server, f"/api/v1/history?at={at}")
     assert answer.status == 404
-    assert "kept is 1700000000.000 to 1700000095.000, 2023-11-14T22:13:20Z" in answer.text
+    assert "kept is 2023-11-14T22:13:20Z to 2023-11-14T22:14:55Z" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,27 @@ async def test_a_gpu_has_its_numbers_with_their_times(server: NodeServer) -> Non
     assert (await fetch(server, "/api/v1/history?gpu=GPU-2")).status == 404
 
 
+async def test_a_pod_has_its_hour_as_long_as_it_is_kept(server: NodeServer) -> None:
+    history = InMemoryHistory(BY_CARD, step=5.0, whole_every=4, most_bytes=1 << 20)
+    odd = "ml/träin?&pod=x"
+    for number in range(3):
+        await history.keep(at(number, gpu(0, odd)))
+    async with serving(StubNode(), history=history) as running:
+        found = plain_json.loads((await fetch(running, f"/api/v1/history?pod={quote(odd, safe='')}")).body)
+        assert (found["schema"], found["pod"], found["xids"]) == (1, odd, [])
+        assert found["busy"] == [[START + 5 * number, 0.5] for number in range(3)]
+        assert found["kept"] == {"from": START, "to": START + 10}
+        assert (found["moment_seconds"], "note" in found) == (5.0, False)
+        for path, status, said in (
+            ("pod=ml%2Fnobody", 404, "no pod ml/nobody was on a GPU here"),
+            ("pod=", 400, "pod=NAMESPACE/POD"),
+            ("pod=ml%2Fnobody&hours=24", 404, "--prometheus.url"),
+            (f"pod={'x' * 4000}", 404, "no pod"),
+        ):
+            answer = await fetch(running, f"/api/v1/history?{path}")
+            assert (answer.status, said in answer.text) == (status, True), answer.text
+
+
 async def test_the_timeline_is_of_the_last_hour_unless_others_are_asked_for(server: NodeServer) -> None:
     found = plain_json.loads((await fetch(server, "/api/v1/timeline")).body)
     assert found["kept"] == {"from": START, "to": START + 95}
@@ -103,7 +126,7 @@ async def test_the_timeline_is_of_the_last_hour_unless_others_are_asked_for(serv
 
 async def test_without_a_history_there_is_none_and_the_option_is_named() -> None:
     async with serving(StubNode()) as server:
-        for path in ("history?at=1h", "history?gpu=GPU-1", "timeline", "rows?by=gpus&at=1h"):
+        for path in ("history?at=1h", "history?gpu=GPU-1", "history?pod=ml/a", "timeline", "rows?by=gpus&at=1h"):
             answer = await fetch(server, f"/api/v1/{path}")
             assert (answer.status, "--history.size" in answer.text) == (404, True)
 
@@ -140,7 +163,7 @@ async def test_a_longer_timeline_comes_from_the_store_and_says_what_is_kept_here
 
     history = InMemoryHistory(BY_CARD, step=5.0, whole_every=4, most_bytes=1 << 20)
     await history.keep(taken(0))
-    routes = PastRoutes(history, lambda _: (), lambda *_: (), stored=stored).over({})
+    routes = PastRoutes(history, lambda _: (), lambda *_: (), lambda _: (), stored=stored).over({})
     answers = {
         hours: await routes["/api/v1/timeline"].run(Request("GET", "/api/v1/timeline", {"hours": str(hours)}, {}, ""))
         for hours in (24, 168)

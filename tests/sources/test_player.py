@@ -59,6 +59,18 @@ def test_a_step_pauses_and_stays_within_the_recording(clock: Clock) -> None:
     assert player.number == len(TIMES) - 1
 
 
+def test_a_jump_goes_to_the_moment_that_was_the_newest_then(clock: Clock) -> None:
+    player = Player((100.0, 130.0, 165.0, 170.0), document, clock=clock)
+    player.jump(60.0)
+    assert (player.number, player.is_paused) == (1, True)
+    player.jump(60.0)
+    assert player.number == 3
+    player.jump(-60.0)
+    assert player.number == 0
+    player.jump(-60.0)
+    assert player.number == 0
+
+
 def test_a_loop_begins_again(clock: Clock) -> None:
     player = Player(TIMES, document, is_loop=True, clock=clock)
     clock.now += 25 + 6

@@ -19,6 +19,7 @@ from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop, PublishingLoop
 from podgpu.cluster.node_state import ReadFault, SnapshotReader
 from podgpu.cluster.report.bill import bill_of_query
 from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.moment import StoreMoments
 from podgpu.cluster.store.nodes import StoreDiscovery
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.pod_history import StoreHistory
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class OpenCluster:
-    """A cluster that `loop` reads until it is closed. `history`, `bills` and `fits` are there where a store is read."""
+    """A cluster that `loop` reads until it is closed.
+
+    `history`, `moments`, `bills` and `fits` are there where a store is read.
+    """
 
     loop: PublishingLoop
     to_close: Sequence[Closable]
@@ -49,6 +53,7 @@ class OpenCluster:
     history: StoreHistory | None = None
     bills: "BillMaker | None" = None
     fits: "FitMaker | None" = None
+    moments: StoreMoments | None = None
 
     def __post_init__(self) -> None:
         self.running = self.loop.supervisor.supervise(PART, self.loop.run)
@@ -159,7 +164,8 @@ def _opened(
     options, prices = config.of(StoreOptions), config.of(PriceOptions).price
     history = StoreHistory(Store(options))
     bills, fits = partial(bill_of_query, options, prices), partial(fit_of_store, options, prices)
-    return OpenCluster(loop, (*to_close, history), api, history, bills, fits)
+    moments = StoreMoments(Store(options), insight_settings(config), name=chosen.name or "", interval=chosen.interval)
+    return OpenCluster(loop, (*to_close, history, moments), api, history, bills, fits, moments)
 
 
 def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery | None) -> OpenCluster:

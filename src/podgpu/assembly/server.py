@@ -5,16 +5,21 @@ import time
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from podgpu import log
 from podgpu.agent.playback import Playback
 from podgpu.assembly.api_server import open_api_server
+from podgpu.cluster.store.moment import StoreMoments
 from podgpu.cluster.store.pod_history import LEAST_STEP, POINTS, StoreHistory
 from podgpu.config import Config
 from podgpu.errors import UserError
+from podgpu.history.charts import Object
 from podgpu.history.in_memory import InMemoryHistory
+from podgpu.history.parted_state import PartedState
 from podgpu.history.partitions import BY_CARD, BY_NODE, CardOrPods
 from podgpu.history.recording import RecordingHistory
-from podgpu.history.timeline import Object, timeline
+from podgpu.history.timeline import timeline
 from podgpu.kube import reviews
 from podgpu.kube.api import ApiFault, ApiServer
 from podgpu.kube.reviews import User
@@ -123,6 +128,14 @@ async def stored_timeline(history: StoreHistory, hours: int) -> Object:
     moments = await history.moments(seconds, step)
     now = time.time()
     return timeline(moments, now - seconds, now, step)
+
+
+async def stored_moment(moments: StoreMoments, at: float) -> PartedState[Cluster, ClusterNode] | None:
+    """Read a moment from a store, to be shown like one that is kept."""
+    cluster = await moments.at(at)
+    if cluster is None:
+        return None
+    return PartedState(at, lambda: (replace(cluster, nodes=()), iter(cluster.nodes)), BY_NODE.join)
 
 
 def open_cluster_history(config: Config) -> InMemoryHistory[Cluster, ClusterNode] | None:

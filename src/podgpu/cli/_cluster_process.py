@@ -6,7 +6,7 @@ from functools import partial
 
 from podgpu import __version__, log
 from podgpu.assembly.cluster import open_cluster
-from podgpu.assembly.server import open_cluster_history, open_cluster_pages, open_guard, stored_timeline
+from podgpu.assembly.server import open_cluster_history, open_cluster_pages, open_guard, stored_moment, stored_timeline
 from podgpu.cli._process import (
     FEWER_GC_OBJECTS,
     Signals,
@@ -45,6 +45,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         history=cluster.history,
         past=past,
         stored=partial(stored_timeline, cluster.history) if cluster.history else None,
+        stored_moment=partial(stored_moment, cluster.moments) if cluster.moments else None,
         bills=cluster.bills,
         fits=cluster.fits,
         guard=open_guard(config),

@@ -11,9 +11,9 @@ from podgpu.cli._target.progress import show_progress
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster
+from podgpu.model.frames import MAGIC, frame
 from podgpu.numbers import bytes_on_disk, count, duration
 from podgpu.option import value
-from podgpu.sources.replay.recording import MAGIC, frame
 from podgpu.views.cluster.json import encode
 
 HELP = "Write snapshots to a file, for later viewing."
@@ -115,7 +115,7 @@ class RecordingFile:
     def add(self, cluster: Cluster) -> bool:
         """Write a snapshot. Return False if there is no room for it."""
         document = encode(self._scrubber.scrubbed(cluster) if self._scrubber else cluster)
-        data = frame(cluster.taken_at, document)
+        data = frame(cluster.taken_at, (document,))
         if self._bytes + len(data) > self._most:
             self.ended = "the file is as large as it may be"
             return False

@@ -7,7 +7,7 @@ differ, and what they are now. From one reading of a card to the next, one piece
 import zlib
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import compress, repeat
 from operator import itemgetter, ne
 
@@ -96,6 +96,18 @@ class DeltaLog:
         number = bisect_right(self._times, moment)
         last = deque(self._read(self._whole_before(number - 1), number), maxlen=1)
         return _joined(last[0][1]) if last else None
+
+    def at_each(self, moments: Iterable[float]) -> Iterator[bytes | None]:
+        """Yield the text of each of these moments, which are in order. Each change is read once."""
+        read, text, number, is_changed = self._read(0, len(self._times)), None, 0, False
+        pieces: Pieces | None = None
+        for moment in moments:
+            while number < len(self._times) and self._times[number] <= moment:
+                _, pieces = next(read)
+                number, is_changed = number + 1, True
+            if is_changed:
+                text, is_changed = _joined(pieces), False
+            yield text
 
     def mentions(self, word: bytes) -> bool:
         """Whether the newest text has this word."""

@@ -1,17 +1,20 @@
 """The last hour in memory, moment by moment. Each card or node has a log of its own, which keeps what changed."""
 
 import asyncio
-from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic
 
 import msgspec
 
+from podgpu.errors import UserError
+from podgpu.history.charts import Object, gpu_hour, pod_hour
 from podgpu.history.delta_log import DeltaLog
 from podgpu.history.parted_state import PartedState
 from podgpu.history.partitions import Part, Partitioning, State, encoded
-from podgpu.history.timeline import Object, Series, chart, timeline
-from podgpu.model import Moment
+from podgpu.history.timeline import marks_of, timeline
+from podgpu.insight.moments import pod_id
+from podgpu.model import Card, Moment, XidMark
 
 HOUR = 3600.0
 LONGEST_STEP = 480.0
@@ -20,6 +23,9 @@ EARLY = 0.9  # of a step: a state may come a little early
 PRESENT_STEPS = 3  # for so long, the newest moment counts as now
 PARTS_AT_ONCE = 4  # encoded or forgotten before other work has its turn
 CHARTS_AT_ONCE = 2
+MOST_POINTS = 360  # of a pod's charts: more could not be drawn
+MOST_PLACES = 64  # cards or nodes of a pod's charts
+PLACE_BYTES = 300  # that a place of a pod takes, besides its name
 _HEAD = ""  # the log of what belongs to no part
 
 
@@ -55,6 +61,8 @@ class InMemoryHistory(Generic[State, Part]):
         self._times: list[float] = []
         self._moments: list[bytes] = []
         self._moment_bytes = 0
+        # By pod: the parts that it was in, and when it was last there. To read them all for one pod would take seconds.
+        self._places: dict[str, dict[str, float]] = {}
 
     async def follow(self, newest: State, changed: Callable[[State], Awaitable[State]]) -> None:
         """Keep what comes after `newest`, until cancelled."""
@@ -72,7 +80,8 @@ class InMemoryHistory(Generic[State, Part]):
     @property
     def size(self) -> int:
         """Bytes that are kept."""
-        return sum(log.size for log in self._logs.values()) + self._moment_bytes
+        places = sum(len(pod) + PLACE_BYTES * len(parts) for pod, parts in self._places.items())
+        return sum(log.size for log in self._logs.values()) + self._moment_bytes + places
 
     async def keep(self, state: State) -> None:
         at = state.taken_at
@@ -83,6 +92,9 @@ class InMemoryHistory(Generic[State, Part]):
         head, parts = self._partitioning.split(state)
         for number, (name, part) in enumerate(parts.items(), 1):
             self._log(name).put(at, encoded(part))
+            for card in self._partitioning.cards(part):
+                for tenant in card.tenants:
+                    self._places.setdefault(pod_id(tenant.container), {})[name] = at
             if number % PARTS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         for name in self._logs.keys() - parts.keys() - {_HEAD}:
@@ -129,6 +141,9 @@ class InMemoryHistory(Generic[State, Part]):
             if turn % PARTS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._logs = {name: log for name, log in self._logs.items() if not log.is_empty}
+        first = self._times[0]
+        kept = ((pod, {name: at for name, at in parts.items() if at >= first}) for pod, parts in self._places.items())
+        self._places = {pod: parts for pod, parts in kept if parts}
 
     def found(self, moment: float) -> float | None:
         """Return when the state was taken that was the newest then; None if it is not kept."""
@@ -137,38 +152,89 @@ class InMemoryHistory(Generic[State, Part]):
             return None
         return self._times[number]
 
+    @property
+    def parts(self) -> int:
+        """How many parts a moment has."""
+        return len(self._logs)
+
+    def times(self, start: float, end: float) -> Sequence[float]:
+        """Return the times of the moments in between."""
+        return self._times[bisect_left(self._times, start) : bisect_right(self._times, end)]
+
+    def at_each(self, times: Iterable[float]) -> Sequence[PartedState[State, Part]]:
+        """Return the states of these moments, to be read one after the other."""
+        logs = {name: log.copy() for name, log in self._logs.items()}
+
+        def state(at: float) -> PartedState[State, Part]:
+            return PartedState(at, lambda: self._read(logs, at), self._partitioning.join)
+
+        return [state(at) for at in times]
+
     def at(self, moment: float) -> PartedState[State, Part] | None:
         """Return the state that was the newest then, to be read in a thread: a thousand nodes take a while."""
         taken_at = self.found(moment)
         if taken_at is None:
             return None
-        logs = {name: log.copy() for name, log in self._logs.items()}
-        return PartedState(taken_at, lambda: self._read(logs, taken_at), self._partitioning.join)
+        [state] = self.at_each((taken_at,))
+        return state
 
-    def _read(self, logs: dict[str, DeltaLog], at: float) -> tuple[State, Iterator[Part]]:
-        names, head = self._partitioning.decode_head(logs.pop(_HEAD).at(at) or b"")
-        # Each log goes when it has been read.
-        texts = (logs.pop(name).at(at) for name in names)
+    def _read(self, logs: Mapping[str, DeltaLog], at: float) -> tuple[State, Iterator[Part]]:
+        names, head = self._partitioning.decode_head(logs[_HEAD].at(at) or b"")
+        texts = (logs[name].at(at) for name in names)
         return head, (self._partitioning.decode_part(text) for text in texts if text is not None)
 
     async def timeline(self, start: float, end: float, step: float) -> Object:
-        moments = (msgspec.msgpack.decode(moment, type=Moment) for moment in self._moments)
-        return timeline(moments, start, end, step)
+        return timeline(_decoded(self._moments), start, end, step)
 
-    async def series(self, uuid: str) -> Series | None:
-        """Return the main numbers of a card or a MIG instance, each with its times; None if nothing has this UUID."""
+    async def gpu_hour(self, uuid: str) -> Object | None:
+        """Return the numbers of a card or a MIG instance over the hour; None if nothing has this UUID."""
         async with self._turns:
             logs = [log.copy() for name, log in self._logs.items() if name != _HEAD]
-            return await asyncio.to_thread(self._series, logs, uuid)
+            return await asyncio.to_thread(self._gpu_hour, logs, self._moments[:], uuid)
 
-    def _series(self, logs: Iterable[DeltaLog], uuid: str) -> Series | None:
-        word, found = msgspec.json.encode(uuid), None
+    def _gpu_hour(self, logs: Iterable[DeltaLog], moments: Iterable[bytes], uuid: str) -> Object | None:
+        word, marks = msgspec.json.encode(uuid), _marks(moments)
         for log in logs:
             # Pods mention the UUIDs of their devices too: only the log that has the card has numbers.
-            if log.mentions(word) and (found := self._chart(log, uuid)):
+            if log.mentions(word) and (found := gpu_hour(self._cards(log.texts()), uuid, marks)):
                 return found
-        return found
+        return None
 
-    def _chart(self, log: DeltaLog, uuid: str) -> Series:
-        parts = ((at, self._partitioning.decode_part(text)) for at, text in log.texts() if text is not None)
-        return chart(((at, self._partitioning.cards(part)) for at, part in parts), uuid)
+    async def pod_hour(self, pod: str) -> Object | None:
+        """Return the numbers of a pod over the hour; None if it was on no card. Raises UserError if on too many."""
+        places = self._places.get(pod)
+        if places is None:
+            return None
+        if len(places) > MOST_PLACES:
+            raise UserError(f"{pod} was in {len(places)} places; charts are of at most {MOST_PLACES}")
+        async with self._turns:
+            logs = [self._logs[name].copy() for name in places if name in self._logs]
+            times = self._times[:: -max(1, -(-len(self._times) // MOST_POINTS))][::-1]  # the newest is one of them
+            return await asyncio.to_thread(self._pod_hour, logs, times, self._moments[:], pod)
+
+    def _pod_hour(
+        self, logs: Iterable[DeltaLog], times: Sequence[float], moments: Iterable[bytes], pod: str
+    ) -> Object | None:
+        """Read the logs side by side, so that what the pod had on several cards can be added up."""
+        read = [self._cards(zip(times, log.at_each(times), strict=True)) for log in logs]
+        together = ((found[0][0], [card for _, cards in found for card in cards]) for found in zip(*read, strict=True))
+        return pod_hour(together, pod, _marks(moments))
+
+    def _cards(self, texts: Iterable[tuple[float, bytes | None]]) -> Iterator[tuple[float, Iterable[Card]]]:
+        """Decode what has changed."""
+        before, cards = None, tuple[Card, ...]()
+        for at, text in texts:
+            if text is not before:
+                before, cards = text, () if text is None else tuple(self._cards_of(text))
+            yield at, cards
+
+    def _cards_of(self, text: bytes) -> Iterable[Card]:
+        return self._partitioning.cards(self._partitioning.decode_part(text))
+
+
+def _marks(moments: Iterable[bytes]) -> set[XidMark]:
+    return marks_of(_decoded(moments))
+
+
+def _decoded(moments: Iterable[bytes]) -> Iterator[Moment]:
+    return (msgspec.msgpack.decode(moment, type=Moment) for moment in moments)

@@ -1,21 +1,15 @@
-"""The timeline's document: moments, summed up in steps of the same length. And the charts of a card."""
+"""The timeline's document: moments, summed up in steps of the same length."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import floor
-from typing import Any
 
-from msgspec.structs import asdict
-
-from podgpu.insight.moments import charted
-from podgpu.model import Card, Moment
+from podgpu.history.charts import Object, written
+from podgpu.model import Moment, XidMark
 
 SCHEMA = 1
 DIGITS = 4  # of a GPU
 MOST_NAMESPACES = 10  # as many as the page has colours; the others are added up
-
-Object = dict[str, Any]
-Series = dict[str, list[tuple[float, float]]]
 
 
 def timeline(moments: Iterable[Moment], start: float, end: float, step: float) -> Object:
@@ -40,7 +34,7 @@ def timeline(moments: Iterable[Moment], start: float, end: float, step: float) -
             {"at": number * step, **_summed(found, shown)} if found else {"at": number * step}
             for number, found in by_step.items()
         ],
-        "xids": _xids(by_step.values(), start, end),
+        "xids": written(mark for found in by_step.values() for mark in marks_of(found) if start <= mark.at <= end),
     }
 
 
@@ -72,16 +66,6 @@ def _summed(found: Sequence[Moment], shown: Sequence[str]) -> Object:
     return summed
 
 
-def _xids(steps: Iterable[Sequence[Moment]], start: float, end: float) -> list[Mapping[str, Any]]:
-    marks = {mark for found in steps for moment in found for mark in moment.xids if start <= mark.at <= end}
-    return [asdict(mark) for mark in sorted(marks, key=lambda mark: (mark.at, mark.node, mark.gpu, mark.code))]
-
-
-def chart(moments: Iterable[tuple[float, Iterable[Card]]], uuid: str) -> Series:
-    """Return the main numbers of a card or a MIG instance, each with its times."""
-    found: Series = {}
-    for at, cards in moments:
-        for name, value in charted(cards, uuid).items():
-            if value is not None:
-                found.setdefault(name, []).append((at, value))
-    return found
+def marks_of(moments: Iterable[Moment]) -> set[XidMark]:
+    """Return the XIDs of these moments. One is noted in several."""
+    return {mark for moment in moments for mark in moment.xids}

@@ -1,4 +1,4 @@
-"""What a timeline and the charts of a card show: a snapshot or a cluster in a few numbers, a card in a dozen."""
+"""What a timeline and charts show: a snapshot or a cluster in a few numbers, a card in a dozen, a pod in three."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -6,7 +6,7 @@ from podgpu.catalog.xids import UNKNOWN, XIDS
 from podgpu.insight.card_problems import throttle_causes
 from podgpu.insight.sums import memory_used, seen_gpus
 from podgpu.insight.tenants import reading
-from podgpu.model import Card, Cluster, Insight, Instance, Moment, Snapshot, XidMark
+from podgpu.model import Card, Cluster, ContainerRef, Insight, Instance, Moment, Snapshot, XidMark
 
 RECENT_SECONDS = 720.0  # an XID is noted in a few moments, however seldom they are kept, so that none is lost
 # Of a card and of a MIG instance, each by the name of its reading.
@@ -91,3 +91,24 @@ def _of_instance(instance: Instance) -> Mapping[str, float | None]:
 def _readings(device: Card | Instance) -> Mapping[str, float | None]:
     clocks = [found for found in device.readings if found.labels == _CLOCK]
     return {name: reading(clocks if name == "clock_hertz" else device.readings, name) for name in _READINGS}
+
+
+def pod_id(container: ContainerRef) -> str:
+    """Return `NAMESPACE/POD`, or the name of what runs outside Kubernetes."""
+    is_pod = container.namespace or container.pod
+    return f"{container.namespace}/{container.pod}" if is_pod else container.container
+
+
+def pod_use(cards: Iterable[Card], pod: str) -> Mapping[str, float | None]:
+    """Add up what is known of a pod on these cards. What is known on none of them is None."""
+    total: dict[str, float | None] = {"busy": None, "memory": None, "watts": None}
+    for card in cards:
+        for tenant in card.tenants:
+            if pod_id(tenant.container) != pod:
+                continue
+            use = tenant.use
+            values = (use.ratio if use else None, tenant.booking.memory_bytes, use.watts if use else None)
+            for name, value in zip(total, values, strict=True):
+                if value is not None:
+                    total[name] = (total[name] or 0.0) + value
+    return total

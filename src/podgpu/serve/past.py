@@ -1,7 +1,7 @@
-"""The past: a moment of the last hour, the timeline, and the charts of a GPU. docs/api.md describes them."""
+"""The past: a moment of the last hour, the timeline, charts of GPUs and pods, recordings. docs/api.md has them all."""
 
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,21 +13,29 @@ from podgpu.option import times
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.pages import RenderedPage
-from podgpu.serve.past_pages import LineIsFullError, PackedPage, PastPages
+from podgpu.serve.past_pages import LineIsFullError, Maker, PackedPage, PastPages
+from podgpu.serve.past_recording import (
+    CONTENT_TYPE,
+    MOST_MINUTES,
+    USUAL_MINUTES,
+    file_name,
+    recording,
+    times_around,
+)
 from podgpu.serve.request_handler import Route
 from podgpu.serve.routes import fresh_response, page_response, rows_kind, wants_gzip, whole_number
+from podgpu.supervise import SingleFlight
 
 MOST_STEPS = 1000
 USUAL_STEPS = 240
 MOST_HOURS = 31 * 24
 LEAST_STEP = 0.001
+STORED_BYTES = 8 << 20  # of pages from a store, compressed; and one page more
 LATEST = 253_402_300_799  # the end of the year 9999
 SCHEMA = 1
 JSON = "application/json"
+_NO_STORE = "there is no store; give podgpu cluster one with --prometheus.url"
 _OFF = "no history is kept here; give --history.size a size"
-
-Series = Mapping[str, Sequence[tuple[float, float]]]
-
 
 State_co = TypeVar("State_co", covariant=True)
 Part_co = TypeVar("Part_co", covariant=True)
@@ -72,39 +80,63 @@ class History(Protocol[Past_co]):
     def at(self, moment: float) -> Past_co | None:
         """Return the state that was the newest then; None if it is not kept."""
 
+    @property
+    def parts(self) -> int:
+        """How many cards or nodes a state has."""
+
+    def times(self, start: float, end: float) -> Sequence[float]:
+        """Return the times of the moments in between."""
+
+    def at_each(self, times: Iterable[float]) -> Sequence[Past_co]:
+        """Return the states of these moments."""
+
     async def timeline(self, start: float, end: float, step: float) -> Mapping[str, Any]:
         """Return what happened in each step."""
 
-    async def series(self, uuid: str) -> Series | None:
+    async def gpu_hour(self, uuid: str) -> Mapping[str, Any] | None:
         """Return the main numbers of a card or MIG instance, each with its times; None if it is not known."""
 
+    async def pod_hour(self, pod: str) -> Mapping[str, Any] | None:
+        """Return the main numbers of a pod, each with its times; None if it was on no GPU."""
 
+
+Asked = Callable[[], Coroutine[Any, Any, Mapping[str, Any] | None]]
 # Makes a timeline of the last hours. Raises UserError.
 StoredTimeline = Callable[[int], Awaitable[Mapping[str, Any]]]
+# Reads a moment from a store; None if that has nothing of it. Raises UserError.
+StoredMoment = Callable[[float], Awaitable[Past | None]]
 
 
 @dataclass(slots=True)
 class PastRoutes(Generic[Past]):
     """`document` renders a state as the document of that time, part by part, `rows` its rows of one kind.
 
-    `lanes` says who was at work on a card in the last full minute, if there is a log of context switches. `stored`
-    makes longer timelines, if there is a store.
+    `recorded` renders it for a recording, as the document of a cluster. `lanes` says who was at work on a card in the
+    last full minute, if there is a log of context switches. `stored` makes longer timelines, if there is a store.
+    `stored_moment` reads moments that are no longer kept. `note` says where there is more than here.
     """
 
     history: History[Past] | None
     document: Callable[[Past], Iterable[bytes]]
     rows: Callable[[Past, str], Iterable[bytes]]
+    recorded: Callable[[Past], Iterable[bytes]]
     lanes: Callable[[str], Lanes | None] | None = None
     stored: StoredTimeline | None = None
+    stored_moment: StoredMoment[Past] | None = None
+    note: str = ""
     _pages: PastPages = field(default_factory=PastPages)
-    _reading: Past | None = None
+    # Those of the store have a line of their own: it may be slow.
+    _stored_pages: PastPages = field(default_factory=lambda: PastPages(STORED_BYTES))
+    _charts: SingleFlight[Mapping[str, Any] | None] = field(default_factory=SingleFlight)
+    _reading: Sequence[Past] = ()
 
     def over(self, present: Mapping[str, Route]) -> Mapping[str, Route]:
         """Add the routes of the past to those of an address. Where both have a path, the query decides."""
 
         async def history(request: Request) -> Response:
             before = present.get("/api/v1/history")
-            if before and not request.query.keys() & {"at", "gpu"}:
+            is_longer = "pod" in request.query and "hours" in request.query
+            if before and (is_longer or not request.query.keys() & {"at", "gpu", "pod"}):
                 return await before.run(request)
             return await self._past(request)
 
@@ -118,49 +150,121 @@ class PastRoutes(Generic[Past]):
             **present,
             "/api/v1/history": Route(history, waits=True),
             "/api/v1/rows": Route(rows, waits=lambda request: "at" in request.query),
+            "/api/v1/recording": Route(self._recording, waits=True),
             "/api/v1/timeline": Route(self._timeline, waits=True),
         }
 
     def close(self) -> None:
         """End what is being read, so that the process need not wait for it."""
-        self._pages.close()
-        if self._reading:
-            self._reading.abandon()
+        for work in (self._pages, self._stored_pages, self._charts):
+            work.close()
+        for past in self._reading:
+            past.abandon()
 
     async def _past(self, request: Request) -> Response:
         if "at" in request.query:
             return await self._at(request, "", self.document)
+        if "pod" in request.query:
+            return await self._pod(request)
         uuid = request.query.get("gpu", "")
         if not uuid:
-            raise UserError("write /api/v1/history?at=TIME, or /api/v1/history?gpu=UUID")
-        series = await self.history.series(uuid) if self.history else None
+            raise UserError(
+                "write /api/v1/history?at=TIME, /api/v1/history?gpu=UUID or /api/v1/history?pod=NAMESPACE/POD"
+            )
+        history = self.history
+        found = await self._charts.result(("gpu", uuid), _asked(history.gpu_hour, uuid)) if history else None
         lanes = self.lanes(uuid) if self.lanes else None
-        if series is None and lanes is None:
-            return text_response(404, f"nothing is kept of a GPU {uuid}" if self.history else _OFF)
+        if found is None and lanes is None:
+            return text_response(404, f"nothing is kept of a GPU {uuid}" if history else _OFF)
         more = {"lanes": lanes} if lanes else {}
-        return _json({"schema": SCHEMA, "gpu": uuid, "series": series or {}, **more}, request)
+        return self._written(
+            {"schema": SCHEMA, "gpu": uuid, **(found or {"series": {}}), **self._noted, **more}, request
+        )
+
+    async def _pod(self, request: Request) -> Response:
+        history, pod = self.history, request.query["pod"]
+        if "hours" in request.query:
+            return text_response(404, _NO_STORE)
+        if not pod:
+            raise UserError("write /api/v1/history?pod=NAMESPACE/POD")
+        if history is None:
+            return text_response(404, _OFF)
+        found = await self._charts.result(("pod", pod), _asked(history.pod_hour, pod))
+        if found is None:
+            return text_response(404, f"no pod {pod} was on a GPU here in the time that is kept")
+        return self._written({"schema": SCHEMA, "pod": pod, **found, **self._noted}, request)
+
+    @property
+    def _noted(self) -> Mapping[str, str]:
+        return {"note": self.note} if self.note else {}
 
     async def _at(self, request: Request, kind: Hashable, write: Callable[[Past], Iterable[bytes]]) -> Response:
         """Answer with a page of a moment, which all who ask for the same share."""
-        history = self.history
+
+        def begin(history: History[Past], taken_at: float) -> Maker | None:
+            past = history.at(taken_at)
+            if past is None or past.taken_at != taken_at:  # it was forgotten meanwhile
+                return None
+            return self._maker((past,), lambda: write(past))
+
+        async def begin_stored(read: StoredMoment[Past], at: float) -> Maker | None:
+            past = await read(at)
+            return (lambda: PackedPage(write(past))) if past is not None else None
+
+        page = await self._made(request, kind, begin, begin_stored)
+        return page if isinstance(page, Response) else _packed_response(page, request)
+
+    async def _recording(self, request: Request) -> Response:
+        """Answer with a file of the minutes around a moment."""
+        minutes = whole_number("minutes", request.query.get("minutes", str(USUAL_MINUTES)), MOST_MINUTES)
+
+        def begin(history: History[Past], taken_at: float) -> Maker | None:
+            states = history.at_each(times_around(history, taken_at, minutes))
+            if not states:
+                return None
+            return self._maker(states, lambda: recording(states, self.recorded))
+
+        page = await self._made(request, ("recording", minutes), begin)
+        if isinstance(page, Response):
+            return page
+        named = {"Content-Disposition": f'attachment; filename="{file_name(_moment(request.query["at"]))}"'}
+        return _packed_response(page, request, CONTENT_TYPE, named)
+
+    def _maker(self, states: Sequence[Past], parts: Callable[[], Iterable[bytes]]) -> Maker:
+        """Return what makes a page. Until it is made, the reading of these states can be ended; then they go."""
+        self._reading = states
+
+        def make() -> PackedPage:
+            try:
+                return PackedPage(parts())
+            finally:
+                self._reading = ()
+
+        return make
+
+    async def _made(
+        self,
+        request: Request,
+        kind: Hashable,
+        begin: Callable[[History[Past], float], Maker | None],
+        begin_stored: Callable[[StoredMoment[Past], float], Awaitable[Maker | None]] | None = None,
+    ) -> PackedPage | Response:
+        """Make a page of the moment that is asked for, in turn with others, or say why there is none."""
+        history, read, page = self.history, self.stored_moment, None
         if history is None:
             return text_response(404, _OFF)
-        taken_at = history.found(_moment(request.query["at"]))
-        page = None
-        if taken_at is not None:
-
-            def begin() -> Callable[[], PackedPage] | None:
-                self._reading = past = history.at(taken_at)
-                is_kept = past is not None and past.taken_at == taken_at  # it may be forgotten meanwhile
-                return (lambda: PackedPage(write(past))) if past is not None and is_kept else None
-
-            try:
-                page = await self._pages.page((taken_at, kind), begin)
-            except LineIsFullError as full:
-                return busy_response(str(full))
-        if page is None:
-            return text_response(404, f"nothing is kept of that time; {_kept(history.span)}")
-        return _packed_response(page, request)
+        at = _moment(request.query.get("at", ""))
+        taken_at = history.found(at)
+        try:
+            if taken_at is not None:
+                page = await self._pages.page((taken_at, kind), lambda: begin(history, taken_at))
+            elif read and begin_stored and at < time.time():
+                page = await self._stored_pages.page((at, kind), lambda: begin_stored(read, at))
+        except LineIsFullError as full:
+            return busy_response(str(full))
+        except UserError as error:
+            return text_response(502, str(error))
+        return page or text_response(404, f"nothing is kept of that time; {_kept(history.span)}")
 
     async def _timeline(self, request: Request) -> Response:
         history, query = self.history, request.query
@@ -179,7 +283,7 @@ class PastRoutes(Generic[Past]):
         """Answer from the store. The page can show only the moments that are kept here."""
         hours = whole_number("hours", request.query["hours"], MOST_HOURS)
         if self.stored is None:
-            return text_response(404, "there is no store; give podgpu cluster one with --prometheus.url")
+            return text_response(404, _NO_STORE)
         try:
             return self._written(await self.stored(hours), request)
         except UserError as error:
@@ -188,14 +292,22 @@ class PastRoutes(Generic[Past]):
     def _written(self, timeline: Mapping[str, Any], request: Request) -> Response:
         span, step = (self.history.span, self.history.step) if self.history else (None, 0.0)
         kept = dict(zip(("from", "to"), span, strict=True)) if span else {}
-        return _json({**timeline, "kept": kept, "moment_seconds": step}, request)
+        stored = {"is_stored": True} if self.stored_moment else {}
+        return _json({**timeline, "kept": kept, "moment_seconds": step, **stored}, request)
 
 
 def _kept(span: tuple[float, float] | None) -> str:
     if span is None:
         return "nothing is kept yet"
     begins, ends = (times.utc_text(at, "seconds") for at in span)
-    return f"kept is {span[0]:.3f} to {span[1]:.3f}, {begins} to {ends}"
+    return f"kept is {begins} to {ends}"
+
+
+def _asked(hour: Callable[[str], Awaitable[Mapping[str, Any] | None]], name: str) -> Asked:
+    async def answer() -> Mapping[str, Any] | None:
+        return await hour(name)
+
+    return answer
 
 
 def _moment(text: str) -> float:
@@ -225,9 +337,11 @@ def _json(document: Mapping[str, Any], request: Request) -> Response:
     return fresh_response(msgspec.json.encode(document), JSON, request)
 
 
-def _packed_response(page: PackedPage, request: Request) -> Response:
+def _packed_response(
+    page: PackedPage, request: Request, content_type: str = JSON, headers: Mapping[str, str] | None = None
+) -> Response:
     gzipped = wants_gzip(request)
     mark = f"{page.checksum:08x}-{page.size:x}{'-gzip' if gzipped else ''}"
     parts = page.gzipped() if gzipped else page.plain()
-    response = page_response(RenderedPage(b"", JSON, gzipped, parts, mark), request)
+    response = page_response(RenderedPage(b"", content_type, gzipped, parts, mark), request, headers)
     return response if gzipped else replace(response, length=page.size)

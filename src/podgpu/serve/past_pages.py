@@ -6,7 +6,8 @@ and what is kept and what is being sent have a limit together. Whoever comes on 
 
 import asyncio
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from inspect import isawaitable
 from typing import overload
 from weakref import WeakSet
 
@@ -72,6 +73,11 @@ def _pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
             yield part[at : at + PIECE_BYTES]
 
 
+Maker = Callable[[], PackedPage]
+# Called when it is the page's turn. Returns what makes the page, to be run in a thread; None if there is no such page.
+Beginning = Callable[[], Maker | Awaitable[Maker | None] | None]
+
+
 class PastPages:
     """`most_bytes` is the limit for the pages that are kept, and for those that clients are still reading."""
 
@@ -87,11 +93,8 @@ class PastPages:
         """Of all pages that are in memory."""
         return sum(page.packed_bytes for page in self._alive)
 
-    async def page(self, key: Hashable, begin: Callable[[], Callable[[], PackedPage] | None]) -> PackedPage | None:
-        """Return the page. `begin` is called when it is its turn, and returns what makes it, to be run in a thread.
-
-        None if there is no such page any more. Raises LineIsFullError.
-        """
+    async def page(self, key: Hashable, begin: Beginning) -> PackedPage | None:
+        """Return the page; None if there is no such page any more. Raises LineIsFullError."""
         if page := self._kept.pop(key, None):
             self._kept[key] = page  # used last
             return page
@@ -102,10 +105,11 @@ class PastPages:
     def close(self) -> None:
         self._making.close()
 
-    async def _make(self, key: Hashable, begin: Callable[[], Callable[[], PackedPage] | None]) -> PackedPage | None:
+    async def _make(self, key: Hashable, begin: Beginning) -> PackedPage | None:
         async with self._turn:
             self._make_room()
-            make = begin()
+            begun = begin()
+            make = await begun if isawaitable(begun) else begun
             if make is None:
                 return None
             page = await asyncio.to_thread(make)

@@ -69,6 +69,11 @@ class Player:
         self._passed = self.times[number] - self.times[0]
         self._anchor = self._clock()
 
+    def jump(self, seconds: float) -> None:
+        """Pause, and go to the moment that was the newest so many seconds later, or earlier."""
+        number = bisect_right(self.times, self.times[self.number] + seconds) - 1
+        self.step(number - self.number)
+
     @property
     def _length(self) -> float:
         """The last moment stays as long as the one before it."""

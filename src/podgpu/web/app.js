@@ -3,6 +3,7 @@
 import { Address, FACETS, FROM_STORE, filterOf, focusAgain } from "./address.js";
 import { Alerts } from "./alerts.js";
 import { LatestAnswer } from "./ask.js";
+import { Banners } from "./banners.js";
 import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
@@ -19,7 +20,7 @@ import * as byIdle from "./idle.js";
 import { Badge, KeyHelp, Legend, moveCard } from "./legend.js";
 import { List } from "./list.js";
 import { Model } from "./model.js";
-import { duration, moment, second } from "./numbers.js";
+import { duration, moment } from "./numbers.js";
 import { Evidence, podPage } from "./pod.js";
 import * as byProblem from "./problems.js";
 import { Rows } from "./rows.js";
@@ -75,7 +76,7 @@ class App {
     this.badge = new Badge();
     this.bill = new Bill(this.address, () => this.draw());
     this.fit = new Fit(() => this.draw());
-    this.banners = h("section", { class: "banners", "aria-label": "Where the numbers come from" });
+    this.banners = new Banners();
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
     this.empty = h("p", { class: "empty", hidden: true });
     this.pod = h("div", { hidden: true });
@@ -103,12 +104,13 @@ class App {
     this.loading = new Loading();
     this.timeline = new Timeline({
       colours: this.colours,
-      live: this.address.link({ at: "" }),
+      link: (at) => this.address.link({ at: String(at) }),
+      facts: () => ({ isCluster: this.model.isCluster, node: this.nodeShown }),
       onMoment: (at, how) => this.address.go({ at: at ? String(at) : "" }, how),
       onXid: ({ at, uuid }) => this.address.go({ at: String(Math.ceil(at + this.model.interval)), gpu: uuid, pod: "" }),
     });
     this.overview.hidden = true;
-    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, this.timeline.element, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.foot);
+    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners.element, this.timeline.element, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.foot);
     copyOnClick(root);
     new Tooltip(root);
     this.help = new KeyHelp(root);
@@ -145,6 +147,9 @@ class App {
       const isStored = FROM_STORE.includes(this.address.view);
       if (this.detail || isStored) this.address.go({ pod: "", gpu: "", view: isStored ? "gpus" : this.address.view });
       this.controls.focus();
+    } else if (event.key === "t") {
+      event.preventDefault();
+      this.timeline.goTo.focus();
     } else if (event.key === "?") this.help.toggle();
     else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && moveCard(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
     else if (view) this.address.go({ view, pod: "", gpu: "", sort: "" });
@@ -167,14 +172,14 @@ class App {
     const { at } = this.address;
     if (at === (this.turned ?? "")) return;
     this.turned = at;
-    this.missed = "";
+    this.missed = null;
     if (at) this.feed.past(at);
     else if (this.live) this.model.read(this.live);
   }
 
-  takePast({ at, news, error }) {
+  takePast({ at, news, error, isGone }) {
     if (at !== this.address.at) return;
-    this.missed = error ?? "";
+    this.missed = error ? { error, isGone } : null;
     if (news) this.model.read(news, true);
     else if (this.live) this.model.read(this.live);
     if (this.model.document) this.show();
@@ -249,19 +254,34 @@ class App {
     this.due = undefined;
     if (model.gather()) {
       this.colours.learn(model.choices("namespace"));
-      this.history.note(model, address.pod);
+      this.history.note(model);
     }
     this.tick();
     this.drawBanners();
-    this.timeline.draw(this.isPast ? model.takenAt : 0, address.link({ at: "" }));
+    this.timeline.draw(this.isPast ? model.takenAt : 0);
     this.timeline.choose(address.span, model.hasStore ? (span) => address.link({ span }) : null);
-    document.title = `${this.badge.draw(model.insight.problems)}${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${this.detail || model.name}`;
+    document.title = this.title;
     this.overview.hidden = Boolean(this.detail);
     this.pod.hidden = !this.detail;
     this.shown = this.detail;
     if (this.detail) this.drawDetail();
     else this.drawOverview();
     this.drawFoot();
+  }
+
+  /** Nothing in the tab says that what was wrong then is wrong now. */
+  get title() {
+    const { badge, detail, isPast, model } = this;
+    const now = badge.draw(isPast ? [] : model.insight.problems);
+    const state = isPast ? `PAUSED ${moment(model.takenAt)} ` : model.isReplay ? "REPLAY " : "";
+    return `${now}${state}${model.isDemo ? "DEMO " : ""}podgpu ${detail || model.name}`;
+  }
+
+  /** The node of the GPU or the pod whose page is shown. */
+  get nodeShown() {
+    const { gpu, pod } = this.address;
+    const isShown = ({ uuid, slices, tenants }) => (gpu ? uuid === gpu || slices.some((slice) => slice.uuid === gpu) : tenants.some(({ id }) => id === pod));
+    return this.detail ? this.model.gpus?.find(isShown)?.node.name : undefined;
   }
 
   drawOverview() {
@@ -339,10 +359,10 @@ class App {
   }
 
   podPage() {
-    const { address, model, history } = this;
+    const { address, model, hour, past } = this;
     const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
     const linkGpu = (uuid) => address.link({ pod: "", gpu: uuid, period: "" });
-    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null });
+    return podPage(address.pod, { model, hour, past, period: address.period, cursor: this.isPast ? model.takenAt : 0, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null });
   }
 
   gpuPage() {
@@ -357,9 +377,8 @@ class App {
   }
 
   drawBanners() {
-    const { isDemo, isReplay, takenAt } = this.model;
-    const words = this.missed ? ["LIVE", `Nothing is shown of ${second(Number(this.address.at))}: ${this.missed.trim()}`] : isReplay ? ["REPLAY", `These numbers were recorded. This is how it was at ${moment(takenAt)}.`] : isDemo ? ["DEMO", "These numbers are made up. No GPU is read."] : null;
-    renew(this.banners, words, () => (words ? [h("p", { class: "banner" }, h("b", {}, words[0]), ` ${words[1]}`)] : []));
+    const { address, isPast, live, missed, model, timeline } = this;
+    this.banners.draw(model, { isPast, missed, at: Number(address.at), kept: timeline.kept, newest: live?.taken_at ?? 0, live: address.link({ at: "" }) });
   }
 
   drawFoot() {

@@ -1,10 +1,11 @@
 // The page of a GPU or a MIG instance: who is on it, what it reports about itself, and its last hour.
 
-import { chart } from "./chart.js";
+import { chart, stack } from "./chart.js";
 import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { factsOf, indexOf } from "./facts.js";
 import { lostText, tagLook } from "./gpus.js";
+import { frameOf, hourHeading, refreshMs } from "./hour.js";
 import { laneTable } from "./lanes.js";
 import { podId } from "./model.js";
 import { celsius, memory, moment, percent, watts, written } from "./numbers.js";
@@ -13,8 +14,6 @@ import { words } from "./words.js";
 
 const rate = (value) => written("rate", value);
 const frequency = (value) => written("frequency", value);
-
-const LEAST_MS = 5000; // between two questions
 
 // [title, series, how a value is written, and the top of the chart: a number, or the name of a reading]
 const CHARTS = [
@@ -48,13 +47,22 @@ function readingsOf({ gpu, slice }, full) {
   return slice ? card.instances.find((instance) => instance.mig.uuid === slice.uuid)?.readings ?? [] : card.readings ?? [];
 }
 
-/** The charts, up to the moment that is shown. */
-function charts(hour, index, until) {
+/** How busy each pod kept it, one on the other, and what belongs to no pod. */
+function byPod({ series, pods, other_busy_ratio: others = [] }, frame, colours, link) {
+  const layers = pods.map(({ pod, namespace, busy_ratio: points }) => ({ name: pod, look: colours.of({ namespace }), href: link({ gpu: "", pod }), points }));
+  if (others.length) layers.push({ name: "Other pods", look: "cx", points: others });
+  return stack("Busy, by pod", series.busy_ratio, layers, { top: 1, write: percent, frame, rest: "Booked to no pod" });
+}
+
+/** The charts of the hour. `cursor` is the moment that the page shows, or 0 for the present. */
+function charts(hour, index, { model, cursor, colours, link }) {
   if (!hour) return h("p", { class: "box pad" }, "Waiting for the server.");
   if (hour.error) return h("p", { class: "box pad" }, `There are no charts: ${hour.error}.`);
+  const frame = frameOf(hour, model, cursor);
   const drawn = CHARTS.flatMap(([title, name, write, top]) => {
-    const points = (hour.series[name] ?? []).filter(([at]) => at <= until);
-    return points.length ? [chart(title, points, { top: typeof top === "string" ? index.get(top) : top, write })] : [];
+    const points = hour.series[name] ?? [];
+    if (name === "busy_ratio" && points.length && hour.pods?.length) return [byPod(hour, frame, colours, link)];
+    return points.length ? [chart(title, points, { top: typeof top === "string" ? index.get(top) : top, write, frame })] : [];
   });
   return h("div", { class: "charts" }, ...drawn);
 }
@@ -111,7 +119,7 @@ export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, 
   const full = gpu.node.origin === "store" ? undefined : more?.card(gpu);
   const readings = readingsOf(found, full);
   const tenants = gpu.tenants.filter((tenant) => !slice || tenant.mig === slice.uuid);
-  const kept = hour.of(`api/v1/history?gpu=${encodeURIComponent(uuid)}`, Math.max(LEAST_MS, model.interval * 1000));
+  const kept = hour.of(`api/v1/history?gpu=${encodeURIComponent(uuid)}`, refreshMs(model));
   const heading = (tenant) => h("a", { href: link({ gpu: "", pod: tenant.id }) }, tenant.id);
   return h(
     "div",
@@ -123,8 +131,8 @@ export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, 
     xidsOf(gpu, link),
     // There are no lanes of the past.
     isPast || slice ? null : (laneTable(kept?.lanes, { colours, link, pointer }) ?? elsewhere(model, gpu)),
-    h("h3", {}, "The last hour"),
-    charts(kept, indexOf(readings), isPast ? gpu.node.takenAt : Number.POSITIVE_INFINITY),
+    hourHeading(kept, model),
+    charts(kept, indexOf(readings), { model, cursor: isPast ? model.takenAt : 0, colours, link }),
     h("h3", {}, "Who is on it, and how that is known"),
     gpu.source.use?.note ? h("p", { class: "dim" }, gpu.source.use.note) : null,
     ...(tenants.length ? tenants.map((tenant) => evidence({ gpu, tenant }, heading(tenant), more?.tenant({ gpu, tenant }))) : [h("p", { class: "box pad" }, "No pod holds it, and none has a process on it.")]),

@@ -29,6 +29,7 @@ const KEYS = [
   ["↑  ↓", "the previous card, the next card"],
   ["Enter", "open the link that has the focus"],
   ["←  →  Space", "the timeline: back, forward, pause or live"],
+  ["t", "go to a time, such as 14:03 or 20m"],
   ["Esc", "leave a field, a pod or a GPU"],
   ["?", "these keys"],
 ];

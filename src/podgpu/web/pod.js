@@ -1,12 +1,10 @@
 // The page of a pod: each of its numbers, how it is known, its processes, and its last hour.
 
-import { PERIODS } from "./address.js";
 import { LatestAnswer } from "./ask.js";
-import { chart } from "./chart.js";
 import { copyButton, shellWord } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
-import { COLUMNS } from "./history.js";
-import { age, bounds, duration, energy, gpus as gpuCount, memory, moment, percent, use, watts } from "./numbers.js";
+import { age, bounds, duration, energy, memory, moment, percent, use, watts } from "./numbers.js";
+import { podHour } from "./podhour.js";
 import { words } from "./words.js";
 
 const REFRESH_MS = 30_000;
@@ -132,50 +130,21 @@ function processes(list, { gpu, tenant }) {
   );
 }
 
-/** The tops of the charts: what it was given, and the memory it may use. */
-function topsOf(places) {
-  const sum = (of) => places.reduce((total, place) => total + (of(place) ?? 0), 0);
-  return { busy: sum(({ tenant }) => tenant.share), memory: sum(({ gpu, tenant }) => tenant.memoryLimit ?? (gpu.slices.find(({ uuid }) => uuid === tenant.mig) ?? gpu).memoryTotal) };
-}
-
-/** `past` is what a store has, if more than the last hour is asked for, and null until it is here. `ring` is the last hour, if there is any yet. */
-function charts(ring, past, tops, look) {
-  if (past === null) return h("p", { class: "box pad" }, "Waiting for the store.");
-  if (past?.error) return h("p", { class: "box pad" }, past.error);
-  if (!past && (!ring || ring.count < 2)) return h("p", { class: "box pad" }, "The charts begin when this page is opened, and appear within half a minute.");
-  const gap = past && ((past.busy[1]?.[0] - past.busy[0]?.[0]) * 3 || 600);
-  const series = (name) => (past ? past[name] : ring.series(COLUMNS[name]));
-  return h(
-    "div",
-    { class: "charts" },
-    chart("Busy", series("busy"), { top: tops.busy, write: gpuCount, look, gap }),
-    chart("Memory", series("memory"), { top: tops.memory, write: memory, look, gap }),
-    chart("Power", series("watts"), { top: 0, write: watts, look, gap }),
-  );
-}
-
-/** The choice between the last hour, which the browser keeps, and longer periods, which are in the store. */
-function periods(chosen, link) {
-  const choice = ([period, [name]]) => h("a", { href: link(period), "aria-current": period === chosen ? "page" : null }, name);
-  return h("nav", { "aria-label": "Period" }, ...Object.entries(PERIODS).map(choice));
-}
-
 /** Fill the page of the pod of that id. */
-export function podPage(id, { model, history, past, period, colours, back, linkGpu, linkPeriod, more }) {
+export function podPage(id, { model, hour, past, period, cursor, colours, back, linkGpu, linkPeriod, more }) {
   const places = placesOf(model.gpus, id);
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
-  if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
+  const charts = (look) => podHour(id, places, { model, hour, past, period, linkPeriod, look, cursor });
+  if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."), ...charts(colours.of({ namespace: id.split("/")[0] })));
   const [{ tenant }] = places;
   const idle = places.map((place) => place.tenant.idleFor).filter(known);
-  const stored = () => past.of(`api/v1/history?pod=${encodeURIComponent(id)}&hours=${PERIODS[period][1]}`, REFRESH_MS) ?? null;
   const look = colours.of(tenant);
   return h(
     "div",
     { class: "podpage" },
     top,
     h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), idle.length ? h("span", { class: "tag warn" }, `idle ${age(Math.min(...idle))}`) : null),
-    h("div", { class: "over" }, h("h3", {}, period ? "From the store" : "The last hour, as this page saw it"), linkPeriod ? periods(period, linkPeriod) : null),
-    charts(history.pods.get(id), period && linkPeriod ? stored() : undefined, topsOf(places), look),
+    ...charts(look),
     h("h3", {}, "Its numbers, and how they are known"),
     ...places.map((place) => evidence(place, h("a", { href: linkGpu(place.tenant.mig || place.gpu.uuid) }, nameOf(place)), place.gpu.node.origin === "store" ? undefined : more?.tenant(place))),
     places.every(({ gpu }) => gpu.node.origin === "store") ? null : h("p", { class: "dim" }, "The whole chain of evidence: ", ...command(`podgpu why ${shellWord(tenant.isOutsider ? tenant.container : id)}`)),

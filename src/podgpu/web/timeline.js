@@ -2,7 +2,9 @@
 
 import { SPANS } from "./address.js";
 import { ask } from "./ask.js";
-import { cssPart, h, morph, renew, svg, write } from "./dom.js";
+import { cssPart, h, morph, svg, write } from "./dom.js";
+import { GoTo } from "./goto.js";
+import { Keep } from "./keep.js";
 import { count, gpuNumber, integer, moment, partOf, second } from "./numbers.js";
 
 const LEAST_REFRESH_MS = 5000;
@@ -26,8 +28,8 @@ function outline(lower, upper, top) {
 }
 
 export class Timeline {
-  /** `onMoment(at)` gets seconds, or 0 for the present; `onXid(xid)` the XID whose mark was chosen. */
-  constructor({ colours, onMoment, onXid, live }) {
+  /** `onMoment(at)` gets seconds, or 0 for the present; `onXid(xid)` the XID whose mark was chosen; `facts()` what `Keep` needs, `link(at)` leads to a moment. */
+  constructor({ colours, onMoment, onXid, facts, link }) {
     Object.assign(this, { colours, onMoment, onXid });
     this.drawing = svg("svg", { preserveAspectRatio: "none", "aria-hidden": "true" });
     this.cursor = h("i", { class: "cursor", hidden: true });
@@ -36,11 +38,11 @@ export class Timeline {
     this.slider = h("div", { class: "slide", role: "slider", tabindex: "0", "aria-label": "Moment shown", "aria-valuemin": "0", "aria-valuemax": "0", "aria-valuenow": "0", "aria-valuetext": "live" });
     this.axis = h("div", { class: "axis dim", "aria-hidden": "true" });
     this.said = h("span", { class: "said" });
-    this.back = h("a", { href: live }, "back to live");
-    this.paused = h("p", { class: "paused", "aria-live": "polite" });
-    this.element = h("section", { class: "timeline", "aria-label": "The last hour" }, h("div", { class: "hour" }, this.drawing, this.scale, this.cursor, this.slider, this.marks), h("div", { class: "under" }, this.axis, this.said, this.paused));
+    this.goTo = new GoTo({ onMoment: (at) => this.#go(at), kept: () => ({ ...this.kept, step: this.data?.moment_seconds ?? 0, isStored: this.data?.is_stored }) });
+    this.keep = new Keep({ shown: () => this.shown || this.kept.to, link, facts: () => ({ ...facts(), isStored: this.data?.is_stored }) });
+    this.element = h("section", { class: "timeline", "aria-label": "The last hour" }, h("div", { class: "hour" }, this.drawing, this.scale, this.cursor, this.slider, this.marks), h("div", { class: "under" }, this.axis, this.said));
     this.spans = h("nav", { class: "spans", "aria-label": "Length of the timeline", hidden: true });
-    this.element.append(this.spans);
+    this.element.append(h("div", { class: "tools" }, this.spans, this.goTo.element, this.keep.button), this.keep.panel);
     this.span = "";
     this.slider.addEventListener("pointerdown", (event) => this.#grab(event));
     this.slider.addEventListener("pointermove", (event) => this.#point(event));
@@ -74,10 +76,20 @@ export class Timeline {
     this.#ask();
   }
 
-  /** Draw. `shown` is the time of the moment that the page shows, or 0 for the present; `link` leads to the present. */
-  draw(shown, link) {
+  /** Go to a time that was written. From there, keys step on. */
+  #go(at) {
+    this.slider.focus({ preventScroll: true });
+    this.onMoment(at);
+  }
+
+  /** The times of the first and the last moment that the page can show; empty if there are none, or if they are not known yet. */
+  get kept() {
+    return this.data?.kept ?? {};
+  }
+
+  /** Draw. `shown` is the time of the moment that the page shows, or 0 for the present. */
+  draw(shown) {
     this.shown = shown;
-    if (link) this.back.setAttribute("href", link);
     this.element.classList.toggle("off", Boolean(this.missing && !this.data));
     if (!this.data) {
       write(this.said, this.missing ?? "");
@@ -155,7 +167,6 @@ export class Timeline {
     const { slider } = this;
     const values = { "aria-valuemin": Math.round(from), "aria-valuemax": Math.round(to), "aria-valuenow": Math.round(at), "aria-valuetext": this.shown ? this.#words(at) : "live" };
     for (const [name, value] of Object.entries(values)) if (slider.getAttribute(name) !== String(value)) slider.setAttribute(name, value);
-    renew(this.paused, this.shown ? `paused at ${second(this.shown)} — ` : "", (text) => (text ? [text, this.back] : []));
   }
 
   #part(at) {
@@ -186,6 +197,7 @@ export class Timeline {
     const { from, to, kept } = this.data;
     const at = from + part * (to - from);
     if (part > NEAR_END || at > kept.to) return 0;
+    if (this.data.is_stored) return Math.ceil(at);
     // A store has only sums of the time before that.
     return this.span && at < kept.from - this.data.step ? -at : Math.ceil(Math.max(at, kept.from));
   }

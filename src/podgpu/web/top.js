@@ -2,7 +2,7 @@
 
 import { spark } from "./chart.js";
 import { h, known, shortModel, write, writeWhole } from "./dom.js";
-import { UNKNOWN, count, duration, gpuNumber, integer, money, partOf, percent, watts } from "./numbers.js";
+import { UNKNOWN, count, duration, gpuNumber, integer, money, partOf, percent, second, watts } from "./numbers.js";
 import { words } from "./words.js";
 
 const LONG_SECONDS = 3; // of waiting, after which its length is shown
@@ -59,11 +59,11 @@ export class Header {
     const isOld = !isPast && !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
     const isAway = state === "away" || state === "out";
     const { names, isStart } = model.awaited;
-    this.dot.className = isPast || (model.isReplay && !isAway) ? "live" : `live ${isAway || (!isSeen && severity === "critical") ? "away" : isOld || names.length || !isSeen ? "old" : "on"}`;
+    this.dot.className = isPast ? "live past" : model.isReplay && !isAway ? "live" : `live ${isAway || (!isSeen && severity === "critical") ? "away" : isOld || names.length || !isSeen ? "old" : "on"}`;
     const every = model.interval ? `, every ${duration(model.interval)}` : "";
     const lost = state === "out" ? "logged out: reload the page to log in" : "connecting again";
     const awaited = `${isStart ? "starting, waiting for" : "nothing from"} ${names.join(", ")}: last numbers ${duration(age)} old`;
-    const said = isPast ? "paused" : isAway ? `${lost}, last numbers ${duration(age)} old` : names.length ? awaited : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
+    const said = isPast ? `paused at ${second(model.takenAt)}` : isAway ? `${lost}, last numbers ${duration(age)} old` : names.length ? awaited : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
     const isTold = !isPast && !isAway && !names.length && !isOld && !model.isReplay;
     write(this.state, isTold && (!isSeen || model.isCluster) ? `${text}${isSeen ? every : ""}` : nodes + said);
     return !isAway && !isOld && !names.length;

@@ -7,6 +7,7 @@ const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15000;
 const SILENT_MS = 10_000; // and five intervals without an event mean that the network is gone
 const LOGIN_MS = 3000; // for the server to say whether to log in
+const GONE = 404;
 const FRAME_MS = 16;
 const ROWS = 4; // passed on at a time, or more if
 const BATCHES = 50; // would not be enough
@@ -146,7 +147,7 @@ class MomentReader {
       const { past, at } = this.next;
       this.next = null;
       const news = await askInLine(past, () => !this.next);
-      if (news.error) postMessage({ kind: "past", at, error: news.error });
+      if (news.error) postMessage({ kind: "past", at, error: news.error, isGone: news.status === GONE });
       else postMessage({ kind: "past", at, news: news.nodes ? { ...news, nodes: news.nodes.map(rowOf) } : news });
     }
     this.isAsking = false;

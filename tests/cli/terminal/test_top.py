@@ -3,17 +3,20 @@
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.cli.main import main
 from podgpu.model import of_one
-from podgpu.sources.replay.recording import MAGIC, frame
+from podgpu.model.frames import MAGIC, frame
+from podgpu.numbers import moment
 from podgpu.views.cluster.json import encode
 from podgpu.views.json import encode as encode_node
 from tests.cli.terminal.pane import Pane, needs_tmux, pane
@@ -159,8 +162,8 @@ def test_a_signal_leaves_the_terminal_as_it_was(url: str, tmp_path: Path) -> Non
 
 
 def test_a_failure_in_the_midst_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
-    whole = frame(1.0, encode(of_one(SNAPSHOT)))
-    damaged = frame(3.0, b"nothing that a cluster would write")
+    whole = frame(1.0, (encode(of_one(SNAPSHOT)),))
+    damaged = frame(3.0, (b"nothing that a cluster would write",))
     (tmp_path / "recording").write_bytes(MAGIC + whole + damaged)
     with pane(tmp_path, 80, 24, "top", "--source=replay", f"--replay.file={tmp_path / 'recording'}") as terminal:
         lines = terminal.shows("code 2")
@@ -228,16 +231,42 @@ def test_an_agent_that_is_gone_dims_the_rows_and_says_since_when(tmp_path: Path)
             terminal.shows(lambda lines: "ml/llama-0" in "\n".join(lines) and not colours_of_rows(terminal))
 
 
+def test_keys_go_a_minute_and_ten_minutes_back_and_forth(tmp_path: Path) -> None:
+    def past(path: str) -> bytes | None:
+        at = float(parse_qs(urlsplit(path).query)["at"][0])
+        return encode_node(replace(SNAPSHOT, taken_at=at)) if at > SNAPSHOT.taken_at - 3600 else None
+
+    def mode(minutes: float) -> str:
+        return f"PAST {moment(SNAPSHOT.taken_at - 60 * minutes)}"
+
+    with served(encode_node(SNAPSHOT), past) as url, pane(tmp_path, 120, 24, "top", f"--url={url}") as terminal:
+        terminal.shows("ml/llama-0")
+        for key, minutes in (("(", 10), ("(", 20), ("{", 21), ("}", 20), (")", 10)):  # 20 minutes are two presses
+            terminal.press(key)
+            terminal.shows(mode(minutes))
+        terminal.press(")")
+        terminal.shows(lambda lines: "PAST" not in "\n".join(lines) and lines[-1].startswith("? help"))
+        terminal.press("(", "(", "(", "(", "(", "(")
+        terminal.shows(lambda lines: "nothing is kept" in "\n".join(lines))
+        terminal.shows(mode(50))
+        terminal.press("?")
+        terminal.shows("a minute, ten minutes back or forth")
+
+
 @contextmanager
-def served(document: bytes) -> Iterator[str]:
-    """An agent that has just this."""
+def served(document: bytes, past: Callable[[str], bytes | None] = lambda _: None) -> Iterator[str]:
+    """An agent that has just this, and of the past what `past` returns for a path."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/api/v1/snapshot" else 404)
-            self.send_header("Content-Length", str(len(document)))
+            found = document if self.path == "/api/v1/snapshot" else None
+            if self.path.startswith("/api/v1/history?"):
+                found = past(self.path)
+            self.send_response(404 if found is None else 200)
+            body = b"nothing is kept of that time" if found is None else found
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(document)
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None: ...
 

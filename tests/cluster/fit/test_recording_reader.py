@@ -24,7 +24,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
-from podgpu.sources.replay.recording import MAGIC, frame
+from podgpu.model.frames import MAGIC, frame
 from podgpu.views.cluster.json import encode
 
 GIB = 1 << 30
@@ -97,7 +97,7 @@ def test_an_instance_has_its_profile_and_its_memory() -> None:
 
 def test_the_command_judges_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "recording"
-    file.write_bytes(MAGIC + b"".join(frame(each.taken_at, encode(each)) for each in moments(0, 1, 2)))
+    file.write_bytes(MAGIC + b"".join(frame(each.taken_at, (encode(each),)) for each in moments(0, 1, 2)))
     assert main(["fit", f"--replay.file={file}", "-o", "json"]) == 0
     [row] = json.loads(capsys.readouterr().out)["rows"]
     assert (row["workload_name"], row["advice"]) == ("chat", "unknown")

@@ -234,13 +234,13 @@ async def test_a_pods_past_comes_from_the_store() -> None:
     async with serving(StubFeed(CLUSTER), history=history) as server:
         found = await get(server, "/api/v1/history?pod=ml/train&hours=24")
         assert (found.status, msgspec.json.decode(found.body)) == (200, {"busy": [[1.0, 0.5]]})
-        assert (await get(server, "/api/v1/history?pod=ml/lost")).status == 502
+        assert (await get(server, "/api/v1/history?pod=ml/lost&hours=24")).status == 502
         hours = ("0", "x", "745", "9999999999", "000000001999999", "٣")
-        for query in ("", "pod=train", *(f"pod=ml/a&hours={each}" for each in hours)):
+        for query in ("", "pod=train&hours=1", *(f"pod=ml/a&hours={each}" for each in hours)):
             assert (await get(server, f"/api/v1/history?{query}")).status == 400
     assert history.asked == [("ml", "train", 86400)]
     async with serving(StubFeed(CLUSTER)) as server:
-        assert b"--prometheus.url" in (await get(server, "/api/v1/history?pod=ml/train")).body
+        assert b"--prometheus.url" in (await get(server, "/api/v1/history?pod=ml/train&hours=24")).body
 
 
 class HangingFeed(StubFeed):
@@ -269,7 +269,7 @@ async def test_who_waits_for_others_takes_no_place_of_a_scrape() -> None:
     async with serving(feed, history=feed) as server, AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(connected(server)) for _ in range(60)]
         for number, client in enumerate(clients):
-            asked = f"history?pod=ml/pod-{number}" if number % 2 else f"snapshot?node=gpu-{number}"
+            asked = f"history?pod=ml/pod-{number}&hours=24" if number % 2 else f"snapshot?node=gpu-{number}"
             client.ask(f"/api/v1/{asked}")
         await until(lambda: len(feed.asked) >= 40)
         for path in ("/metrics", "/api/v1/cluster", "/-/healthy") * 3:
@@ -286,8 +286,8 @@ async def test_who_waits_for_others_takes_no_place_of_a_scrape() -> None:
     [
         ("snapshot?node=gpu-a", 200),
         ("snapshot?node=gone", 404),
-        ("history?pod=ml/a", 200),
-        ("history?pod=ml/lost", 502),
+        ("history?pod=ml/a&hours=24", 200),
+        ("history?pod=ml/lost&hours=24", 502),
     ],
 )
 async def test_the_same_question_is_asked_once_for_all_who_wait(path: str, status: int) -> None:

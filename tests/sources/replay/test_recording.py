@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.sources.replay.recording import MAGIC, Recording, frame
+from podgpu.model.frames import MAGIC, frame
+from podgpu.sources.replay.recording import Recording
 
-FRAMES = [frame(at, f"moment {at:g}".encode()) for at in (100.0, 105.0, 115.0)]
+FRAMES = [frame(at, (f"moment {at:g}".encode(),)) for at in (100.0, 105.0, 115.0)]
 
 
 def recorded(folder: Path, *parts: bytes) -> Recording:
@@ -43,7 +44,7 @@ def test_a_damaged_frame_is_named(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
-    found = recorded(tmp_path, FRAMES[0], frame(101.0, b" " * (1 << 28)))
+    found = recorded(tmp_path, FRAMES[0], frame(101.0, (b" " * (1 << 28),)))
     assert found.document(0) == b"moment 100"
     tracemalloc.start()
     try:

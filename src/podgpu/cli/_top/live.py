@@ -18,6 +18,8 @@ from podgpu.views.text import line
 
 _WAIT_SECONDS = 5.0
 BACK, FORTH = "[", "]"
+JUMPS = {"{": -60.0, "}": 60.0, "(": -600.0, ")": 600.0}  # seconds
+_TIME_KEYS = (BACK, FORTH, *JUMPS)
 _A_LITTLE = 0.001  # before a moment is the one before it
 # To the next moment, by how often they are kept, and a little for those that come late.
 _NODE_SECONDS, _CLUSTER_SECONDS = 6.0, 35.0
@@ -64,8 +66,8 @@ class PastRows:
         return f"PAST {moment(self.rows.cluster.taken_at)}" if self.rows else ""
 
     def step(self, key: str, shown: TopRows, view: str) -> str:
-        """Go to the moment before or after what is shown. Return why not, if there is none."""
-        if key == FORTH and self.rows is None:
+        """Go to another moment, by a step or a jump. Return why not, if there is none."""
+        if (key == FORTH or JUMPS.get(key, 0.0) > 0) and self.rows is None:
             return "this is the present"
         try:
             found = self._found(key, shown.cluster)
@@ -78,7 +80,10 @@ class PastRows:
         """Return None if what comes next is the present."""
         if key == BACK:
             return self._target.past(shown.taken_at - _A_LITTLE)
+        if JUMPS.get(key, 0.0) < 0:
+            return self._target.past(shown.taken_at + JUMPS[key])
         step = max(_NODE_SECONDS if self._target.is_one_node else _CLUSTER_SECONDS, 1.2 * shown.interval_seconds)
+        step = max(step, JUMPS.get(key, 0.0))
         newest = self._target.cluster.taken_at
         if shown.taken_at + step >= newest:
             return None
@@ -112,7 +117,7 @@ def live(controls: Controls, chosen: PodSelection, state: TopState) -> None:
         state = replace(state, line=shown.cursor, follows=shown.place if shown.cursor else None)
         screen.draw(shown.lines)
         key = _key(screen, state, rows, updater, past)
-        if key in (BACK, FORTH) and target.player is None and not (state.typing or state.overlay):
+        if key in _TIME_KEYS and target.player is None and not (state.typing or state.overlay):
             state = replace(state, message=past.step(key, rows, state.view))
         elif key == " " and past.rows and not state.typing:
             past.rows = None
@@ -171,6 +176,8 @@ def _after(key: str, state: TopState, controls: Controls, shown: RenderedScreen)
         player.go_faster(1 if key == "+" else -1)
     elif player is not None and key in (BACK, FORTH):
         player.step(1 if key == FORTH else -1)
+    elif player is not None and key in JUMPS:
+        player.jump(JUMPS[key])
     return press(state, key, shown.room)
 
 

@@ -19,6 +19,7 @@ _KEYS = (
     ("w", "everything that is wrong, and who wastes what"),
     ("space", "pause, and go on"),
     ("[ ]", "a moment back or forth, of the last hour or a recording"),
+    ("{ }, ( )", "a minute, ten minutes back or forth"),
     ("+ -", "faster, slower: a replay only"),
     ("q", "quit"),
     ("mouse", "click a row, heading, view or GPU; shift selects text"),

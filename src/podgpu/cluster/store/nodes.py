@@ -71,10 +71,10 @@ class _Scrape(Struct, frozen=True):
     interval: float
 
 
-async def read_nodes(store: Store, now: float) -> StoreReading:
+async def read_nodes(store: Store, now: float, budget: DecodeBudget | None = None) -> StoreReading:
     """Raises StoreFault."""
     store.notices.clear()
-    budget = DecodeBudget()
+    budget = budget or DecodeBudget()
     clock = store.select(CLOCK)
     chosen = store.select("", f'__name__=~"{WANTED.pattern}"')
     clocks, cards, tenants, points, events, errors = await asyncio.gather(

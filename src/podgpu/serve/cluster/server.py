@@ -13,7 +13,7 @@ from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.cluster.views import ClusterPageRegistry, RenderedNodes, enclosed
 from podgpu.serve.http.request import Limits
 from podgpu.serve.pages import BodyPart
-from podgpu.serve.past import History, PastRoutes, PastState, StoredTimeline
+from podgpu.serve.past import History, PastRoutes, PastState, StoredMoment, StoredTimeline
 from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer, ServerCaps
 from podgpu.views import json
@@ -22,6 +22,7 @@ from podgpu.views.cluster import json as cluster_json
 # The document of a thousand nodes takes a while over a slow line.
 LIMITS = Limits(write_seconds=60.0)
 EVENT_BYTES = 200_000
+_MORE = "The agent of each node keeps more moments than the cluster does: its own page shows them."
 
 
 class ClusterChanges:
@@ -92,6 +93,7 @@ class ClusterServer(HttpServer):
         history: UsageHistory | None = None,
         past: History[PastState[Cluster, ClusterNode]] | None = None,
         stored: StoredTimeline | None = None,
+        stored_moment: StoredMoment[PastState[Cluster, ClusterNode]] | None = None,
         bills: BillMaker | None = None,
         fits: FitMaker | None = None,
         **caps: Unpack[ServerCaps],
@@ -101,7 +103,15 @@ class ClusterServer(HttpServer):
         self._pages = ClusterPages(feed, registry.views)
         self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, fits, load)
         self._keeper: asyncio.Task[None] | None = None
-        self._past = PastRoutes(past, _past_document, _past_rows, stored=stored)
+        self._past = PastRoutes(
+            past,
+            _past_document,
+            _past_rows,
+            recorded=_past_document,
+            stored=stored,
+            stored_moment=stored_moment,
+            note=_MORE,
+        )
         super().__init__(
             lambda dialect: self._past.over(self._routes.table(dialect)),
             registry.dialects,

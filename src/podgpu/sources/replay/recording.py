@@ -1,10 +1,5 @@
-"""The file of a recording. Each frame is complete, so a file that ends within a frame can be read.
+"""Reads the file of a recording. Each frame is complete, so a file that ends within a frame can be read."""
 
-After one line that names the format, each frame has 16 bytes (its size, a checksum of the rest, and the time in
-seconds since 1970) and the compressed document of a cluster. Numbers are big-endian.
-"""
-
-import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +7,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from podgpu.errors import UserError
+from podgpu.model.frames import HEAD, MAGIC, checksum
 
-MAGIC = b"podgpu recording 1\n"
 # A document is mostly repeated names. What unpacks to more than this was made to fill the memory.
 LARGEST_BYTES = 192 * 2**20
 LARGEST_RATIO = 200
 LEAST_LARGEST = 2**20
-_HEAD = struct.Struct(">IId")
-_TIME = struct.Struct(">d")
 
 
 class _FrameHead(NamedTuple):
@@ -27,12 +20,6 @@ class _FrameHead(NamedTuple):
     offset: int
     size: int
     checksum: int
-
-
-def frame(at: float, document: bytes) -> bytes:
-    packed = zlib.compress(document, 6)
-    checksum = zlib.crc32(packed, zlib.crc32(_TIME.pack(at)))
-    return _HEAD.pack(len(packed), checksum, at) + packed
 
 
 class Recording:
@@ -54,7 +41,7 @@ class Recording:
             packed = file.read(frame.size)
         unpack = zlib.decompressobj()
         try:
-            if zlib.crc32(packed, zlib.crc32(_TIME.pack(frame.at))) != frame.checksum:
+            if checksum(frame.at, packed) != frame.checksum:
                 raise zlib.error
             document = unpack.decompress(packed, _largest(len(packed)))
         except zlib.error:
@@ -81,13 +68,13 @@ def _frames(file: BinaryIO, size: int) -> list[_FrameHead]:
     if file.read(len(MAGIC)) != MAGIC:
         return found
     at_end = file.tell()
-    while len(head := file.read(_HEAD.size)) == _HEAD.size:
-        length, checksum, at = _HEAD.unpack(head)
-        offset = at_end + _HEAD.size
+    while len(head := file.read(HEAD.size)) == HEAD.size:
+        length, sum_, at = HEAD.unpack(head)
+        offset = at_end + HEAD.size
         at_end = offset + length
         is_in_order = not found or at >= found[-1].at  # false also for a time that is no number
         if at_end > size or not is_in_order or not abs(at) < 1e11:
             break
-        found.append(_FrameHead(at, offset, length, checksum))
+        found.append(_FrameHead(at, offset, length, sum_))
         file.seek(at_end)
     return found
