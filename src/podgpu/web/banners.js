@@ -28,9 +28,10 @@ export class Banners {
     ].filter(Boolean);
     const minutes = Math.floor((newest - takenAt) / MINUTE);
     const paused = isPast ? `This page is paused at ${second(takenAt)}${minutes > 0 ? `, ${duration(minutes * MINUTE)} ago` : ""}. Nothing on it is live.` : "";
+    const back = () => h("a", { class: "button", href: live }, "Back to live");
     renew(this.element, [lines, paused, live], () => [
       ...lines.map(([name, text]) => h("p", { class: "banner" }, h("b", {}, name), ` ${text}`)),
-      ...(paused ? [h("p", { class: "banner paused", role: "status" }, h("b", {}, "PAUSED"), h("span", {}, paused), h("a", { class: "button", href: live }, "Back to live"))] : []),
+      ...(paused ? [h("p", { class: "banner paused", role: "status" }, h("b", {}, "PAUSED"), h("span", {}, paused), back())] : []),
     ]);
   }
 }

@@ -69,7 +69,8 @@ function valueAt(seen, { cursor = 0, gap }) {
 const written = (value, write) => (value === undefined ? UNKNOWN : write(value));
 const nearest = (seen, at) => seen.reduce((best, point) => (Math.abs(point[0] - at) < Math.abs(best[0] - at) ? point : best));
 const whenOf = ({ cursor }) => (cursor ? `at ${second(cursor)}` : "now");
-const spokenXids = (span, { xids = [] }) => xids.filter(({ at }) => placeOf(at, span) !== undefined).map(({ at, code }) => `, XID ${code} at ${moment(at)}`).join("");
+const isOn = (span) => ({ at }) => placeOf(at, span) !== undefined;
+const spokenXids = (span, { xids = [] }) => xids.filter(isOn(span)).map(({ at, code }) => `, XID ${code} at ${moment(at)}`).join("");
 
 function canvas(spoken, look) {
   const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": spoken, class: look });
@@ -80,7 +81,8 @@ function canvas(spoken, look) {
 /** The time under the pointer. */
 const timeOf = ({ currentTarget, offsetX }, [from, to]) => from + (offsetX / (currentTarget.clientWidth || 1)) * (to - from);
 
-const scale = (span, most, write) => h("div", { class: "span dim" }, h("span", {}, moment(span[0])), h("span", {}, `0 to ${write(most)}`), h("span", {}, moment(span[1])));
+const scale = ([from, to], most, write) =>
+  h("div", { class: "span dim" }, ...[moment(from), `0 to ${write(most)}`, moment(to)].map((text) => h("span", {}, text)));
 
 const tooFew = (title) => h("figure", { class: "chart" }, h("figcaption", {}, title), h("p", { class: "dim" }, "There are not enough values yet."));
 
@@ -106,7 +108,8 @@ export function chart(title, points, { top, write, look = "c0", frame }) {
     const [time, number] = nearest(seen, timeOf(event, span));
     caption(event, `${write(number)} at ${moment(time)}`);
   };
-  return h("figure", { class: "chart" }, h("figcaption", {}, title, h("b", {}, shown)), h("div", { class: "plot", onpointermove: pointed, onpointerleave: (event) => caption(event, shown) }, drawing), scale(span, most, write));
+  const plot = h("div", { class: "plot", onpointermove: pointed, onpointerleave: (event) => caption(event, shown) }, drawing);
+  return h("figure", { class: "chart" }, h("figcaption", {}, title, h("b", {}, shown)), plot, scale(span, most, write));
 }
 
 /** The outlines of layers that stand on each other: `totals` are pairs of time and value, `layers` have a Map of values by time. */
@@ -137,8 +140,9 @@ export function stack(title, totals, layers, { top, write, frame, rest }) {
   const last = frame.cursor ? totals.findLast(([when]) => when <= frame.cursor + 1) : totals.at(-1);
   const shownAt = last && (!frame.cursor || frame.cursor - last[0] <= frame.gap) ? last[0] : undefined;
   const valueOf = ({ values }, time) => (values.has(time) ? write(values.get(time)) : UNKNOWN);
-  const spoken = `${title}: ${whenOf(frame)} ${written(at(shownAt), write)}: ${parts.map((part) => `${part.name} ${valueOf(part, shownAt)}`).join(", ")}${spokenXids(span, frame)}`;
-  const drawing = canvas(spoken, "stack");
+  const shown = written(at(shownAt), write);
+  const each = parts.map((part) => `${part.name} ${valueOf(part, shownAt)}`).join(", ");
+  const drawing = canvas(`${title}: ${whenOf(frame)} ${shown}: ${each}${spokenXids(span, frame)}`, "stack");
   outlines(totals, parts, span, top, frame.gap).forEach((d, place) => drawing.append(svg("path", { d, class: `layer ${parts[place].look}` })));
   drawing.append(...signs(span, frame, WIDE_POINT));
   const tell = (figure, time, text) => {
@@ -150,7 +154,10 @@ export function stack(title, totals, layers, { top, write, frame, rest }) {
     const [time, value] = nearest(totals, timeOf(event, span));
     tell(figureOf(event), time, `${write(value)} at ${moment(time)}`);
   };
-  const shown = written(at(shownAt), write);
-  const items = parts.map((part) => h("li", {}, h("i", { class: `dot ${part.look}`, "aria-hidden": "true" }), part.href ? h("a", { href: part.href }, part.name) : part.name, h("b", {}, valueOf(part, shownAt))));
-  return h("figure", { class: "chart wide" }, h("figcaption", {}, title, h("b", {}, shown)), h("div", { class: "plot", onpointermove: pointed, onpointerleave: (event) => tell(figureOf(event), shownAt, shown) }, drawing), scale(span, top, write), h("ul", { class: "parts" }, ...items));
+  const nameOf = ({ name, href }) => (href ? h("a", { href }, name) : name);
+  const dotOf = ({ look }) => h("i", { class: `dot ${look}`, "aria-hidden": "true" });
+  const items = parts.map((part) => h("li", {}, dotOf(part), nameOf(part), h("b", {}, valueOf(part, shownAt))));
+  const plot = h("div", { class: "plot", onpointermove: pointed, onpointerleave: (event) => tell(figureOf(event), shownAt, shown) }, drawing);
+  const legend = h("ul", { class: "parts" }, ...items);
+  return h("figure", { class: "chart wide" }, h("figcaption", {}, title, h("b", {}, shown)), plot, scale(span, top, write), legend);
 }

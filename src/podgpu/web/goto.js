@@ -23,9 +23,11 @@ export class GoTo {
   /** `onMoment(at)` gets seconds. `kept()` has the times of the first and the last moment, if there are any, and whether the store has older ones. */
   constructor({ onMoment, kept }) {
     Object.assign(this, { onMoment, kept });
-    this.field = h("input", { type: "text", id: "goto", size: "9", autocomplete: "off", spellcheck: "false", placeholder: "14:03 or 20m", "aria-label": "Go to a time", "aria-describedby": "goto-said", title: WORDS });
+    const names = { "aria-label": "Go to a time", "aria-describedby": "goto-said", placeholder: "14:03 or 20m", title: WORDS };
+    this.field = h("input", { type: "text", id: "goto", size: "9", autocomplete: "off", spellcheck: "false", ...names });
     this.said = h("p", { id: "goto-said", class: "tellings", role: "status" });
-    this.element = h("form", { class: "goto", onsubmit: (event) => this.#go(event) }, h("label", { for: "goto" }, "Go to"), this.field, h("button", { class: "spoken" }, "Go"), this.said);
+    const parts = [h("label", { for: "goto" }, "Go to"), this.field, h("button", { class: "spoken" }, "Go"), this.said];
+    this.element = h("form", { class: "goto", onsubmit: (event) => this.#go(event) }, ...parts);
     this.field.addEventListener("input", () => this.#tell(""));
     this.field.addEventListener("blur", () => this.#tell(""));
   }

@@ -8,7 +8,8 @@ import { moment, second, written } from "./numbers.js";
 const MINUTES = 10;
 const HOUR = 3600;
 
-const read = async (answer) => ({ blob: await answer.blob(), name: answer.headers.get("content-disposition")?.match(/filename="([^"]+)"/)?.[1] ?? "podgpu.recording" });
+const nameOf = (answer) => answer.headers.get("content-disposition")?.match(/filename="([^"]+)"/)?.[1] ?? "podgpu.recording";
+const read = async (answer) => ({ blob: await answer.blob(), name: nameOf(answer) });
 
 /** Hand a file to the browser's downloads. */
 function download({ blob, name }) {
@@ -26,7 +27,8 @@ export class Keep {
    */
   constructor({ shown, link, facts }) {
     Object.assign(this, { shown, link, facts });
-    this.button = h("button", { type: "button", class: "keep", "aria-expanded": "false", "aria-controls": "kept", onclick: () => this.#keep() }, "Keep this incident");
+    const opens = { "aria-expanded": "false", "aria-controls": "kept" };
+    this.button = h("button", { type: "button", class: "keep", ...opens, onclick: () => this.#keep() }, "Keep this incident");
     this.panel = h("section", { class: "box kept", id: "kept", "aria-label": "What was kept", hidden: true, tabindex: "-1" });
   }
 
@@ -58,8 +60,9 @@ export class Keep {
     const { isCluster, node } = this.facts();
     const file = shellWord(name);
     const page = `podgpu agent --source=replay --replay.file=${file}${isCluster ? ` --node-name=${node ? shellWord(node) : "NODE"}` : ""}`;
+    const says = `is in your downloads: up to ${MINUTES} minutes around ${second(at)}. It stays when the hour that is kept here is over.`;
     return [
-      h("p", { role: "status" }, h("b", {}, name), `, ${written("size", blob.size)}, is in your downloads: up to ${MINUTES} minutes around ${second(at)}. It stays when the hour that is kept here is over.`),
+      h("p", { role: "status" }, h("b", {}, name), `, ${written("size", blob.size)}, ${says}`),
       command(page, isCluster ? "This page of one node" : "This page"),
       command(`podgpu top --replay.file=${file}`, "In a terminal"),
     ];
@@ -69,7 +72,8 @@ export class Keep {
   #linked(at) {
     const address = new URL(this.link(at), location.href).href;
     const { isStored } = this.facts();
-    const says = isStored ? "This link shows the moment for as long as the store has it, later without processes and claims: " : `There is no store here, so this link works at most until ${moment(at + HOUR)}; after that, only the file is left: `;
-    return h("p", { class: "link" }, says, h("code", {}, address), copyButton(address, "the link"));
+    const stored = "This link shows the moment for as long as the store has it, later without processes and claims: ";
+    const brief = `There is no store here, so this link works at most until ${moment(at + HOUR)}; after that, only the file is left: `;
+    return h("p", { class: "link" }, isStored ? stored : brief, h("code", {}, address), copyButton(address, "the link"));
   }
 }

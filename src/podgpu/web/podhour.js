@@ -12,7 +12,8 @@ const LONG_GAP = 600;
 /** The tops of the charts: what it was given, and the memory it may use. */
 function topsOf(places) {
   const sum = (of) => places.reduce((total, place) => total + (of(place) ?? 0), 0);
-  return { busy: sum(({ tenant }) => tenant.share), memory: sum(({ gpu, tenant }) => tenant.memoryLimit ?? (gpu.slices.find(({ uuid }) => uuid === tenant.mig) ?? gpu).memoryTotal) };
+  const memoryOf = ({ gpu, tenant }) => tenant.memoryLimit ?? (gpu.slices.find(({ uuid }) => uuid === tenant.mig) ?? gpu).memoryTotal;
+  return { busy: sum(({ tenant }) => tenant.share), memory: sum(memoryOf) };
 }
 
 function charts(answer, frame, places, look) {

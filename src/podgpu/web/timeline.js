@@ -28,7 +28,7 @@ function outline(lower, upper, top) {
 }
 
 export class Timeline {
-  /** `onMoment(at)` gets seconds, or 0 for the present; `onXid(xid)` the XID whose mark was chosen; `facts()` what `Keep` needs, `link(at)` leads to a moment. */
+  /** `onMoment(at)` gets seconds, or 0 for the present; `onXid(xid)` the XID whose mark was chosen. `Keep` needs the others. */
   constructor({ colours, onMoment, onXid, facts, link }) {
     Object.assign(this, { colours, onMoment, onXid });
     this.drawing = svg("svg", { preserveAspectRatio: "none", "aria-hidden": "true" });
@@ -38,7 +38,8 @@ export class Timeline {
     this.slider = h("div", { class: "slide", role: "slider", tabindex: "0", "aria-label": "Moment shown", "aria-valuemin": "0", "aria-valuemax": "0", "aria-valuenow": "0", "aria-valuetext": "live" });
     this.axis = h("div", { class: "axis dim", "aria-hidden": "true" });
     this.said = h("span", { class: "said" });
-    this.goTo = new GoTo({ onMoment: (at) => this.#go(at), kept: () => ({ ...this.kept, step: this.data?.moment_seconds ?? 0, isStored: this.data?.is_stored }) });
+    const kept = () => ({ ...this.kept, step: this.data?.moment_seconds ?? 0, isStored: this.data?.is_stored });
+    this.goTo = new GoTo({ onMoment: (at) => this.#go(at), kept });
     this.keep = new Keep({ shown: () => this.shown || this.kept.to, link, facts: () => ({ ...facts(), isStored: this.data?.is_stored }) });
     this.element = h("section", { class: "timeline", "aria-label": "The last hour" }, h("div", { class: "hour" }, this.drawing, this.scale, this.cursor, this.slider, this.marks), h("div", { class: "under" }, this.axis, this.said));
     this.spans = h("nav", { class: "spans", "aria-label": "Length of the timeline", hidden: true });

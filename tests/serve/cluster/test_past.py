@@ -180,6 +180,7 @@ async def test_a_pod_of_the_past_is_read_from_its_node_alone_once_for_all_who_as
 async def test_a_recording_of_the_cluster_has_the_documents_of_its_moments(tmp_path: Path) -> None:
     async with serving(CountedHistory()) as server:
         answer = await get(server, f"/api/v1/recording?at={moment(3).taken_at}&minutes=1")
+        assert server._past._reading == ()  # what was read is not held, or it could not be forgotten
     (tmp_path / "incident").write_bytes(answer.body)
     recording = Recording(tmp_path / "incident")
     assert [recording.document(number) for number in range(3)] == [
