@@ -88,8 +88,9 @@ def test_without_prices_no_money_is_named_and_who_works_wastes_nothing() -> None
         ("2026-11-15 23:59", "Sunday"),
         ("2026-11-12 12:00", "Thursday"),
         ("2026-11-10 00:00", "Tuesday"),
-        ("2026-11-09 23:59", "2026-11-09"),
-        ("2026-11-17 08:00", "2026-11-17"),
+        ("2026-11-09 23:59", "9 Nov"),
+        ("2026-11-17 08:00", "17 Nov"),
+        ("2025-12-31 08:00", "31 Dec 2025"),
     ],
 )
 def test_when_it_began_is_written_as_it_is_said(at: str, words: str) -> None:

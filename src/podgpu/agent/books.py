@@ -99,8 +99,9 @@ class CardBooks(Struct, gc=False):
 
     `cycle` has the books of this cycle; None while the card is silent. `moved_mj` is what its energy counter moved by
     the last time it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the period that the
-    bands describe, and `last_lanes` show that period. `switching_ratios` are those of the last periods. `seen_at` is when the card was last booked, `adopted` the tenants
-    whose UIDs became known, by what they were called before.
+    bands describe, and `last_lanes` show that period. `switching_ratios` are those of the last periods. `seen_at`
+    is when the card was last booked, `adopted` the tenants whose UIDs became known, by what they were called
+    before.
     """
 
     tenants: dict[TenantKey, Totals] = field(default_factory=dict)
