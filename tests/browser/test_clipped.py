@@ -96,7 +96,7 @@ async def test_no_number_of_a_shared_card_is_cut(chromium: Browser) -> None:
 
 PLANTED = {
     "an ellipsis": "overflow: hidden; text-overflow: ellipsis; white-space: nowrap; width: 40px",
-    "a clamp": "overflow: hidden; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 1; width: 5em",
+    "a clamp": "display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 1; overflow: clip; width: 4em",
     "a box that is too low": "overflow: clip; height: 10px; line-height: 20px",
     "the page": "position: absolute; left: calc(100vw - 20px); white-space: nowrap",
 }

@@ -241,7 +241,7 @@ class App {
     const { address, model } = this;
     this.due = undefined;
     if (model.gather()) {
-      this.colours.learn(model.choices("namespace"));
+      this.colours.learn(model.choices("namespace"), model.choices("pair"));
       this.history.note(model, address.pod);
     }
     this.tick();
