@@ -89,7 +89,6 @@ export function nodeRow() {
 }
 
 const NUMBER_FONT = "650 15px";
-const ALONE = 40; // pixels for the number before the name of the node
 
 /** A tenant has the colour of its namespace; an idle one is only an outline. */
 const lookOf = (tenant, colours) => `${colours.of(tenant)}${tenant.isIdle ? " idle" : ""}`;
@@ -111,7 +110,8 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
         else open.href = linkGpu(gpu.uuid);
         open.dataset.tip = [`GPU ${gpu.number} of ${gpu.node.name}`, shortModel(gpu.model), ...gpu.tenants.map(tenantTip)].join("\n");
         const sizes = at();
-        write(title, isAlone ? `${gpu.number} · ${shortName(gpu.node.name, sizes.who - ALONE, NUMBER_FONT)}` : gpu.number);
+        const first = `${gpu.number} · `;
+        write(title, isAlone ? `${first}${shortName(gpu.node.name, sizes.who - widthOf(first, NUMBER_FONT), NUMBER_FONT)}` : gpu.number);
         const name = isAlone ? `GPU ${gpu.number} · ${gpu.node.name}` : `GPU ${gpu.number}`;
         if (open.getAttribute("aria-label") !== name) open.setAttribute("aria-label", name);
         drawTags(tags, gpu);
