@@ -144,12 +144,11 @@ RANGE = "–"
 LIKELY = "~"  # before a range that is likely, not proven
 
 # A time of the past. A terminal, and the page without scripts, may be read anywhere: UTC, with the date. The page
-# knows its reader's clock: the date only where it is not today. Hours run to 24 everywhere, as in logs.
-# The names of strftime depend on the locale.
+# knows its reader's clock: `14:03` today, `17 Nov 14:03` else, and the year where it is another one. It says once which
+# clock that is. Hours run to 24 everywhere, as in logs. The names of strftime depend on the locale.
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MOMENT = "%Y-%m-%d %H:%M:%S UTC"
-TIME_ON_PAGE = {"hour": "2-digit", "minute": "2-digit", "hourCycle": "h23"}
-DAY_ON_PAGE = {"day": "numeric", "month": "short"}
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 TABLE = {
     "quantities": QUANTITIES,
@@ -161,8 +160,7 @@ TABLE = {
     "minus": MINUS,
     "range": RANGE,
     "likely": LIKELY,
-    "time": TIME_ON_PAGE,
-    "day": DAY_ON_PAGE,
+    "months": MONTHS,
 }
 
 Number = float | None
@@ -282,7 +280,7 @@ def exact(number: int, places: int) -> str:
 
 
 def since(at: float, now: float) -> str:
-    """Write when something began, as it is said: `14:03 UTC`, `Thursday` or `2026-11-05`."""
+    """Write when something began, as it is said: `14:03 UTC`, `Thursday`, `5 Nov` or `31 Dec 2025`."""
     try:
         began, today = (datetime.fromtimestamp(time, UTC).date() for time in (at, now))
     except (ValueError, OverflowError, OSError):
@@ -290,7 +288,10 @@ def since(at: float, now: float) -> str:
     days = (today - began).days
     if days == 0:
         return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"
-    return DAYS[began.weekday()] if 0 < days < len(DAYS) else f"{began:%Y-%m-%d}"
+    if 0 < days < len(DAYS):
+        return DAYS[began.weekday()]
+    year = "" if began.year == today.year else f" {began.year}"
+    return f"{began.day} {MONTHS[began.month - 1]}{year}"
 
 
 def moment(at: Number) -> str:

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from podgpu.agent.books import CardBooks, NodeBooks
+from podgpu.insight.card_problems import switching_text
 from podgpu.ledger.band import PERIOD_US
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey, WindowBooking
 from podgpu.model import BusyWindow, ContainerRef, Process
@@ -43,6 +44,30 @@ def test_lanes_are_of_the_minute_so_far_until_the_first_is_over() -> None:
         lanes = books.lanes()
         found.append((lanes.is_whole, lanes.elapsed_us) if lanes else None)
     assert found == [(False, PERIOD_US // 3), (False, 2 * PERIOD_US // 3), (True, PERIOD_US)]
+
+
+def test_a_minute_of_switching_counts_for_five_so_that_the_problem_does_not_flap() -> None:
+    def minutes(*ratios: float) -> list[bool]:
+        """Whether there is a problem after each minute, in which so much of the time went into switches."""
+        found = []
+        for ratio in ratios:
+            cycle, interval = works(rank("a"), rank("b"))
+            switching_us = round(ratio * cycle.elapsed_us)
+            cycle = replace(cycle, switches=5, switching_us=switching_us, logged_us=cycle.elapsed_us)
+            for _ in range(PERIOD_US // cycle.elapsed_us):
+                books.post([(cycle, interval)], 0.0, 0.0)
+            (card,) = cards(books)
+            found.append(switching_text(card) != "")
+        return found
+
+    books = NodeBooks()
+    assert minutes(0.01, 0.049) == [False, False]
+    assert minutes(*5 * (0.06, 0.04)) == 10 * [True], "it crosses the threshold back and forth"
+    assert minutes(*6 * (0.04,)) == [True, True, True, False, False, False]
+    assert minutes(0.07, 0.0) == [True, True]
+    books.post([sheet({rank("a"): CycleBooking()}, is_gap=True)], 0.0, 0.0)
+    balance = cards(books)[0].balance
+    assert balance and balance.switching_peak_ratio is None, "a gap ends it"
 
 
 def test_where_samples_divide_nothing_is_proven_about_who_had_a_process() -> None:

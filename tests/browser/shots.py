@@ -1,6 +1,10 @@
-"""Takes the pictures of the docs: python -m tests.browser.shots docs/images"""
+"""Takes the pictures of the docs: python -m tests.browser.shots docs/images
+
+In `reviewed` is the first screen at every width and in every look, for a person to compare when the page changes.
+"""
 
 import asyncio
+import base64
 import copy
 import random
 import sys
@@ -10,8 +14,9 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from podgpu.insight import InsightSettings
 from podgpu.insight.moments import moment_of_cluster
-from podgpu.model import Lanes, Moment, XidMark
+from podgpu.model import Lanes, Moment, Prices, XidMark
 from podgpu.views import json
 from tests.browser.chromium import Browser, Page, browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
@@ -23,6 +28,15 @@ MOMENTS = 240  # of an hour
 UNSEEN = range(90, 97)  # of them, while an agent was away
 NODES = 96
 SETTLE_SECONDS = 0.6
+SCREENS = {360: 780, 768: 1024, 1024: 768, 1366: 768, 1920: 1080}
+LOOKS = {  # media, and its features
+    "light": ("", {"prefers-color-scheme": "light"}),
+    "dark": ("", {"prefers-color-scheme": "dark"}),
+    "print": ("print", {"prefers-color-scheme": "light"}),
+    "forced": ("", {"prefers-color-scheme": "dark", "forced-colors": "active"}),
+}
+PRICED = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 3.5}))
+WIDEST = 1024  # pixels of a reviewed picture: wider screens are drawn smaller
 
 
 async def hour(script: Script, page: Page, first: Document) -> None:
@@ -99,6 +113,39 @@ def fleet(demo: Document) -> Document:
     return document
 
 
+def told(first: Document) -> Script:
+    """The document with its last hour and its bill."""
+    script = Script(first, PRICED)
+    script.bills = {"team": bill("label_team", "research", "search", "speech")}
+    script.moments = moments(script)
+    part = 0.55 / (script.moments[-1].busy_gpus or 1.0)  # as busy at last as the shared card is
+    script.card_busy = [(moment.at, part * (moment.busy_gpus or 0.0)) for moment in script.moments]
+    return script
+
+
+async def review(chromium: Browser, first: Document, name: str, folder: Path) -> None:
+    """Take the first screen at every width, in every look."""
+    script = told(first)
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url)
+        for width, height in SCREENS.items():
+            for look, (media, features) in LOOKS.items():
+                wanted = [{"name": feature, "value": value} for feature, value in features.items()]
+                await page.send("Emulation.setEmulatedMedia", media=media, features=wanted)
+                await page.size(width, height)
+                script.publish(
+                    script.state | {"taken_at": script.state["taken_at"] + 1}
+                )  # the map is drawn again with it
+                await asyncio.sleep(2 * SETTLE_SECONDS)
+                await page.run(f"dispatchEvent(new Event('{'before' if media else 'after'}print'))")
+                await page.frames()
+                clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": min(1.0, WIDEST / width)}
+                shot = await page.send("Page.captureScreenshot", format="png", clip=clip)
+                path = folder / f"{name}-{width}-{look}.png"
+                await asyncio.to_thread(path.write_bytes, base64.b64decode(shot["data"]))
+                print(path, path.stat().st_size)
+
+
 async def take(
     chromium: Browser,
     first: Document,
@@ -109,12 +156,8 @@ async def take(
     scheme: str,
     lanes: Mapping[str, Lanes] = {},
 ) -> None:
-    script = Script(first)
+    script = told(first)
     script.lanes = lanes
-    script.bills = {"team": bill("label_team", "research", "search", "speech")}
-    script.moments = moments(script)
-    part = 0.55 / (script.moments[-1].busy_gpus or 1.0)  # as busy at last as the shared card is
-    script.card_busy = [(moment.at, part * (moment.busy_gpus or 0.0)) for moment in script.moments]
     async with staged(script) as url, chromium.page(width, height) as page:
         await page.scheme(scheme)
         await page.open(url + query)
@@ -145,6 +188,8 @@ async def main(folder: Path) -> None:
         await take(chromium, shared, gpu, f"?gpu={uuid}", 1280, 900, "light", {uuid: lanes})
         await take(chromium, demo, folder / "page-phone.png", "", 360, 1200, "light")
         await take(chromium, demo, folder / "page-phone-dark.png", "?view=idle", 360, 900, "dark")
+        (folder / "reviewed").mkdir(exist_ok=True)
+        await review(chromium, many, "fleet", folder / "reviewed")
 
 
 if __name__ == "__main__":

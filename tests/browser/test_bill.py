@@ -110,7 +110,7 @@ async def test_the_bill_has_the_numbers_of_the_command(chromium: Browser) -> Non
         assert [[name, held, used, cost] for name, held, used, _, cost, _ in found] == of_command(BY_NAMESPACE)
         assert [row[3] for row in found] == ["306.25", "588.88", "0.00", "3.50", "", "", "", "898.63"]
         assert [row[5] for row in found] == ["97%"] * 4 + [""] * 3 + ["99%"]
-        about = "DEMO 2026-11-01 00:00 to 2026-11-16 08:30 UTC · GPU-hours and EUR · by held time · 99% seen"
+        about = "DEMO 1 Nov 2026 00:00 to 16 Nov 2026 08:30 UTC · GPU-hours and EUR · by held time · 99% seen"
         await page.expect_texts(".bill .title + p", [about])
         notice = (
             "Incomplete15 GPU hours of 5 GPUs were not seen, on gpu-node-002, gpu-node-003, gpu-node-004 "

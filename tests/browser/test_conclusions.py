@@ -188,8 +188,8 @@ async def test_busy_and_power_say_of_which_time_they_are(chromium: Browser) -> N
         index = card["gpu"]["index"]
         row = f"[...document.querySelectorAll('.gpu')].find(e => e.querySelector('b').textContent === '{index}')"
         await page.until(f"{row}.querySelector('.busy .label').textContent.startsWith('60% · ')")
-        await page.until(f"{row}.querySelector('.busy .label').textContent.includes('20% (10–30)')")
-        await page.until(f"{row}.querySelector('.busy .label').textContent.includes('20% (~15–25)')")
+        await page.until(f"{row}.querySelector('.busy .label').title.includes('20% (10–30)')")
+        await page.until(f"{row}.querySelector('.busy .label').title.includes('20% (~15–25)')")
         await page.until(f"{row}.querySelector('.power .label').title.includes('in the last full minute')")
 
 

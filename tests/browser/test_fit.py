@@ -92,7 +92,7 @@ async def test_the_view_has_the_rows_of_the_command(chromium: Browser) -> None:
         await page.expect(cells % 0, [table.columns[0].text(row) for row in table.rows])
         await page.expect(cells % 1, [row.kind for row in table.rows])
         about = (
-            "DEMO 2026-10-26 07:33 to 2026-11-09 07:33 UTC · 99% seen · 4 workloads: 1 release, 1 smaller, 1 share, "
+            "DEMO 26 Oct 2026 07:33 to 9 Nov 2026 07:33 UTC · 99% seen · 4 workloads: 1 release, 1 smaller, 1 share, "
             "1 unknown · 3.36 of 4.25 GPUs to save, 11.75 EUR an hour"
         )
         await page.expect_texts(".fit .title + p", [about])

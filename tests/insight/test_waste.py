@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from podgpu import numbers
 from podgpu.insight import reconclude
-from podgpu.insight.idle import idle_pods
+from podgpu.insight.idle import IdleRow, idle_pods
 from podgpu.model import Cluster, Pod
 from tests.insight.test_idle import HOUR, NOW, PRICED, SETTINGS, cluster, tenant
 
@@ -43,6 +43,19 @@ def test_several_pods_of_a_team_are_added_up_and_the_first_to_idle_is_named() ->
     assert team.text == f"Team vision holds 0.75 GPU without using it, 3.00 EUR an hour, the first since {began}."
     assert rest.text.startswith("ml holds 1 GPU without using it, 4.00 EUR an hour, since ")
     assert team.gpus + rest.gpus == sum(row.held_gpus or 0 for row in idle_pods(found).rows)
+
+
+def test_all_rows_are_added_up_in_a_sentence() -> None:
+    both = [tenant("a-0", share=0.5, held=2 * HOUR), tenant("b-0", share=0.25, held=4 * HOUR)]
+    found = idle_pods(cluster(("0", both), settings=PRICED))
+    assert found.in_all("EUR") == "In all, 2 pods hold 0.75 GPU without use, 8.00 EUR so far."
+    assert found.in_all("") == "In all, 2 pods hold 0.75 GPU without use."
+    unsized = IdleRow(namespace="ml", pod="c-0")
+    assert replace(found, rows=(*found.rows, unsized)).in_all("EUR") == (
+        "In all, 3 pods hold at least 0.75 GPU without use, at least 8.00 EUR so far."
+    )
+    assert replace(found, rows=(unsized,)).in_all("EUR") == "In all, 1 pod holds shares that are not known without use."
+    assert replace(found, rows=()).in_all("EUR") == ""
 
 
 def test_the_message_lists_each_pod_with_its_node_its_gpus_and_since_when_it_uses_nothing() -> None:
@@ -88,8 +101,9 @@ def test_without_prices_no_money_is_named_and_who_works_wastes_nothing() -> None
         ("2026-11-15 23:59", "Sunday"),
         ("2026-11-12 12:00", "Thursday"),
         ("2026-11-10 00:00", "Tuesday"),
-        ("2026-11-09 23:59", "2026-11-09"),
-        ("2026-11-17 08:00", "2026-11-17"),
+        ("2026-11-09 23:59", "9 Nov"),
+        ("2026-11-17 08:00", "17 Nov"),
+        ("2025-12-31 08:00", "31 Dec 2025"),
     ],
 )
 def test_when_it_began_is_written_as_it_is_said(at: str, words: str) -> None:

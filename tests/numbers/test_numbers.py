@@ -3,10 +3,12 @@
 import ast
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +64,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     for source in (SOURCES / "web" / "numbers.js", HERE / "written.js"):
         (folder / source.name).write_bytes(source.read_bytes())
     command = [NODE, str(folder / "written.js")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as node:
+    here = {**os.environ, "TZ": "UTC"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=here) as node:
         yield Page(node)
 
 
@@ -106,6 +109,19 @@ def test_what_was_not_seen_in_full_is_never_written_as_all_of_it(page: Page) -> 
     examples = {None: "-", 0: "0%", 0.5: "50%", 0.994: "99%", 0.99999: "<100%", 1: "100%"}
     assert [numbers.coverage(ratio) for ratio in examples] == list(examples.values())
     assert page.written([("coverage", ratio) for ratio in examples]) == list(examples.values())
+
+
+def test_times_are_written_in_one_form_on_the_page(page: Page) -> None:
+    """Node's clock is set to UTC: the page has that of its reader."""
+    now = datetime.now(UTC)
+    month = 1 if now.month > 6 else 12  # not today's
+    this, last = (datetime(year, month, 2, 14, 3, 9, tzinfo=UTC).timestamp() for year in (now.year, now.year - 1))
+    day = f"2 {numbers.MONTHS[month - 1]}"
+    assert page.written([("moment", this), ("second", this)]) == [f"{day} 14:03", f"{day} 14:03:09"]
+    assert page.written([("moment", last), ("moment", None)]) == [f"{day} {now.year - 1} 14:03", "-"]
+    assert page.written([("dated", last)]) == [f"{day} {now.year - 1} 14:03 UTC"]
+    assert page.written([("minute", "2026-11-01T00:30:00+01:00")]) == ["1 Nov 2026 00:30"]
+    assert re.fullmatch(r"\d\d:\d\d", page.written([("moment", now.timestamp())])[0])
 
 
 def test_every_quantity_has_examples() -> None:

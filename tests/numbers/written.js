@@ -9,6 +9,7 @@ const value = (given) => (typeof given === "string" ? Number(given) : given);
 function text([quantity, given]) {
   if (quantity === "use" || quantity === "bounds") return numbers[quantity](...given);
   if (quantity.startsWith("part of ")) return numbers.partOf(quantity.slice(8), ...given);
+  if (["moment", "second", "dated", "minute"].includes(quantity)) return numbers[quantity](given);
   if (quantity === "coverage") return numbers.coverage(given);
   if (quantity.startsWith("column of ")) return numbers.column(quantity.slice(10), ...given);
   if (quantity.startsWith("count of ")) return numbers.count(given, quantity.slice(9));

@@ -1,6 +1,9 @@
 """The colours of namespaces, as people see them who confuse red and green."""
 
+import json
 import re
+import shutil
+import subprocess
 from collections.abc import Sequence
 from itertools import combinations
 from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
@@ -8,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-STYLE = (Path(__file__).parents[2] / "src" / "podgpu" / "web" / "app.css").read_text(encoding="utf-8")
+WEB = Path(__file__).parents[2] / "src" / "podgpu" / "web"
+STYLE = (WEB / "app.css").read_text(encoding="utf-8")
 COLOURS = 11  # ten, and the grey of what is outside Kubernetes
 LEAST_APART = 10.0  # of CIEDE2000; below 3 two colours side by side look alike
+LEAST_BESIDE = 20.0  # the same, of namespaces that share a card
 LEAST_CONTRAST = 4.5  # of text, by WCAG
 
 Triple = tuple[float, float, float]
@@ -102,6 +107,74 @@ def test_no_two_namespaces_look_alike(colours: Sequence[str], sight: str) -> Non
     pairs = {(left, right): apart(seen(left, sight), seen(right, sight)) for left, right in combinations(colours, 2)}
     closest = min(pairs, key=lambda pair: pairs[pair])
     assert pairs[closest] >= LEAST_APART, closest
+
+
+def test_the_page_knows_which_colours_are_too_alike_to_be_neighbours() -> None:
+    light, dark = palettes("c")[:2]
+    alike = [
+        [one, other]
+        for one, other in combinations(range(COLOURS - 1), 2)
+        if any(apart(seen(of[one], "normal"), seen(of[other], "normal")) < LEAST_BESIDE for of in (light, dark))
+    ]
+    assert f"const LIKE = {alike};" in (WEB / "colours.js").read_text(encoding="utf-8")
+
+
+ASSIGNED = """
+const { Colours, pairsOf } = await import(process.argv[1]);
+const colours = new Colours();
+for (const [names, cards] of JSON.parse(process.argv[2])) colours.learn(names, cards.flatMap(pairsOf));
+console.log(JSON.stringify(Object.fromEntries(colours.given)));
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """The page's own module, where node takes it for one."""
+    (tmp_path / "colours.mjs").write_bytes((WEB / "colours.js").read_bytes())
+    return tmp_path / "colours.mjs"
+
+
+def assigned(script: Path, *lessons: tuple[Sequence[str], Sequence[Sequence[str]]]) -> dict[str, int]:
+    """The colours that the page gives, by namespace. A lesson is all namespaces, and who is on each card."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node, which Debian's npm brings; .ci/run installs it")
+    command = [node, "--input-type=module", "-e", ASSIGNED, str(script), json.dumps(lessons)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {name: int(look[1:]) for name, look in json.loads(said).items()}
+
+
+def beside(given: dict[str, int], card: Sequence[str]) -> float:
+    """How different the two most alike namespaces of a card look, in the worse theme."""
+    return min(
+        apart(seen(of[given[one]], "normal"), seen(of[given[other]], "normal"))
+        for one, other in combinations(card, 2)
+        for of in palettes("c")[:2]
+    )
+
+
+def test_namespaces_that_share_a_card_are_told_apart(script: Path) -> None:
+    names = ["assist", "lab", "research", "search", "speech", "vision"]
+    cards = [("lab", "search"), ("assist", "vision"), ("lab", "search", "vision"), ("speech", "vision")]
+    given = assigned(script, (names, cards))
+    assert min(beside(given, card) for card in cards) >= LEAST_BESIDE
+    assert len(set(given.values())) == len(names)
+
+
+def test_more_namespaces_than_colours_still_differ_on_each_card(script: Path) -> None:
+    names = [f"team-{number:02}" for number in range(30)]
+    cards = [names[at : at + 4] for at in range(27)]
+    given = assigned(script, (names, cards))
+    assert min(beside(given, card) for card in cards) >= LEAST_BESIDE
+
+
+def test_a_namespace_keeps_its_colour_until_it_comes_to_a_card_with_one_alike(script: Path) -> None:
+    names = ["a", "b", "lab", "search"]
+    first = assigned(script, (names, []))
+    assert first == {"a": 0, "b": 1, "lab": 2, "search": 3}
+    later = assigned(script, (names, []), (["c"], [("b", "lab")]), ([], [("b", "search")]))
+    assert {name for name in names if later[name] != first[name]} == {"search"}
+    assert beside(later, ("b", "search")) >= LEAST_BESIDE
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["light", "dark"])

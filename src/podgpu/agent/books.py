@@ -16,6 +16,7 @@ from podgpu.model.kube import grouped
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
 MOST_ENDED = 5000
 MINUTE_US = 60_000_000
+SWITCHING_MINUTES = 5  # of which the most counts, so that a problem does not come and go with each minute
 
 
 class Totals(Struct, gc=False):
@@ -98,8 +99,9 @@ class CardBooks(Struct, gc=False):
 
     `cycle` has the books of this cycle; None while the card is silent. `moved_mj` is what its energy counter moved by
     the last time it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the period that the
-    bands describe, and `last_lanes` show that period. `seen_at` is when the card was last booked, `adopted` the tenants
-    whose UIDs became known, by what they were called before.
+    bands describe, and `last_lanes` show that period. `switching_ratios` are those of the last periods. `seen_at`
+    is when the card was last booked, `adopted` the tenants whose UIDs became known, by what they were called
+    before.
     """
 
     tenants: dict[TenantKey, Totals] = field(default_factory=dict)
@@ -109,6 +111,7 @@ class CardBooks(Struct, gc=False):
     last_period: Band | None = None
     recorder: LaneRecorder = field(default_factory=LaneRecorder)
     last_lanes: Lanes | None = None
+    switching_ratios: tuple[float, ...] = ()
     posted_at: float = 0.0
     seen_at: float = 0.0
     adopted: dict[TenantKey, TenantKey] = field(default_factory=dict)
@@ -214,6 +217,11 @@ class CardBooks(Struct, gc=False):
         bands, whole = self.period.bands(), self.period.whole()
         return self.last_lanes or self.recorder.lanes(bands, whole, self.posted_at, is_whole=False)
 
+    @property
+    def switching_peak_ratio(self) -> float | None:
+        """The most of the last minutes or, before the first is over, of what there is of it."""
+        return max(self.switching_ratios, default=self.recorder.switching_ratio)
+
     def _pass_gap(self, cycle: CycleBooks) -> None:
         """A gap is no part of a period that was watched, and after it there is no last period to show."""
         self._close_period()
@@ -221,6 +229,7 @@ class CardBooks(Struct, gc=False):
         self._close_period()
         self.period = Period()
         self._forget_bands()
+        self.switching_ratios = ()
 
     def _forget_bands(self) -> None:
         self.last_period = self.last_lanes = None
@@ -231,6 +240,8 @@ class CardBooks(Struct, gc=False):
         self._forget_bands()
         self.last_period, bands = self.period.whole(), self.period.bands()
         self.last_lanes = self.recorder.lanes(bands, self.last_period, self.posted_at, is_whole=True)
+        if (ratio := self.recorder.switching_ratio) is not None:
+            self.switching_ratios = (*self.switching_ratios, ratio)[-SWITCHING_MINUTES:]
         for party, band in bands.items():
             self._kept(party).bound(band)
         self.period, self.recorder = Period(earlier=self.period.kept()), LaneRecorder()

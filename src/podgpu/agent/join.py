@@ -184,6 +184,7 @@ def _balance(books: CardBooks) -> Balance:
         switches=books.switches,
         switching_us=books.switching_us,
         switching_ratio=cycle.switching_ratio if cycle else None,
+        switching_peak_ratio=books.switching_peak_ratio if cycle else None,
     )
 
 

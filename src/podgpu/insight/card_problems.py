@@ -126,10 +126,24 @@ def _throttled(on: NodeCard) -> Iterator[Problem]:
         yield about_card(on, "throttled", WARNING, "Throttled", what, next_step=advice)
 
 
+def switching_text(card: Card) -> str:
+    """How much of the card's time goes into context switches; empty if that is negligible.
+
+    What counts is the most of the last minutes: a ratio near the threshold would come and go. An older agent has only
+    that of its last cycle.
+    """
+    if card.balance is None:
+        return ""
+    peak, last = card.balance.switching_peak_ratio, card.balance.switching_ratio
+    lost = last if peak is None else peak
+    if lost is None or lost < LEAST_SWITCHING:
+        return ""
+    return percent(lost) if peak is None else f"up to {percent(peak)}"
+
+
 def _switching(on: NodeCard) -> Iterator[Problem]:
-    lost = on.card.balance.switching_ratio if on.card.balance else None
-    if lost is not None and lost >= LEAST_SWITCHING:
-        what = f"spends {percent(lost)} of its time on context switches."
+    if lost := switching_text(on.card):
+        what = f"spends {lost} of its time on context switches."
         advice = "Let the tenants run side by side, with MPS or MIG, or give each of them more work at a time."
         yield about_card(on, "switching", WARNING, "Switching", what, next_step=advice)
 
@@ -200,5 +214,7 @@ KINDS = (
         of_card=_elsewhere,
     ),
     ProblemKind("throttled", 60, "Heat or power slows a card down.", of_card=_throttled),
-    ProblemKind("switching", 61, "A card spends much of its time on context switches.", of_card=_switching),
+    ProblemKind(
+        "switching", 61, "A card spent much of one of the last five minutes on context switches.", of_card=_switching
+    ),
 )

@@ -21,7 +21,8 @@ from podgpu.insight.tenants import (
 )
 from podgpu.insight.waste import waste_of
 from podgpu.model import Card, Cluster, ClusterNode, Tenant, WasteRow
-from podgpu.model.kube import grouped, only, total
+from podgpu.model.kube import grouped, only, total, total_of_known
+from podgpu.numbers import count, gpus, money
 
 
 class PlaceKey(NamedTuple):
@@ -72,6 +73,21 @@ class IdlePods(Struct, frozen=True):
     unpriced: tuple[str, ...] = ()  # models
     waste: tuple[WasteRow, ...] = ()  # the rows by team or namespace, in sentences
     unseen: tuple[str, ...] = ()
+
+    def in_all(self, currency: str) -> str:
+        """Add the rows up in a sentence; empty without rows."""
+        if not self.rows:
+            return ""
+        held, cost = [row.held_gpus for row in self.rows], [row.cost for row in self.rows]
+        size, price = total_of_known(held), total_of_known(cost)
+        holds = "shares that are not known" if size is None else f"{_least(held)}{gpus(size)}"
+        spent = "" if price is None or not currency else f", {_least(cost)}{money(price, currency)} so far"
+        pods = len(self.rows)
+        return f"In all, {count(pods, 'pod')} {'holds' if pods == 1 else 'hold'} {holds} without use{spent}."
+
+
+def _least(parts: Sequence[float | None]) -> str:
+    return "at least " if None in parts else ""
 
 
 def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:

@@ -32,6 +32,10 @@ class LaneRecorder(Struct):
     switching_us: int = 0
     logged_us: int = 0
 
+    @property
+    def switching_ratio(self) -> float | None:
+        return self.switching_us / self.logged_us if self.logged_us else None
+
     def add(self, cycle: CycleBooks) -> None:
         self.switches += cycle.switches or 0
         self.switching_us += cycle.switching_us or 0

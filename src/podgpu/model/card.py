@@ -186,6 +186,7 @@ class Balance(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     switches: int | None = None  # from one context to another, so far; absent without the driver's log
     switching_us: int | None = None  # microseconds between two contexts, so far; absent without the log
     switching_ratio: float | None = None  # 0 to 1, of the last cycle; absent without the driver's log
+    switching_peak_ratio: float | None = None  # 0 to 1, the most of the last five full minutes; absent without the log
 
 
 class XidRecord(Struct, frozen=True, kw_only=True, gc=False):

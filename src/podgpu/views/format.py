@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from podgpu import numbers
-from podgpu.insight.card_problems import LEAST_SWITCHING
 from podgpu.model import ENDED, UNATTRIBUTED, UNKNOWN, Card, CardUse, Insight, Problem, Rest, Use
 from podgpu.views.text import line, printable
 
@@ -64,12 +63,6 @@ def use_text(use: Use | CardUse | None) -> str:
 def is_visible(use: Use | None) -> bool:
     """Whether it would not be written as 0."""
     return use is not None and use.ratio is not None and use.ratio >= LEAST_SHOWN
-
-
-def switching_text(card: Card) -> str:
-    """How much of the card's time goes into context switches; empty if that is negligible."""
-    lost = card.balance.switching_ratio if card.balance else None
-    return numbers.percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""
 
 
 def unpriced_texts(models: Iterable[str]) -> list[str]:

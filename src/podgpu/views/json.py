@@ -106,7 +106,8 @@ def rows_document(cluster: Cluster, by: str) -> bytes:
     if by == IDLE:
         currency = cluster.insight.currency if cluster.insight else ""
         priced = {"currency": currency} if currency else {}
-        return msgspec.json.encode(head | plain(idle_pods(cluster)) | priced)
+        found = idle_pods(cluster)
+        return msgspec.json.encode(head | plain(found) | priced | {"text": found.in_all(currency)})
     # The key distinguishes rows of the same name. The use is as it is shown.
     entries = rows.VIEWS[by](cluster, EVERYTHING)
     return msgspec.json.encode(

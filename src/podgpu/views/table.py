@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from podgpu.insight.card_problems import switching_text
 from podgpu.insight.tenants import IDLE, MINUTE, WAITING, idle_seconds, is_outsider, reading
 from podgpu.insight.tenants import UNKNOWN as NOT_KNOWN
 from podgpu.insight.without_claim import NOT_LISTED, NOT_UNDERSTOOD
@@ -14,7 +15,6 @@ from podgpu.views.format import (
     is_visible,
     number_text,
     problem_line,
-    switching_text,
     use_text,
     visible_rest,
 )

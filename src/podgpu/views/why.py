@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
 from podgpu.catalog.xids import named
-from podgpu.insight.card_problems import adds_up, is_much, present_words
+from podgpu.insight.card_problems import adds_up, is_much, present_words, switching_text
 from podgpu.insight.problem_kind import fault_words
 from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING, is_outsider
 from podgpu.model import ENDED, REPRESENTED, Booking, Card, Charge, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views import why_sentences as sentences
-from podgpu.views.format import REASONS, switching_text, use_text
+from podgpu.views.format import REASONS, use_text
 from podgpu.views.tenants import full_name, outsider_names
 from podgpu.views.text import GAP, line, shortened, table_row, width_of
 from podgpu.views.why_evidence import ContainerEvidence, PodEvidence

@@ -20,7 +20,8 @@ import * as byIdle from "./idle.js";
 import { Badge, KeyHelp, Legend, moveCard } from "./legend.js";
 import { List } from "./list.js";
 import { Model } from "./model.js";
-import { duration, moment } from "./numbers.js";
+import { duration, moment, zone } from "./numbers.js";
+import { Paper } from "./paper.js";
 import { Evidence, podPage } from "./pod.js";
 import * as byProblem from "./problems.js";
 import { Rows } from "./rows.js";
@@ -101,6 +102,7 @@ class App {
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
     this.overview = h("div", {}, this.tiles.element, this.answers, this.fleet.element, this.controls.element, this.sheet, this.legend.element, this.bill.element, this.fit.element);
     this.foot = h("footer", { class: "dim" });
+    this.paper = new Paper();
     this.loading = new Loading();
     this.timeline = new Timeline({
       colours: this.colours,
@@ -110,12 +112,13 @@ class App {
       onXid: ({ at, uuid }) => this.address.go({ at: String(Math.ceil(at + this.model.interval)), gpu: uuid, pod: "" }),
     });
     this.overview.hidden = true;
-    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners.element, this.timeline.element, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.foot);
+    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.paper.head, this.banners.element, this.timeline.element, h("main", { id: "content", tabindex: "-1" }, this.loading.element, this.overview, this.pod), this.paper.foot, this.foot);
     copyOnClick(root);
     new Tooltip(root);
     this.help = new KeyHelp(root);
     addEventListener("click", (event) => this.follow(event));
     addEventListener("keydown", (event) => this.key(event));
+    addEventListener("beforeprint", () => this.model.document && this.paper.draw(this.model, this.address, this.list, this.total));
     new ResizeObserver(() => this.resize()).observe(root);
     setInterval(() => this.tick(), 1000);
     this.state = "";
@@ -243,7 +246,6 @@ class App {
     this.width = width;
     this.sizes = byGpu.measure(width);
     this.sizes.width = width;
-    this.sizes.work = this.sizes.isNarrow ? Math.floor((width - 28 - 12) / 2) : Math.floor((width - 28 - 260 - 90 - 80 - 4 * 18) / 2);
     size(this.overview, this.sizes);
     if (this.model.document) this.draw();
   }
@@ -253,7 +255,7 @@ class App {
     const { address, model } = this;
     this.due = undefined;
     if (model.gather()) {
-      this.colours.learn(model.choices("namespace"));
+      this.colours.learn(model.choices("namespace"), model.choices("pair"));
       this.history.note(model);
     }
     this.tick();
@@ -317,6 +319,7 @@ class App {
     const answers = (view.NEEDS ?? []).map((by) => (this.isPast ? this.rows.at(by, address.at) : this.rows.of(by, model)));
     const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, isFiltered, group: address.problem, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
+    this.total = answers[0]?.text;
     this.waste.draw(model.insight, address.view === "idle" ? answers[0]?.waste : undefined);
     this.seek();
     write(this.empty, this.note(view, answers, items.length, gpus.length));
@@ -385,13 +388,14 @@ class App {
     const { document: doc, isCluster, hasStore } = this.model;
     const keys = `Keys: ? all, / search, space pause, ← → a step, g GPUs, w workloads, i idle${hasStore ? ", b bill, f fit" : ""}`;
     const links = [["metrics", "Metrics"], [isCluster ? "api/v1/cluster" : "api/v1/snapshot", "JSON"], ["-/ready", "Ready"]];
-    renew(this.foot, [doc.version, keys], () => [...links.map(([href, name]) => h("a", { href }, name)), h("span", {}, `podgpu ${doc.version}`), h("span", { class: "keys" }, keys)]);
+    const clock = `Times are local, ${zone()}.`;
+    renew(this.foot, [doc.version, keys, clock], () => [...links.map(([href, name]) => h("a", { href }, name)), h("span", {}, `podgpu ${doc.version}`), h("span", {}, clock), h("span", { class: "keys" }, keys)]);
   }
 }
 
-/** Tell the styles how wide the bars are. */
+/** Tell the styles how wide the columns are. */
 function size({ style }, sizes) {
-  for (const name of ["memory", "busy", "power", "work"]) style.setProperty(`--${name}`, `${sizes[name] ?? 0}px`);
+  for (const name of ["who", "memory", "busy", "power", "name", "work"]) style.setProperty(`--${name}`, `${sizes[name] ?? 0}px`);
 }
 
 const blank = () => ({ q: "", cells: "", sort: "", pod: "", gpu: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });

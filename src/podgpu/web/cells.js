@@ -79,7 +79,7 @@ export function paint(context, gpu, parts, { x, y, size, inks, isDim }) {
   context.fillRect(x, y, size, size);
   if (gpu.isDark) {
     cross(context, x, y, size, inks);
-    if (gpu.hasXid) dot(context, x, y, size, inks);
+    if (gpu.hasXid) dot(context, x, y, size, inks, gpu.severity === "critical");
     return;
   }
   if (!gpu.isUp) {
@@ -95,7 +95,7 @@ export function paint(context, gpu, parts, { x, y, size, inks, isDim }) {
     left += wide;
   }
   if (known(gpu.idleFor)) outline(context, x, y, size, inks.warn);
-  if (gpu.hasXid) dot(context, x, y, size, inks, gpu.severity === "critical" ? inks.bad : inks.warn);
+  if (gpu.hasXid) dot(context, x, y, size, inks, gpu.severity === "critical");
 }
 
 /** Of small cells only the lower corner is drawn: thousands of frames would hide what is wrong. */
@@ -156,16 +156,20 @@ function hatch(context, x, y, size, inks) {
   context.restore();
 }
 
-function dot(context, x, y, size, inks, ink) {
-  const radius = Math.max(1.5, size / 5);
-  context.beginPath();
-  context.arc(x + size - radius - 0.5, y + radius + 0.5, radius + 1, 0, 7);
-  context.fillStyle = inks.card;
-  context.fill();
-  context.beginPath();
-  context.arc(x + size - radius - 0.5, y + radius + 0.5, radius, 0, 7);
-  context.fillStyle = ink;
-  context.fill();
+/** A mark in the corner: a triangle for what is critical, else a dot. */
+function dot(context, x, y, size, inks, isCritical) {
+  const radius = Math.max(1.5, size / (isCritical ? 4 : 5));
+  const [left, top] = [x + size - radius - 0.5, y + radius + 0.5];
+  for (const [wide, ink] of [[radius + 1, inks.card], [radius, isCritical ? inks.bad : inks.warn]]) {
+    context.beginPath();
+    if (isCritical) {
+      context.moveTo(left, top - wide);
+      context.lineTo(left + wide, top + wide);
+      context.lineTo(left - wide, top + wide);
+    } else context.arc(left, top, wide, 0, 7);
+    context.fillStyle = ink;
+    context.fill();
+  }
 }
 
 /** A ring around a cell that must be seen among thousands. */

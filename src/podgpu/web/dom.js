@@ -3,7 +3,7 @@
 const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Characters that change the direction of writing could make a name look like another, so they are replaced. */
-const visible = (text) => (typeof text === "string" ? text.replace(TURNS, "\ufffd") : text);
+export const visible = (text) => (typeof text === "string" ? text.replace(TURNS, "\ufffd") : text);
 
 /** Make an element. Attributes that are null or false are left out; children may be text. */
 export function h(tag, attributes = {}, ...children) {

@@ -9,7 +9,7 @@ import { frameOf, hourHeading, refreshMs } from "./hour.js";
 import { laneTable } from "./lanes.js";
 import { podId } from "./model.js";
 import { celsius, memory, moment, percent, watts, written } from "./numbers.js";
-import { evidence, factTable } from "./pod.js";
+import { evidence, factTable, facts } from "./pod.js";
 import { words } from "./words.js";
 
 const rate = (value) => written("rate", value);
@@ -84,8 +84,9 @@ function presentAt({ present, holders = [] }, link) {
 
 function xidsOf({ xids }, link) {
   if (!xids.length) return null;
-  const rows = xids.map((xid) => h("tr", {}, h("th", { scope: "row" }, moment(xid.at)), h("td", { class: "value" }, `XID ${xid.xid}`), h("td", { class: "how" }, `${xid.meaning || "Not a known code"}. `, ...presentAt(xid, link), xid.advice ? ` ${xid.advice}` : null)));
-  return h("section", { class: "box xids" }, h("h3", {}, "XIDs since the agent started, and who was on the card"), h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["When", "Code", "Meaning, and who was on the card"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)));
+  const rows = xids.map((xid) => [moment(xid.at), `XID ${xid.xid}`, [`${xid.meaning || "Not a known code"}. `, ...presentAt(xid, link), xid.advice ? ` ${xid.advice}` : null]]);
+  const table = facts(["When", "Code", "Meaning, and who was on the card"], rows);
+  return h("section", { class: "box xids" }, h("h3", {}, "XIDs since the agent started, and who was on the card"), table);
 }
 
 function aboutOf({ gpu, slice }) {

@@ -4,10 +4,14 @@ import { Bar } from "./bar.js";
 import { h, known, renew, shortModel, write, writeWhole } from "./dom.js";
 import { BUSY, countBy, freeWord } from "./model.js";
 import { age, celsius, count, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts, written } from "./numbers.js";
+import { listed, shortName, widthOf, writeShort } from "./room.js";
 import { words } from "./words.js";
 
 const NARROW = "screen and (max-width: 768px)"; // the same as in app.css
 const NAMED = 4; // tenants whose part of the busy time is written out
+const WIDE = 1400; // pixels of a list that has room to spare
+const TITLE = 64; // pixels of a bar's title, which is before its label on a phone
+const TAG = { font: "500 11px", edge: 15, sign: 12, line: 18 }; // the same as in app.css, in pixels
 const SORT = {
   busy: (a, b) => (b.busy ?? -1) - (a.busy ?? -1),
   memory: (a, b) => (b.memoryUsed ?? -1) - (a.memoryUsed ?? -1),
@@ -23,17 +27,23 @@ export function headsOf([first, other]) {
   return ["GPU", "Memory", busy, "Power in the same time"];
 }
 
-/** The widths of the three bars and the heights of rows, in whole pixels, for a list of that width. */
+/** The widths of columns and bars, and the heights of rows, in whole pixels, for a list of that width. */
 export function measure(width) {
-  if (matchMedia(NARROW).matches) return { isNarrow: true, memory: width - 28, busy: width - 28, power: width - 28, row: 186, head: 36, lost: 72 };
-  const room = width - 28 - 136 - 3 * 20;
+  const whole = width - 28;
+  if (matchMedia(NARROW).matches) {
+    const columns = { who: whole, memory: whole, busy: whole, power: whole, label: whole - TITLE, name: whole, work: Math.floor((whole - 12) / 2) };
+    return { isNarrow: true, whole, ...columns, row: 186, head: 54, lost: 72 };
+  }
+  const [who, name] = width >= WIDE ? [190, 360] : width >= WIDE - 200 ? [170, 310] : [150, 270];
+  const room = whole - who - 3 * 20;
   const memory = Math.floor(room * 0.4);
   const busy = Math.floor(room * 0.36);
-  return { isNarrow: false, memory, busy, power: room - memory - busy, row: 50, head: 36, lost: 50 };
+  const work = Math.floor((whole - name - 90 - 80 - 4 * 18) / 2);
+  return { isNarrow: false, whole, who, memory, busy, power: room - memory - busy, name, work, row: 50, head: 36, lost: 50 };
 }
 
 export function itemsOf({ gpus, sort, sizes }) {
-  const height = (gpu) => (gpu.isUp && !gpu.isDark ? sizes.row : sizes.lost);
+  const height = (gpu) => (gpu.isUp && !gpu.isDark ? sizes.row : sizes.lost) + TAG.line * moreLines(gpu, sizes, Boolean(sort));
   if (sort) {
     return [...gpus].sort(SORT[sort]).map((gpu) => ({ kind: "gpu", key: gpu.key, height: height(gpu), gpu, isAlone: true }));
   }
@@ -41,7 +51,7 @@ export function itemsOf({ gpus, sort, sizes }) {
   let head = null;
   for (const gpu of gpus) {
     if (gpu.node !== head?.node) {
-      head = { kind: "node", key: gpu.node.name, height: sizes.head, node: gpu.node, gpus: [] };
+      head = { kind: "node", key: gpu.node.name, height: sizes.head, node: gpu.node, gpus: [], sizes };
       items.push(head);
     }
     head.gpus.push(gpu);
@@ -49,6 +59,9 @@ export function itemsOf({ gpus, sort, sizes }) {
   }
   return items;
 }
+
+const NODE_FONT = "650 14px";
+const NODE_PART = 0.6; // of the line, for its name
 
 /** The line of a node: what it has, and what is wrong with it. */
 export function nodeRow() {
@@ -58,19 +71,24 @@ export function nodeRow() {
   const element = h("div", { class: "node" }, name, tag, about);
   return {
     element,
-    update({ node, gpus }) {
-      writeWhole(name, node.name);
+    update({ node, gpus, sizes: { whole: room, isNarrow } }) {
+      const short = writeShort(name, node.name, room * NODE_PART, NODE_FONT);
       const { gpus: all, busy_gpus: busy, lost_gpus: lost, guest_gpus: guests, unused_pods: idle } = node.sums ?? {};
       const models = countBy(gpus.filter((gpu) => !gpu.isUnknown), (gpu) => gpu.model).map(([model, count]) => `${integer(count)} × ${shortModel(model)}`);
-      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && count(idle, "idle pod"), guests && `${integer(guests)} given to VMs`];
-      writeWhole(about, facts.filter(Boolean).join(" · "));
+      const use = [known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && count(idle, "idle pod"), guests && `${integer(guests)} given to VMs`];
+      const facts = [models.join(", "), ...use, !isNarrow && node.driver && `driver ${node.driver}`].filter(Boolean);
       const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.isDark ? ["bad", darkWord(node)] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
       tag.className = `tag ${look}`;
       tag.hidden = !word;
       write(tag, word);
+      const taken = isNarrow ? 0 : widthOf(short, NODE_FONT) + 10 + (word ? tagWidth([look, word]) + 10 : 0);
+      write(about, facts.length ? listed(facts, room - taken, "12px") : "");
+      about.title = facts.join(" · ");
     },
   };
 }
+
+const NUMBER_FONT = "650 15px";
 
 /** A tenant has the colour of its namespace; an idle one is only an outline. */
 const lookOf = (tenant, colours) => `${colours.of(tenant)}${tenant.isIdle ? " idle" : ""}`;
@@ -78,7 +96,7 @@ const lookOf = (tenant, colours) => `${colours.of(tenant)}${tenant.isIdle ? " id
 /** Make rows of GPUs. `at()` returns the current sizes, `link(id)` the address of a pod, `linkGpu(uuid)` that of a card. Tenants that the filter does not fit are dimmed. */
 export function gpuRows({ colours, at, link, linkGpu, fits }) {
   return () => {
-    const title = h("b");
+    const title = h("b", { "aria-hidden": "true" });
     const open = h("a", { class: "number" }, title);
     const tags = h("span", { class: "tags" });
     const heat = h("small", { class: "dim" });
@@ -91,8 +109,13 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
         if (gpu.isUnknown) open.removeAttribute("href");
         else open.href = linkGpu(gpu.uuid);
         open.dataset.tip = [`GPU ${gpu.number} of ${gpu.node.name}`, shortModel(gpu.model), ...gpu.tenants.map(tenantTip)].join("\n");
-        writeWhole(title, isAlone ? `${gpu.node.name} · ${gpu.number}` : gpu.number);
+        const sizes = at();
+        const first = `${gpu.number} · `;
+        write(title, isAlone ? `${first}${shortName(gpu.node.name, sizes.who - widthOf(first, NUMBER_FONT), NUMBER_FONT)}` : gpu.number);
+        const name = isAlone ? `GPU ${gpu.number} · ${gpu.node.name}` : `GPU ${gpu.number}`;
+        if (open.getAttribute("aria-label") !== name) open.setAttribute("aria-label", name);
         drawTags(tags, gpu);
+        element.classList.toggle("alone", Boolean(isAlone));
         write(heat, known(gpu.celsius) ? celsius(gpu.celsius) : "");
         const isLost = !gpu.isUp || gpu.isDark;
         element.classList.toggle("lost", isLost);
@@ -103,11 +126,10 @@ export function gpuRows({ colours, at, link, linkGpu, fits }) {
           writeWhole(notice, gpu.isDark ? darkText(gpu) : lostText(gpu));
           return;
         }
-        const sizes = at();
         const look = (tenant) => `${lookOf(tenant, colours)}${fits(tenant) ? "" : " dimmed"}`;
-        bars.memory.draw(memoryBar(gpu, look, link), sizes.memory);
-        bars.busy.draw(busyBar(gpu, look), sizes.busy);
-        bars.power.draw(powerBar(gpu, look), sizes.power);
+        bars.memory.draw(memoryBar(gpu, look, link), sizes.memory, sizes.label);
+        bars.busy.draw(busyBar(gpu, look), sizes.busy, sizes.label);
+        bars.power.draw(powerBar(gpu, look), sizes.power, sizes.label);
       },
     };
   };
@@ -139,14 +161,39 @@ function idleWords(gpu) {
   return known(gpu.idleFor) ? `idle ${age(gpu.idleFor)}` : `${integer(gpu.idleTenants)} of ${integer(gpu.tenants.length)} idle`;
 }
 
-function drawTags(tags, gpu) {
+/** [look, word] of each tag. */
+function tagsOf(gpu) {
   const holders = gpu.tenants.filter((tenant) => tenant.holding).length;
   const look = tagLook(gpu);
-  const labels = [
+  return [
     ...gpu.problems.map((title) => [look, title === "Idle" ? idleWords(gpu) : title]),
     gpu.isMig && ["", "MIG"],
     !gpu.isMig && holders > 1 && ["", `× ${holders}`],
   ].filter(Boolean);
+}
+
+const tagWidth = ([look, word]) => widthOf(word, TAG.font) + TAG.edge + (look ? TAG.sign : 0);
+
+/** How many lines its tags need besides the first. Most cards have one tag at most. */
+function moreLines(gpu, { who, isNarrow }, isAlone) {
+  if (gpu.problems.length + Number(gpu.isMig || gpu.tenants.length > 1) < 2) return 0;
+  const widths = tagsOf(gpu).map(tagWidth);
+  const beside = who - (isNarrow ? BESIDE : isAlone ? BESIDE / 2 : 0);
+  // Where a tag is wider than the room beside the temperature, all are below it.
+  const isBelow = Math.max(...widths) > beside;
+  const most = isBelow ? who : beside;
+  let [lines, left] = [Number(isBelow), most];
+  for (const width of widths) {
+    if (width > left && left < most) [lines, left] = [lines + 1, most];
+    left -= width;
+  }
+  return lines;
+}
+
+const BESIDE = 100; // pixels for the number and the temperature, which are beside the tags on a phone; in a sorted list half of it
+
+function drawTags(tags, gpu) {
+  const labels = tagsOf(gpu);
   renew(tags, labels, () => labels.map(([look, word]) => h("span", { class: `tag ${look}` }, word)));
   const title = labels.map(([, word]) => word).join(", ");
   if (tags.title !== title) tags.title = title;
@@ -213,10 +260,11 @@ const ofTotal = (quantity, part, total) => (known(total) ? partOf(quantity, part
 
 function memoryLabel(gpu) {
   const used = known(gpu.memoryUsed) ? ofTotal("memory", gpu.memoryUsed, gpu.memoryTotal) : "not known";
-  if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((rest) => rest.memory > 2 ** 28) ? "no pod" : freeWord(gpu)}`;
+  if (!gpu.tenants.length) return [used, gpu.rest.some((rest) => rest.memory > 2 ** 28) ? "no pod" : freeWord(gpu)];
   const systems = [...new Set(gpu.tenants.map((tenant) => tenant.system).filter(Boolean))].join(", ");
   const unseen = gpu.tenants.filter((tenant) => !known(tenant.memory)).length;
-  return [used, gpu.slices.length ? gpu.slices.map((slice) => slice.profile).join(" ") : systems, unseen && `${integer(unseen)} with unknown memory`].filter(Boolean).join(" · ");
+  const profiles = countBy(gpu.slices, (slice) => slice.profile).map(([profile, number]) => (number > 1 ? `${integer(number)} × ${profile}` : profile));
+  return [used, unseen && `${integer(unseen)} with unknown memory`, gpu.slices.length ? profiles.join(", ") : systems].filter(Boolean);
 }
 
 function busyBar(gpu, look) {
@@ -255,11 +303,11 @@ function busyLabel(gpu, rest) {
     const inside = gpu.slices.filter((slice) => known(slice.active)).map((slice) => percent(slice.active));
     if (inside.length) parts.push(`slices ${inside.join(", ")}`);
   } else if (active.length > 1 || active.some((tenant) => known(tenant.least))) {
-    parts.push(...active.slice(0, NAMED).map((tenant) => `${tenant.pod} ${use(tenant.busy, tenant.least, tenant.most, tenant.certainty)}`));
+    parts.push(...active.slice(0, NAMED).map((tenant) => [tenant.pod, use(tenant.busy, tenant.least, tenant.most, tenant.certainty)]));
   }
   const unattributed = rest.reduce((sum, part) => sum + part.value, 0);
   if (unattributed >= BUSY) parts.push(`unattributed ${percent(unattributed)}`);
-  return parts.join(" · ");
+  return parts;
 }
 
 function powerBar(gpu, look) {
@@ -270,7 +318,7 @@ function powerBar(gpu, look) {
   const loose = booked > 0 || !gpu.watts ? [] : [{ look: "rest", value: gpu.watts }];
   return {
     slices: [{ size: 1, total: gpu.wattsLimit || gpu.watts || 1, segments: [...segments, ...rest, ...loose] }],
-    label: ofTotal("power", gpu.watts, gpu.wattsLimit),
+    label: [ofTotal("power", gpu.watts, gpu.wattsLimit)],
     about: PERIODS[gpu.period],
     spoken: `Power: ${spoken(gpu, (tenant) => known(tenant.watts) && watts(tenant.watts), rest, watts)}${ofTotal("power", gpu.watts, gpu.wattsLimit)}`,
   };

@@ -16,7 +16,7 @@ function view(by, { isOfCards, keysOf, changesOf }) {
         key: row.key,
         height: sizes.isNarrow ? 124 : 50,
         row,
-        about: [row.model, row.state === "dark" && !row.cards ? "GPUs not known" : [count(row.cards, "GPU"), count(row.pods, "pod")].join(" · ")].filter(Boolean).join(" · "),
+        about: [row.model, ...(row.state === "dark" && !row.cards ? ["GPUs not known"] : [count(row.cards, "GPU"), count(row.pods, "pod")])].filter(Boolean),
         href: link({ view: "gpus", sort: "", cells: "", ...changesOf(row, label) }),
         ...(isOfCards && { total: row.cards, look: "cx" }),
       }));

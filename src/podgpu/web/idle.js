@@ -2,6 +2,7 @@
 
 import { h, known, write, writeWhole } from "./dom.js";
 import { count, duration, gpuHours, gpus as gpuCount, memory, money, moment } from "./numbers.js";
+import { listed, writeShort } from "./room.js";
 import { words } from "./words.js";
 
 export const NEEDS = ["idle"];
@@ -32,7 +33,9 @@ export function noteOf([{ unknown, unread = [], unpriced = [] }]) {
   return notes.join(" ");
 }
 
-export function idleRows({ colours, link }) {
+const DOT = 14; // pixels before the name
+
+export function idleRows({ colours, at, link }) {
   return () => {
     const name = h("a");
     const about = h("small", { class: "dim" });
@@ -44,10 +47,13 @@ export function idleRows({ colours, link }) {
     return {
       element,
       update({ row, tenant, currency }) {
-        writeWhole(name, idOf(row));
+        const { name: room } = at();
+        writeShort(name, idOf(row), room - DOT, "600 14px");
         name.className = `name ${colours.of(row)} idle`;
         name.href = link({ pod: idOf(row) });
-        writeWhole(about, `${tenant.kind} ${tenant.workload} · ${row.node} · GPU ${row.gpus.join(", ")}`);
+        const facts = [`GPU ${row.gpus.join(", ")}`, row.node, `${tenant.kind} ${tenant.workload}`];
+        write(about, listed(facts, room, "12px"));
+        about.title = facts.join(" · ");
         write(held, known(row.held_gpus) ? gpuCount(row.held_gpus) : "share not known");
         writeWhole(since, `${duration(row.idle_seconds)}, since ${moment(row.idle_since)}`);
         writeWhole(why, `${words.evidence[tenant.holding.evidence] ?? ""}${row.memory_used_bytes ? `, and it keeps ${memory(row.memory_used_bytes)}` : ""}`);

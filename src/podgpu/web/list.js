@@ -2,6 +2,7 @@
 
 import { arrange, h } from "./dom.js";
 
+const MOST_PRINTED = 2000; // rows: more would take a browser minutes
 const MARGIN = 400; // pixels drawn beyond the screen, so that scrolling shows no gap
 
 /**
@@ -31,7 +32,12 @@ export class List {
     this.draw(true);
   }
 
-  /** Draw everything, for print. */
+  /** How many of the items are printed. */
+  get printed() {
+    return Math.min(this.items.length, MOST_PRINTED);
+  }
+
+  /** Draw everything, or as much as can be printed. */
   whole(isWhole) {
     this.isWhole = isWhole;
     this.draw(true);
@@ -70,7 +76,7 @@ export class List {
   }
 
   span() {
-    if (this.isWhole) return [0, this.items.length];
+    if (this.isWhole) return [0, this.printed];
     const top = -this.element.getBoundingClientRect().top;
     return [this.at(top - MARGIN), Math.min(this.items.length, this.at(top + innerHeight + MARGIN) + 1)];
   }

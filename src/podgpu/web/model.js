@@ -1,5 +1,6 @@
 // Turns the document into what is drawn: nodes, GPUs and tenants. Those of a node are made again only when the node changes.
 
+import { pairsOf } from "./colours.js";
 import { known } from "./dom.js";
 
 const LEAST_ROOM = 1e-6; // of a GPU: shares are counted in millionths
@@ -191,12 +192,13 @@ function makeNode(row, before) {
 
 /** What the filters can choose on this node. Gathered by node, since a fleet has thousands of GPUs. */
 function choicesOf({ name, gpus, labels, row }) {
-  const choices = { namespace: new Set(), workload: new Set(), node: new Set(gpus.length ? [name] : []), model: new Set(), state: new Set(), period: new Set(), label: new Set(row.snapshot?.labels) };
+  const choices = { namespace: new Set(), workload: new Set(), node: new Set(gpus.length ? [name] : []), model: new Set(), state: new Set(), period: new Set(), pair: new Set(), label: new Set(row.snapshot?.labels) };
   for (const ofPod of labels.values()) for (const label of Object.keys(ofPod)) choices.label.add(label);
   for (const gpu of gpus) {
     choices.model.add(gpu.model);
     if (gpu.period) choices.period.add(gpu.period);
     for (const state of gpu.states) choices.state.add(state);
+    if (gpu.tenants.length > 1) for (const pair of pairsOf(gpu.tenants.map((tenant) => tenant.namespace))) choices.pair.add(pair);
     for (const tenant of gpu.tenants) {
       choices.namespace.add(tenant.namespace);
       choices.workload.add(tenant.workload);

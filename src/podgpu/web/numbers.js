@@ -2,7 +2,7 @@
 
 import { words } from "./words.js";
 
-const { quantities, plurals, unknown, most, group, point, minus, range, likely, time, day } = words.numbers;
+const { quantities, plurals, unknown, most, group, point, minus, range, likely, months } = words.numbers;
 
 export const UNKNOWN = unknown;
 
@@ -117,23 +117,39 @@ export function use(ratio, least, most, certainty) {
   return span ? `${percent(ratio)} (${certainty === "estimated" ? likely : ""}${span})` : percent(ratio);
 }
 
-// Made once, since that is slow.
-const TIME = new Intl.DateTimeFormat([], time);
-const SECOND = new Intl.DateTimeFormat([], { ...time, second: "2-digit" });
-const DAY = new Intl.DateTimeFormat([], day);
+const two = (number) => String(number).padStart(2, "0");
+const dayOf = (day, month, year) => `${day} ${months[month]}${year ? ` ${year}` : ""}`;
 
-/** A time of the past, in the time zone of the browser. */
-export const moment = (at) => past(at, TIME);
+/** A time of the past, in the time zone of the browser: `14:03`, `17 Nov 14:03` where that is not today, or with the year. */
+export const moment = (at) => past(at, (date) => [date.getHours(), date.getMinutes()]);
 
 /** The same to the second. */
-export const second = (at) => past(at, SECOND);
+export const second = (at) => past(at, (date) => [date.getHours(), date.getMinutes(), date.getSeconds()]);
 
-function past(at, format) {
-  const date = new Date(isNumber(at) ? at * 1000 : NaN);
-  if (Number.isNaN(date.getTime())) return unknown;
-  const isToday = date.toDateString() === new Date().toDateString();
-  return isToday ? format.format(date) : `${DAY.format(date)}, ${format.format(date)}`;
+/** The same for what is kept, as on paper: always with the date and the time zone. */
+export function dated(at) {
+  const date = new Date(at * 1000);
+  return `${dayOf(date.getDate(), date.getMonth(), date.getFullYear())} ${two(date.getHours())}:${two(date.getMinutes())} ${zone(date)}`;
 }
 
-/** The same of an ISO time, in its own time zone. */
-export const minute = (iso) => iso.slice(0, 16).replace("T", " ");
+function past(at, clockOf) {
+  const date = new Date(isNumber(at) ? at * 1000 : NaN);
+  if (Number.isNaN(date.getTime())) return unknown;
+  const now = new Date();
+  const clock = clockOf(date).map(two).join(":");
+  if (date.toDateString() === now.toDateString()) return clock;
+  return `${dayOf(date.getDate(), date.getMonth(), date.getFullYear() === now.getFullYear() ? 0 : date.getFullYear())} ${clock}`;
+}
+
+/** The time zone of the browser: `UTC`, `UTC+1`, `UTC+5:30`. The page says it once. */
+export function zone(date = new Date()) {
+  const ahead = -date.getTimezoneOffset();
+  const [hours, minutes] = [Math.floor(Math.abs(ahead) / 60), Math.abs(ahead) % 60];
+  return ahead ? `UTC${ahead < 0 ? "-" : "+"}${hours}${minutes ? `:${two(minutes)}` : ""}` : "UTC";
+}
+
+/** An ISO time in its own time zone, with the year: a bill is kept. */
+export function minute(iso) {
+  const [year, month, day, clock] = [iso.slice(0, 4), iso.slice(5, 7), iso.slice(8, 10), iso.slice(11, 16)];
+  return `${dayOf(Number(day), Number(month) - 1, year)} ${clock}`;
+}

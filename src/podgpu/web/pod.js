@@ -87,11 +87,16 @@ const nameOf = ({ gpu, tenant }) => {
   return [`${gpu.node.name} · GPU ${gpu.number}`, shortModel(gpu.model), slice && `slice ${slice.profile}`].filter(Boolean).join(" · ");
 };
 
-/** Lines of [what, value, how it is known]. */
-export function factTable(lines, last = "How it is known") {
-  const rows = lines.map(([what, value, how]) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "value" }, value), h("td", { class: "how" }, how)));
-  return h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["What", "Value", last].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows));
+/** A table of three columns. Roles are explicit: in a narrow box, a browser no longer sees a table. */
+export function facts(heads, rows) {
+  const cells = ([what, value, how]) => [h("th", { scope: "row", role: "rowheader" }, what), h("td", { class: "value", role: "cell" }, value), h("td", { class: "how", role: "cell" }, how)];
+  const head = h("tr", { role: "row" }, ...heads.map((title) => h("th", { scope: "col", role: "columnheader" }, title)));
+  const body = rows.map((row) => h("tr", { role: "row" }, ...cells(row)));
+  return h("table", { class: "facts", role: "table" }, h("thead", { class: "spoken", role: "rowgroup" }, head), h("tbody", { role: "rowgroup" }, body));
 }
+
+/** Lines of [what, value, how it is known]. */
+export const factTable = (lines, last = "How it is known") => facts(["What", "Value", last], lines);
 
 /** A tenant on a card: its numbers, how they are known, and its processes. `full` is what its node has of it. */
 export function evidence(place, heading, full) {

@@ -1,6 +1,6 @@
 // What a cell of the fleet can show: busy time, idle time, temperature, teams or money. Each has rows for the table.
 
-import { Colours } from "./colours.js";
+import { Colours, pairsOf } from "./colours.js";
 import { known } from "./dom.js";
 import { age, celsius, gpuNumber, integer, money, percent } from "./numbers.js";
 
@@ -53,6 +53,9 @@ function heldBy(gpus, label) {
   return held;
 }
 
+/** Teams that share a card. */
+const besideOf = (gpus, label) => [...new Set(gpus.flatMap(({ tenants }) => (tenants.length > 1 ? pairsOf(tenants.map((tenant) => teamOf(tenant, label))) : [])))];
+
 const teams = new Colours();
 const swatch = (team) => teams.given.get(team) ?? "cx";
 
@@ -76,7 +79,7 @@ export const SHADES = {
   team: {
     name: "team",
     isThere: (model) => model.labels.length > 0,
-    prepare: (model, { label }) => teams.learn(heldBy(model.gpus, label).keys()),
+    prepare: (model, { label }) => teams.learn(heldBy(model.gpus, label).keys(), besideOf(model.gpus, label)),
     parts: (gpu, { label, inks }) => byTeam(gpu, label, inks),
     swatch,
     rows: (gpus, { label }) => [...heldBy(gpus, label)].sort(([, a], [, b]) => b.shares - a.shares).map(([name, { shares, unknown }]) => [name || `without ${label}`, `${unknown ? "at least " : ""}${gpuNumber(shares)}`, name]),

@@ -1,19 +1,25 @@
 // The view by namespace and workload: what each was given and what it uses of it.
 
 import { Bar } from "./bar.js";
-import { h, known, write, writeWhole } from "./dom.js";
+import { h, known, write } from "./dom.js";
 import { age, count, gpus as gpuCount, partOf, use as useText, watts } from "./numbers.js";
+import { listed, widthOf, writeShort } from "./room.js";
 
 export const NEEDS = ["workloads", "pods"];
 
-const most = (name) => (a, b) => (b[name] ?? -1) - (a[name] ?? -1);
+const INDENT = 18; // pixels of a pod below its workload
+const NAME_FONT = "600 14px"; // these are the same as in app.css
+const TAG_FONT = "500 11px";
+const TAG_EDGE = 32; // pixels around the word of a tag, with its sign
+
+const mostOf = (name) => (a, b) => (b[name] ?? -1) - (a[name] ?? -1);
 const byName = (a, b) => (idOf(a) < idOf(b) ? -1 : 1);
 export const SORT = {
   "": (a, b) => (b.held_gpus ?? 0) - (a.held_gpus ?? 0) || byName(a, b),
-  busy: most("busy_gpus"),
-  idle: most("unused_gpus"),
-  memory: most("memory_used_bytes"),
-  power: most("power_watts"),
+  busy: mostOf("busy_gpus"),
+  idle: mostOf("unused_gpus"),
+  memory: mostOf("memory_used_bytes"),
+  power: mostOf("power_watts"),
   name: byName,
 };
 
@@ -59,19 +65,27 @@ export function workRows({ colours, at, link }) {
       element,
       update({ row, pod, isPod, about: aboutText, href, total, look: givenLook }) {
         element.className = `item work ${isPod ? "pod" : "workload"}`;
-        writeWhole(name, row.name);
-        name.href = href ?? (pod ? link({ pod: idOf(pod) }) : link({ view: "gpus", namespace: row.namespace, workload: row.name }));
-        writeWhole(about, aboutText ?? (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
+        const { name: wide, work: pixels, isNarrow } = at();
+        const room = wide - (isPod ? INDENT : 0);
         write(tag, stateOf(pod ?? row));
+        const beside = tag.textContent ? widthOf(tag.textContent, TAG_FONT) + TAG_EDGE : 0;
+        writeShort(name, row.name, room - beside, isPod ? "14px" : NAME_FONT);
+        name.href = href ?? (pod ? link({ pod: idOf(pod) }) : link({ view: "gpus", namespace: row.namespace, workload: row.name }));
+        const facts = aboutText ?? (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")].filter(Boolean));
+        write(about, listed(facts, room, "12px"));
+        about.title = facts.join(" · ");
         tag.hidden = !tag.textContent;
         tag.className = `tag ${(pod ?? row).state === "dark" ? "bad" : "warn"}`;
-        const { held_gpus: held, unknown_shares: unknown, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: room, use } = row;
+        const { held_gpus: held, unknown_shares: unknown, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: most, use } = row;
         const look = `${givenLook ?? colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
-        const bar = (value, total, label) => ({ slices: [{ size: 1, total: total || value || 1, segments: [{ look, value }] }], label, spoken: label });
+        const bar = (value, total, ...label) => ({ slices: [{ size: 1, total: total || value || 1, segments: [{ look, value }] }], label, spoken: label.join(" · ") });
+        const labelRoom = isNarrow ? Infinity : pixels; // on a phone it may have two lines
         const least = unknown ? "at least " : "";
         write(given, known(held) ? `${least}${gpuCount(held)}` : unknown ? "share not known" : row.state === "dark" ? "not known" : "not given");
-        busy.draw(bar(used, total ?? held, known(used) ? `${known(total ?? held) ? partOf("gpus", used, total ?? held) : gpuCount(used)} · ${useText(use.ratio, use.likely_least ?? use.least, use.likely_most ?? use.most, use.certainty)} of ${count(row.cards, "GPU")}` : "busy time not known"), at().work);
-        memory.draw(bar(bytes, room, known(bytes) ? partOf("memory", bytes, room) : "memory not known"), at().work);
+        const ofHeld = known(total ?? held) ? partOf("gpus", used, total ?? held) : gpuCount(used);
+        const ofCards = () => `${useText(use.ratio, use.likely_least ?? use.least, use.likely_most ?? use.most, use.certainty)} of ${count(row.cards, "GPU")}`;
+        busy.draw(bar(used, total ?? held, ...(known(used) ? [ofHeld, ofCards()] : ["busy time not known"])), pixels, labelRoom);
+        memory.draw(bar(bytes, most, known(bytes) ? partOf("memory", bytes, most) : "memory not known"), pixels, labelRoom);
         write(power, watts(row.power_watts));
       },
     };

@@ -5,11 +5,12 @@ from itertools import islice
 from shlex import quote
 
 from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, YELLOW, Line
+from podgpu.insight.card_problems import switching_text
 from podgpu.insight.rows import SummaryItem, gpus_of, pods_of
 from podgpu.insight.tenants import Placement, pod_name
 from podgpu.model import Process, Rest, Use
 from podgpu.numbers import gib, memory, percent, watts
-from podgpu.views.format import REASONS, switching_text, use_text, visible_rest
+from podgpu.views.format import REASONS, use_text, visible_rest
 from podgpu.views.tenants import owner_titles
 from podgpu.views.text import fitted, line
 
