@@ -1,6 +1,6 @@
 """Which pods hold a GPU and do not use it, since when, and what that costs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
