@@ -145,7 +145,8 @@ export class Alerts extends Answer {
 
   #item(problem) {
     const where = this.isCluster && problem.node && !problem.text.includes(problem.node) ? [h("b", { class: "where" }, problem.node), ": "] : [];
-    const more = problem.more ? [" ", h("a", { href: this.link({ view: "problems", problem: groupOf(problem) }) }, `And ${integer(problem.more)} more like it.`)] : [];
+    const all = this.link({ view: "problems", problem: groupOf(problem) });
+    const more = problem.more ? [" ", h("a", { href: all }, `And ${integer(problem.more)} more like it.`)] : [];
     const link = linkOf(problem);
     const whole = `${problem.text}${problem.next_step ? ` ${problem.next_step}` : ""}`;
     const isWhole = this.unfolded.has(problem.key);

@@ -231,7 +231,8 @@ export class Model {
     this.awaited = isCluster || isPast ? NOTHING_AWAITED : awaitedOf(document);
     if (this.awaited.names.length && (this.document ? this.#hasRowsOf(document) : this.awaited.isStart && !document.cards.length)) {
       // After a start, it is not known yet what is wrong.
-      if (!this.awaited.isStart) this.insight = { ...this.insight, problems: document.insight.problems, answers: { ...this.insight.answers, wrong: document.insight.answers?.wrong } };
+      const { problems, answers } = document.insight;
+      if (!this.awaited.isStart) this.insight = { ...this.insight, problems, answers: { ...this.insight.answers, wrong: answers?.wrong } };
       return false;
     }
     this.awaited = NOTHING_AWAITED;

@@ -12,7 +12,12 @@ const LINE = 20;
 export const groupOf = ({ kind, severity }) => `${kind}.${severity}`;
 
 /** Where to look: the pod, the card or the node. */
-export const linkOf = ({ kind, pod, uuid, node }) => (pod ? ["why", { pod }] : uuid ? ["show", { view: "gpus", gpu: uuid }] : node ? ["show", { view: "gpus", node }] : kind === "nodes_dark" ? ["show", { view: "nodes", state: "dark" }] : null);
+export function linkOf({ kind, pod, uuid, node }) {
+  if (pod) return ["why", { pod }];
+  if (uuid) return ["show", { view: "gpus", gpu: uuid }];
+  if (node) return ["show", { view: "gpus", node }];
+  return kind === "nodes_dark" ? ["show", { view: "nodes", state: "dark" }] : null;
+}
 
 export const severityLook = ({ severity }) => ({ critical: "bad", info: "note" })[severity] ?? "";
 

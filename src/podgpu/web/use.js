@@ -20,7 +20,12 @@ export class Use extends Answer {
   /** The rows are those of everything, even while a filter is set. A chosen namespace is chosen no more by its link. */
   draw({ namespaces = [], answers }, colours, chosen) {
     this.answer(answers?.use);
-    const rows = namespaces.slice(0, FIRST).map(({ name, sums }) => ({ name, look: colours.of({ namespace: name }), isChosen: name !== "" && name === chosen, cells: [allocated(sums), busy(sums)] }));
+    const rows = namespaces.slice(0, FIRST).map(({ name, sums }) => ({
+      name,
+      look: colours.of({ namespace: name }),
+      isChosen: name !== "" && name === chosen,
+      cells: [allocated(sums), busy(sums)],
+    }));
     const left = namespaces.length - rows.length;
     renew(this.table, [rows, this.link({})], () => (rows.length ? [HEAD(), h("tbody", {}, ...rows.map((row) => this.#row(row)))] : []));
     renew(this.rest, [left, this.link({})], () => (left ? [h("a", { href: this.link({ view: "namespaces" }) }, `and ${integer(left)} more`)] : []));
@@ -29,7 +34,8 @@ export class Use extends Answer {
   #row({ name, look, isChosen, cells }) {
     const to = name ? this.link({ namespace: isChosen ? "" : name }) : null;
     const who = to ? h("a", { href: to, "aria-current": isChosen && "true" }, name) : OUTSIDE;
-    return h("tr", { class: isChosen && "chosen" }, h("th", { scope: "row" }, h("i", { class: `swatch seg ${look}`, "aria-hidden": "true" }), who), ...cells.map((cell) => h("td", {}, cell)));
+    const swatch = h("i", { class: `swatch seg ${look}`, "aria-hidden": "true" });
+    return h("tr", { class: isChosen && "chosen" }, h("th", { scope: "row" }, swatch, who), ...cells.map((cell) => h("td", {}, cell)));
   }
 }
 

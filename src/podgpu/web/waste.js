@@ -25,7 +25,8 @@ export class Waste extends Answer {
     const rows = all ?? (waste ?? []).slice(0, FIRST);
     const left = all ? 0 : (waste ?? []).length - rows.length + more;
     const row = (one) => this.#row(one, currency);
-    renew(this.table, [rows.map(({ by, message }) => [by, message]), currency, this.link({})], () => (rows.length ? [head(currency), h("tbody", {}, ...rows.map(row))] : []));
+    const sign = [rows.map(({ by, message }) => [by, message]), currency, this.link({})];
+    renew(this.table, sign, () => (rows.length ? [head(currency), h("tbody", {}, ...rows.map(row))] : []));
     renew(this.rest, [left, this.link({})], () => (left ? [h("a", { href: this.link({ view: "idle" }) }, `and ${integer(left)} more`)] : []));
   }
 
@@ -34,7 +35,9 @@ export class Waste extends Answer {
     const held = row.gpus || !row.unknown_shares ? `${least}${gpuCount(row.gpus)}` : "not known";
     const name = h("a", { href: this.link({ view: "idle", ...filterOf(row) }) }, row.name);
     const cost = currency ? [h("td", {}, known(row.cost_per_hour) ? money(row.cost_per_hour, currency) : "not known")] : [];
-    return h("tr", { title: row.text }, h("th", { scope: "row" }, name, " ", h("small", {}, row.by)), h("td", {}, held), ...cost, h("td", {}, copyButton(row.message, `the message to ${row.name}`)));
+    const copy = copyButton(row.message, `the message to ${row.name}`);
+    const cells = [h("th", { scope: "row" }, name, " ", h("small", {}, row.by)), h("td", {}, held), ...cost, h("td", {}, copy)];
+    return h("tr", { title: row.text }, ...cells);
   }
 }
 
