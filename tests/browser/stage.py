@@ -22,10 +22,11 @@ from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response
 from podgpu.serve.pages import BodyPart
 from podgpu.serve.request_handler import Load, Route
-from podgpu.serve.routes import under_policy
+from podgpu.serve.routes import facts_query, under_policy
 from podgpu.serve.server import HttpServer, changes
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
+from podgpu.views.facts import facts_document
 from podgpu.views.page import html_parts
 from tests.patience import PATIENCE
 from tests.tree import SETTINGS
@@ -110,6 +111,7 @@ class _Tables:
             "/": Route(self._page),
             "/api/v1/history": Route(self._history),
             "/api/v1/rows": Route(self._rows),
+            "/api/v1/facts": Route(self._facts),
             "/api/v1/timeline": Route(self._timeline),
             "/api/v1/report": Route(BillRoute(self._bill)),
             **FitRoute(self._fit).routes(),
@@ -130,6 +132,9 @@ class _Tables:
         if self._script.are_rows_broken:
             raise RuntimeError("the test wants it so")
         return Response(200, json.rows_document(self._script.cluster, request.query["by"]), "application/json")
+
+    def _facts(self, request: Request) -> Response:
+        return Response(200, facts_document(self._script.cluster, facts_query(request)), "application/json")
 
     def _history(self, request: Request) -> Response:
         if "at" in request.query:

@@ -15,7 +15,8 @@ from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.pages import RenderedPage
 from podgpu.serve.past_pages import LineIsFullError, PackedPage, PastPages
 from podgpu.serve.request_handler import Route
-from podgpu.serve.routes import fresh_response, page_response, rows_kind, wants_gzip, whole_number
+from podgpu.serve.routes import JSON, facts_query, fresh_response, page_response, rows_kind, wants_gzip, whole_number
+from podgpu.views.facts import FactsQuery
 
 MOST_STEPS = 1000
 USUAL_STEPS = 240
@@ -23,7 +24,6 @@ MOST_HOURS = 31 * 24
 LEAST_STEP = 0.001
 LATEST = 253_402_300_799  # the end of the year 9999
 SCHEMA = 1
-JSON = "application/json"
 _OFF = "no history is kept here; give --history.size a size"
 
 Series = Mapping[str, Sequence[tuple[float, float]]]
@@ -87,13 +87,14 @@ StoredTimeline = Callable[[int], Awaitable[Mapping[str, Any]]]
 class PastRoutes(Generic[Past]):
     """`document` renders a state as the document of that time, part by part, `rows` its rows of one kind.
 
-    `lanes` says who was at work on a card in the last full minute, if there is a log of context switches. `stored`
-    makes longer timelines, if there is a store.
+    `facts` are those of one pod or GPU. `lanes` says who was at work on a card in the last full minute, if there is a
+    log of context switches. `stored` makes longer timelines, if there is a store.
     """
 
     history: History[Past] | None
     document: Callable[[Past], Iterable[bytes]]
     rows: Callable[[Past, str], Iterable[bytes]]
+    facts: Callable[[Past, FactsQuery], Iterable[bytes]]
     lanes: Callable[[str], Lanes | None] | None = None
     stored: StoredTimeline | None = None
     _pages: PastPages = field(default_factory=PastPages)
@@ -114,10 +115,17 @@ class PastRoutes(Generic[Past]):
             by = rows_kind(request)
             return await self._at(request, by, lambda past: self.rows(past, by))
 
+        async def facts(request: Request) -> Response:
+            if "at" not in request.query:
+                return await present["/api/v1/facts"].run(request)
+            asked = facts_query(request)
+            return await self._at(request, asked, lambda past: self.facts(past, asked))
+
         return {
             **present,
             "/api/v1/history": Route(history, waits=True),
             "/api/v1/rows": Route(rows, waits=lambda request: "at" in request.query),
+            "/api/v1/facts": Route(facts, waits=lambda request: "at" in request.query),
             "/api/v1/timeline": Route(self._timeline, waits=True),
         }
 

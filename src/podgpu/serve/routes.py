@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.model import Snapshot
+from podgpu.model import Snapshot, of_one
 from podgpu.serve.guard.guard import Hosts, peer_address
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import TEXT, Response, busy_response, text_response
@@ -17,9 +17,11 @@ from podgpu.serve.pages import HTML, NodePages, RenderedPage, asked, compressed,
 from podgpu.serve.request_handler import Load, Route
 from podgpu.views.dialects import PREFIX, UnreadableError
 from podgpu.views.exposition import gzip_accepted
+from podgpu.views.facts import FactsQuery, facts_document
 from podgpu.views.json import ROW_KINDS
 from podgpu.views.page import POLICY, html
 
+JSON = "application/json"
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
 
@@ -76,6 +78,7 @@ class NodeRoutes:
             "/metrics": dialects[PREFIX + dialect],
             "/api/v1/snapshot": Route(self._snapshot),
             "/api/v1/rows": Route(self._rows),
+            "/api/v1/facts": Route(self._facts),
         }
 
     def _metrics(self, path: str, request: Request) -> Response:
@@ -116,6 +119,9 @@ class NodeRoutes:
     def _rows(self, request: Request) -> Response:
         page = self._pages.rows(self._feed.snapshot, rows_kind(request), gzipped=wants_gzip(request))
         return page_response(page, request)
+
+    def _facts(self, request: Request) -> Response:
+        return fresh_response(facts_document(of_one(self._feed.snapshot), facts_query(request)), JSON, request)
 
     async def _release(self, request: Request) -> Response:
         if not (_from_this_machine(request) and self._hosts.may_change(request.headers)):
@@ -165,6 +171,14 @@ def rows_kind(request: Request) -> str:
     if by not in ROW_KINDS:
         raise UserError(f"write /api/v1/rows?by= with one of: {', '.join(ROW_KINDS)}")
     return by
+
+
+def facts_query(request: Request) -> FactsQuery:
+    """Return whose facts are asked for. Raises UserError unless it is one pod or one GPU."""
+    pod, gpu = request.query.get("pod", ""), request.query.get("gpu", "")
+    if bool(pod) == bool(gpu):
+        raise UserError("write /api/v1/facts?pod=NAMESPACE/POD, or /api/v1/facts?gpu=UUID")
+    return FactsQuery(pod, gpu)
 
 
 def wants_gzip(request: Request) -> bool:

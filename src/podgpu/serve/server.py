@@ -30,6 +30,7 @@ from podgpu.serve.request_handler import Load, RequestHandler, Route
 from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes
 from podgpu.supervise import Supervisor
 from podgpu.views import json
+from podgpu.views.facts import FactsQuery, facts_document
 
 BACKLOG = 4096  # the kernel's own bound is lower on older systems
 # Half of what the kernel buffers for a client that does not read; its default is some MiB for each.
@@ -296,6 +297,10 @@ def _past_rows(past: PastState[Snapshot, Any], by: str) -> Iterable[bytes]:
     return (json.rows_document(of_one(past.whole()), by),)
 
 
+def _past_facts(past: PastState[Snapshot, Any], asked: FactsQuery) -> Iterable[bytes]:
+    return (facts_document(of_one(past.whole()), asked),)
+
+
 class NodeServer(HttpServer):
     def __init__(
         self,
@@ -310,7 +315,7 @@ class NodeServer(HttpServer):
     ) -> None:
         pages, load, guard = NodePages(series_limit, registry), Load(max_requests), caps.get("guard")
         routes = NodeRoutes(feed, pages, load, guard.hosts if guard else None)
-        past = PastRoutes(history, _past_document, _past_rows, lanes=lanes)
+        past = PastRoutes(history, _past_document, _past_rows, _past_facts, lanes=lanes)
         super().__init__(
             lambda dialect: past.over(routes.table(dialect)),
             registry.dialects,

@@ -283,12 +283,17 @@ class App {
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
     renew(this.heads, HEADS[address.view] ?? view.headsOf(model.choices("period")), (heads) => heads.map((head) => h("span", { title: head }, head)));
-    const answers = (view.NEEDS ?? []).map((by) => (this.isPast ? this.rows.at(by, address.at) : this.rows.of(by, model)));
+    const answers = (view.NEEDS ?? []).map((by) => this.asked(`rows?by=${by}`));
     const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
     this.waste.draw(address.view === "idle" ? answers[0]?.waste : []);
     write(this.empty, this.note(view, answers, items.length, gpus.length));
     this.empty.hidden = !this.empty.textContent;
+  }
+
+  /** What the server makes of what is shown; undefined until it is here. */
+  asked(query) {
+    return this.isPast ? this.rows.at(query, this.address.at) : this.rows.of(query, this.model);
   }
 
   /** Why the list is empty, or what it leaves out. */
@@ -318,14 +323,14 @@ class App {
     const { address, model, history } = this;
     const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
     const linkGpu = (uuid) => address.link({ pod: "", gpu: uuid, period: "" });
-    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null });
+    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?pod=${encodeURIComponent(address.pod)}`) });
   }
 
   gpuPage() {
     const { address, model, hour, pointer, isPast } = this;
     const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars", "data-own": "" }));
     size(this.pod, byGpu.measure(this.pod.clientWidth - 2));
-    return gpuPage(address.gpu, { model, hour, pointer, isPast, bars, back: this.back, colours: this.colours, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
+    return gpuPage(address.gpu, { model, hour, pointer, isPast, bars, back: this.back, colours: this.colours, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?gpu=${encodeURIComponent(address.gpu)}`) });
   }
 
   get back() {

@@ -48,3 +48,9 @@ async def test_who_leaves_ends_nothing_for_the_others() -> None:
     await asyncio.sleep(0)
     leaves.cancel()
     assert b"gpu-a" in (await stays).body
+
+
+async def test_a_cluster_tells_the_facts_of_a_pod() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        found = json.loads((await get(server, "/api/v1/facts?pod=ml%2Ftrain")).text)
+    assert [place["container"]["pod"] for place in found["places"]] == ["train"]

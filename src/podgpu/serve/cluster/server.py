@@ -18,6 +18,7 @@ from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer, ServerCaps
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
+from podgpu.views.facts import FactsQuery, facts_of_nodes
 
 # The document of a thousand nodes takes a while over a slow line.
 LIMITS = Limits(write_seconds=60.0)
@@ -82,6 +83,10 @@ def _past_rows(past: PastState[Cluster, ClusterNode], by: str) -> Iterable[bytes
     return (json.rows_of_nodes(*past.parts(), by),)
 
 
+def _past_facts(past: PastState[Cluster, ClusterNode], asked: FactsQuery) -> Iterable[bytes]:
+    return (facts_of_nodes(*past.parts(), asked),)
+
+
 class ClusterServer(HttpServer):
     def __init__(
         self,
@@ -101,7 +106,7 @@ class ClusterServer(HttpServer):
         self._pages = ClusterPages(feed, registry.views)
         self._routes = ClusterRoutes(feed, self._pages, registry, history, bills, fits, load)
         self._keeper: asyncio.Task[None] | None = None
-        self._past = PastRoutes(past, _past_document, _past_rows, stored=stored)
+        self._past = PastRoutes(past, _past_document, _past_rows, _past_facts, stored=stored)
         super().__init__(
             lambda dialect: self._past.over(self._routes.table(dialect)),
             registry.dialects,

@@ -14,9 +14,8 @@ from podgpu.option.value import did_you_mean
 from podgpu.serve.cluster.pages import BillMaker, FitMaker
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
-from podgpu.serve.past import JSON
 from podgpu.serve.request_handler import Route
-from podgpu.serve.routes import fresh_response
+from podgpu.serve.routes import JSON, fresh_response
 from podgpu.supervise import SingleFlight, brief
 from podgpu.views.exposition import Format
 from podgpu.views.fit import fit_page, fit_table
