@@ -38,7 +38,7 @@ class Script:
     """What the page is told: a node's documents, or a cluster's, one after the other, with what follows from them."""
 
     are_rows_broken = False
-    bills: Mapping[str, Statement] = {}  # by what they are grouped by
+    bills: Mapping[str, Statement] = {}  # by the name of their time, or by what they are grouped by
     fit: FitStatement | None = None
     moments: Sequence[Moment] = ()  # of the last hour
     lanes: Mapping[str, Lanes] = {}  # of shared cards, by UUID
@@ -124,7 +124,7 @@ class _Tables:
 
     async def _bill(self, query: Mapping[str, str], _now: float) -> tuple[Statement, Mapping[str, Any]]:
         try:
-            return self._script.bills[query["by"]], {"by": query["by"]}
+            return self._script.bills[query.get("period", query["by"])], {"by": query["by"]}
         except KeyError:
             raise UserError(f"--by={query['by']}: no pod has such a label in this time") from None
 

@@ -33,7 +33,7 @@ def of_pod(places: list[Placement]) -> list[ShellCommand]:
         return []
     first = places[0]
     ref, own = first.tenant.container, pod_name(first.tenant.container)
-    url = f" --url {word(agent_url(first.on.snapshot.node))}" if first.on.snapshot.stored else ""
+    url = f" --url {word(agent_url(first.on.snapshot.node))}" if first.on.is_stored else ""
     why = ShellCommand("podgpu why", f"podgpu why {word(own)}{url}")
     if is_outsider(ref):
         return _safe([why], own)

@@ -66,7 +66,7 @@ def _commands(cards: list[NodeCard], places: list[Placement], asked: FactsQuery)
 
 def _place(place: Placement) -> Object:
     on, ref = place.on, place.tenant.container
-    stored = on.snapshot.stored
+    stored = on.is_stored
     url = commands.word(commands.agent_url(on.snapshot.node))
     note = sentences.STORED.format(name=commands.word(pod_name(ref)), url=url) if stored else ""
     return {

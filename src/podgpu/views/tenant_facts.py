@@ -34,7 +34,7 @@ class TenantFact(Struct, frozen=True, omit_defaults=True):
 
 def tenant_facts(place: Placement) -> Iterator[TenantFact]:
     """List what is known of a tenant on its card, and what is not."""
-    tenant, booking, is_stored = place.tenant, place.tenant.booking, place.on.snapshot.stored
+    tenant, booking, is_stored = place.tenant, place.tenant.booking, place.on.is_stored
     share = booking.allocated_ratio
     is_given = tenant.holding is not None or is_stored
     given = f"{percent(share)} of the GPU" if share is not None else NOT_KNOWN if is_given else "nothing"

@@ -18,7 +18,7 @@ export const FROM_STORE = ["bill", "fit"]; // views of what is in the store, wit
 export const NO_TEAM = "-"; // pods without the label
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
 export const SPANS = { "": ["1 h", 1], day: ["24 h", 24], week: ["7 d", 168] }; // of the timeline
-const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "span", "at"];
+const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "span", "at", "of", "from", "to", "basis", "compare"];
 
 export class Address {
   constructor(onChange) {

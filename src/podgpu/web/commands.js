@@ -7,5 +7,5 @@ const button = ({ text }) => h("button", { type: "button", class: "copy command"
 /** A group of buttons, each with the command that it copies; null without commands. */
 export function commandList(commands = []) {
   if (!commands.length) return null;
-  return h("ul", { class: "commands", "aria-label": "Commands to copy" }, ...commands.map((command) => h("li", {}, button(command))));
+  return h("ul", { class: "commands", "data-key": "commands", "aria-label": "Commands to copy" }, ...commands.map((command) => h("li", {}, button(command))));
 }

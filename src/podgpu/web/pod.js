@@ -90,7 +90,7 @@ function processes(list, { gpu, tenant }) {
   );
   return h(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": `Processes of ${tenant.id} ${tenant.container} on ${gpu.node.name} GPU ${gpu.number} ${tenant.mig ?? ""}`.trim() },
+    { class: "scroll", "data-key": "processes", tabindex: "0", role: "region", "aria-label": `Processes of ${tenant.id} ${tenant.container} on ${gpu.node.name} GPU ${gpu.number} ${tenant.mig ?? ""}`.trim() },
     h("table", { class: "processes" }, h("thead", {}, h("tr", {}, ...["PID", "Kind", "Memory", "SM", "Whose: its cgroup"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)),
   );
 }

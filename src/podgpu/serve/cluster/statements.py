@@ -28,8 +28,9 @@ MOST_KEPT = 8
 MOST_WAITING = 4  # different bills
 
 FIT_PATH, FIT_METRICS_PATH = "/api/v1/fit", "/metrics/fit"
-PARAMETERS = ("by", "from", "to", "namespace", "basis", "share", "format")
-_FORMATS = {"json": (report_json, JSON), "csv": (report_csv, "text/csv; charset=utf-8")}
+PARAMETERS = ("by", "from", "to", "period", "namespace", "basis", "share", "per", "format")
+CSV = "text/csv; charset=utf-8"
+FORMATS = ("json", "csv")
 _EMPTY = "store_empty"
 
 Question = tuple[tuple[str, str], ...]
@@ -62,10 +63,11 @@ class BillRoute:
             return text_response(404 if fault.reason == _EMPTY else 502, fault.detail)
         if bill is None:
             return busy_response("other bills are being made; try again in a while")
-        write, content_type = _FORMATS[form]
-        body = write(bill.statement, bill.request).encode()
-        headers = {"Content-Disposition": f'attachment; filename="{_file_name(bill)}"'} if form == "csv" else {}
-        return fresh_response(body, content_type, request, headers)
+        if form == "csv":
+            headers = {"Content-Disposition": f'attachment; filename="{_file_name(bill)}"'}
+            return fresh_response(report_csv(bill.statement, bill.request).encode(), CSV, request, headers)
+        written = report_json(bill.statement, bill.request, has_periods="per" in query)
+        return fresh_response(written.encode(), JSON, request)
 
     def close(self) -> None:
         self._making.close()
@@ -93,7 +95,7 @@ def _check(query: Mapping[str, str], form: str) -> None:
     if unknown := sorted(query.keys() - set(PARAMETERS)):
         advice = did_you_mean(unknown[0], PARAMETERS, f"there are {', '.join(PARAMETERS)}")
         raise UserError(f"unknown parameter {unknown[0]!r}; {advice}")
-    if form not in _FORMATS:
+    if form not in FORMATS:
         raise UserError(f"{form!r} is no format of a bill; write format=json or format=csv")
 
 
