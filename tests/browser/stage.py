@@ -22,12 +22,13 @@ from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response
 from podgpu.serve.pages import BodyPart
 from podgpu.serve.request_handler import Load, Route
-from podgpu.serve.routes import facts_query, under_policy
+from podgpu.serve.routes import facts_query, rows_query, under_policy
 from podgpu.serve.server import HttpServer, changes
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.facts import facts_document
 from podgpu.views.page import html_parts
+from podgpu.views.rows_file import rows_written
 from tests.patience import PATIENCE
 from tests.tree import SETTINGS
 
@@ -131,7 +132,8 @@ class _Tables:
     def _rows(self, request: Request) -> Response:
         if self._script.are_rows_broken:
             raise RuntimeError("the test wants it so")
-        return Response(200, json.rows_document(self._script.cluster, request.query["by"]), "application/json")
+        query = rows_query(request)
+        return Response(200, rows_written(self._script.cluster, query), query.content_type)
 
     def _facts(self, request: Request) -> Response:
         return Response(200, facts_document(self._script.cluster, facts_query(request)), "application/json")

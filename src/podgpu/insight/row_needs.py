@@ -8,7 +8,7 @@ _READINGS = frozenset({"memory_total_bytes", "memory_used_bytes", "power_limit_w
 
 
 def needed_for_rows(node: ClusterNode) -> ClusterNode:
-    """Return the node without processes, evidence, counters, problems and what else no row shows or adds up."""
+    """Return the node without processes, evidence, counters and what else no row shows or adds up."""
     snapshot = _snapshot(node.snapshot) if node.snapshot else None
     return replace(node, snapshot=snapshot, insight=None, written=None, allocatable={})
 
@@ -21,7 +21,6 @@ def _snapshot(snapshot: Snapshot) -> Snapshot:
         guests=None,
         unclaimed=(),
         sharing=(),
-        parts=(),
         errors=(),
         insight=None,
     )
@@ -42,6 +41,8 @@ def _card(card: Card) -> Card:
         rest=tuple([Rest(reason=rest.reason, use=rest.use) for rest in card.rest]),
         balance=card.balance,
         use=card.use,
+        problems=card.problems,
+        severity=card.severity,
     )
 
 

@@ -15,8 +15,9 @@ from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.pages import RenderedPage
 from podgpu.serve.past_pages import LineIsFullError, PackedPage, PastPages
 from podgpu.serve.request_handler import Route
-from podgpu.serve.routes import JSON, facts_query, fresh_response, page_response, rows_kind, wants_gzip, whole_number
+from podgpu.serve.routes import JSON, facts_query, fresh_response, page_response, rows_query, wants_gzip, whole_number
 from podgpu.views.facts import FactsQuery
+from podgpu.views.rows_file import RowsQuery
 
 MOST_STEPS = 1000
 USUAL_STEPS = 240
@@ -93,7 +94,7 @@ class PastRoutes(Generic[Past]):
 
     history: History[Past] | None
     document: Callable[[Past], Iterable[bytes]]
-    rows: Callable[[Past, str], Iterable[bytes]]
+    rows: Callable[[Past, RowsQuery], Iterable[bytes]]
     facts: Callable[[Past, FactsQuery], Iterable[bytes]]
     lanes: Callable[[str], Lanes | None] | None = None
     stored: StoredTimeline | None = None
@@ -112,8 +113,9 @@ class PastRoutes(Generic[Past]):
         async def rows(request: Request) -> Response:
             if "at" not in request.query:
                 return await present["/api/v1/rows"].run(request)
-            by = rows_kind(request)
-            return await self._at(request, by, lambda past: self.rows(past, by))
+            query = rows_query(request)
+            content_type = query.content_type
+            return await self._at(request, query, lambda past: self.rows(past, query), content_type)
 
         async def facts(request: Request) -> Response:
             if "at" not in request.query:
@@ -148,7 +150,9 @@ class PastRoutes(Generic[Past]):
         more = {"lanes": lanes} if lanes else {}
         return _json({"schema": SCHEMA, "gpu": uuid, "series": series or {}, **more}, request)
 
-    async def _at(self, request: Request, kind: Hashable, write: Callable[[Past], Iterable[bytes]]) -> Response:
+    async def _at(
+        self, request: Request, kind: Hashable, write: Callable[[Past], Iterable[bytes]], content_type: str = JSON
+    ) -> Response:
         """Answer with a page of a moment, which all who ask for the same share."""
         history = self.history
         if history is None:
@@ -168,7 +172,7 @@ class PastRoutes(Generic[Past]):
                 return busy_response(str(full))
         if page is None:
             return text_response(404, f"nothing is kept of that time; {_kept(history.span)}")
-        return _packed_response(page, request)
+        return _packed_response(page, request, content_type)
 
     async def _timeline(self, request: Request) -> Response:
         history, query = self.history, request.query
@@ -233,9 +237,9 @@ def _json(document: Mapping[str, Any], request: Request) -> Response:
     return fresh_response(msgspec.json.encode(document), JSON, request)
 
 
-def _packed_response(page: PackedPage, request: Request) -> Response:
+def _packed_response(page: PackedPage, request: Request, content_type: str) -> Response:
     gzipped = wants_gzip(request)
     mark = f"{page.checksum:08x}-{page.size:x}{'-gzip' if gzipped else ''}"
     parts = page.gzipped() if gzipped else page.plain()
-    response = page_response(RenderedPage(b"", JSON, gzipped, parts, mark), request)
+    response = page_response(RenderedPage(b"", content_type, gzipped, parts, mark), request)
     return response if gzipped else replace(response, length=page.size)

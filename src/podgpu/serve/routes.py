@@ -20,6 +20,7 @@ from podgpu.views.exposition import gzip_accepted
 from podgpu.views.facts import FactsQuery, facts_document
 from podgpu.views.json import ROW_KINDS
 from podgpu.views.page import POLICY, html
+from podgpu.views.rows_file import ROW_FORMS, RowsQuery
 
 JSON = "application/json"
 RELEASE_SECONDS = 300
@@ -117,7 +118,7 @@ class NodeRoutes:
         return page_response(page, request)
 
     def _rows(self, request: Request) -> Response:
-        page = self._pages.rows(self._feed.snapshot, rows_kind(request), gzipped=wants_gzip(request))
+        page = self._pages.rows(self._feed.snapshot, rows_query(request), gzipped=wants_gzip(request))
         return page_response(page, request)
 
     def _facts(self, request: Request) -> Response:
@@ -165,12 +166,14 @@ def fresh_response(
     return page_response(compressed(plain) if wants_gzip(request) else plain, request, headers)
 
 
-def rows_kind(request: Request) -> str:
-    """Return the kind of rows that is asked for. Raises UserError if there is no such kind."""
-    by = request.query.get("by", "pods")
+def rows_query(request: Request) -> RowsQuery:
+    """Return which rows are asked for, and in which form. Raises UserError if there are no such rows."""
+    by, form = request.query.get("by", "pods"), request.query.get("format", ROW_FORMS[0])
     if by not in ROW_KINDS:
         raise UserError(f"write /api/v1/rows?by= with one of: {', '.join(ROW_KINDS)}")
-    return by
+    if form not in ROW_FORMS:
+        raise UserError(f"{form!r} is no format of rows; write format= with one of: {', '.join(ROW_FORMS)}")
+    return RowsQuery(by, form)
 
 
 def facts_query(request: Request) -> FactsQuery:

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from podgpu.catalog import device_rows
 from podgpu.insight import rows
 from podgpu.insight.idle import idle_pods
+from podgpu.insight.pending import pending_pods
 from podgpu.insight.row_needs import needed_for_rows
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import SCHEMA, Cluster, ClusterNode, Pod, Reading, Snapshot
 from podgpu.model.document import decode
 
-__all__ = ["ROW_KINDS", "Object", "decode", "encode", "plain", "rows_document", "rows_of_nodes"]
+__all__ = ["ROW_KINDS", "Object", "decode", "encode", "for_rows", "plain", "rows_document"]
 
 _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 # A lone surrogate is no character; JSON can write all others.
@@ -27,8 +28,8 @@ _KEPT_BACK: dict[type[Struct], frozenset[str]] = {
     ClusterNode: frozenset({"written"}),
 }
 ROWS_SCHEMA = 1
-IDLE = "idle"
-ROW_KINDS = (*rows.VIEWS, IDLE)
+IDLE, PENDING = "idle", "pending"
+ROW_KINDS = (*rows.VIEWS, IDLE, PENDING)
 
 _NUMBERS = frozenset({int, float, bool})
 
@@ -90,18 +91,20 @@ def _reading(reading: Reading) -> Object:
     return {"metric": reading.metric, "labels": labels, "value": float(reading.value)}
 
 
-def rows_of_nodes(cluster: Cluster, nodes: Iterable[ClusterNode], by: str) -> bytes:
-    """Write the rows of a cluster with these nodes. Only what rows need of each is kept: all would take much memory."""
-    return rows_document(replace(cluster, nodes=tuple([needed_for_rows(node) for node in nodes])), by)
+def for_rows(cluster: Cluster, nodes: Iterable[ClusterNode]) -> Cluster:
+    """Return the cluster with what rows need of these nodes: all of them would take much memory."""
+    return replace(cluster, nodes=tuple([needed_for_rows(node) for node in nodes]))
 
 
 def rows_document(cluster: Cluster, by: str) -> bytes:
-    """Write the rows of `podgpu top`, or those of `podgpu idle`. `by` is one of ROW_KINDS."""
+    """Write the rows of `podgpu top`, those of `podgpu idle`, or the pods that wait. `by` is one of ROW_KINDS."""
     head = {"schema": ROWS_SCHEMA, "taken_at": cluster.taken_at, "by": by}
     if by == IDLE:
         currency = cluster.insight.currency if cluster.insight else ""
         priced = {"currency": currency} if currency else {}
         return msgspec.json.encode(head | plain(idle_pods(cluster)) | priced)
+    if by == PENDING:
+        return msgspec.json.encode(head | plain(pending_pods(cluster)))
     # The key distinguishes rows of the same name. The use is as it is shown.
     entries = rows.VIEWS[by](cluster, EVERYTHING)
     return msgspec.json.encode(

@@ -30,7 +30,7 @@ from podgpu.serve.routes import (
     fresh_response,
     page_response,
     probes,
-    rows_kind,
+    rows_query,
     under_policy,
     wants_gzip,
     whole_number,
@@ -116,7 +116,7 @@ class ClusterRoutes:
         return await self._fetched(("node", name), fetch, 404)
 
     async def _rows(self, request: Request) -> Response:
-        page = await self._all_rows.page(rows_kind(request), gzipped=wants_gzip(request))
+        page = await self._all_rows.page(rows_query(request), gzipped=wants_gzip(request))
         return page_response(page, request)
 
     async def _facts(self, request: Request) -> Response:

@@ -19,6 +19,7 @@ from podgpu.serve.server import HttpServer, ServerCaps
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.facts import FactsQuery, facts_of_nodes
+from podgpu.views.rows_file import RowsQuery, rows_written
 
 # The document of a thousand nodes takes a while over a slow line.
 LIMITS = Limits(write_seconds=60.0)
@@ -79,8 +80,8 @@ def _past_document(past: PastState[Cluster, ClusterNode]) -> Iterable[bytes]:
     return cluster_json.document(*past.parts())
 
 
-def _past_rows(past: PastState[Cluster, ClusterNode], by: str) -> Iterable[bytes]:
-    return (json.rows_of_nodes(*past.parts(), by),)
+def _past_rows(past: PastState[Cluster, ClusterNode], query: RowsQuery) -> Iterable[bytes]:
+    return (rows_written(json.for_rows(*past.parts()), query),)
 
 
 def _past_facts(past: PastState[Cluster, ClusterNode], asked: FactsQuery) -> Iterable[bytes]:

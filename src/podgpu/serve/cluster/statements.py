@@ -19,7 +19,7 @@ from podgpu.serve.routes import JSON, fresh_response
 from podgpu.supervise import SingleFlight, brief
 from podgpu.views.exposition import Format
 from podgpu.views.fit import fit_page, fit_table
-from podgpu.views.row_table import json_text
+from podgpu.views.row_table import csv_text, json_text
 from podgpu.views.statement import report_csv, report_json
 
 BILL_SECONDS, FIT_SECONDS = 60.0, 3600.0
@@ -123,9 +123,16 @@ class FitRoute:
 
     def routes(self) -> Mapping[str, Route]:
         return {
-            FIT_PATH: Route(partial(self._written, lambda fit: json_text(fit_table(fit)).encode(), JSON)),
+            FIT_PATH: Route(self._document),
             FIT_METRICS_PATH: Route(partial(self._written, fit_page, Format.TEXT.value)),
         }
+
+    def _document(self, request: Request) -> Response:
+        form = request.query.get("format", FORMATS[0])
+        if form not in FORMATS:
+            raise UserError(f"{form!r} is no format of advice; write format=json or format=csv")
+        text, content_type = (csv_text, CSV) if form == "csv" else (json_text, JSON)
+        return self._written(lambda fit: text(fit_table(fit)).encode(), content_type, request)
 
     def _written(self, write: Callable[[FitStatement], bytes], content_type: str, request: Request) -> Response:
         """Answer with the newest statement, and begin to make another if it is old."""
