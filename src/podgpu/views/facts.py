@@ -112,9 +112,8 @@ def _row_facts(row: SummaryRow, well: str) -> Iterator[TenantFact]:
     yield TenantFact("Node", row.node or NOT_KNOWN)
     yield TenantFact("GPU", ", ".join(row.gpus) or NOT_KNOWN)
     yield TenantFact("Model", row.model or NOT_KNOWN)
-    yield TenantFact("State", ", ".join(filter(None, (row.state, row.detail))) or well)
-    if row.idle_seconds is not None:
-        yield TenantFact("Not used for", duration(row.idle_seconds))
+    idle = f"not used for {duration(row.idle_seconds)}" if row.idle_seconds is not None else ""
+    yield TenantFact("State", ", ".join(filter(None, (row.state, row.detail, idle))) or well)
     yield TenantFact("Given", f"{held_text(row.held_gpus, row.unknown_shares)} of {count(row.cards, 'GPU')}")
     yield TenantFact("Busy", use_text(row.use) if row.use_ratio is not None else NOT_KNOWN)
     if row.certainty:

@@ -5,10 +5,12 @@ import { Alerts } from "./alerts.js";
 import { LatestAnswer } from "./ask.js";
 import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
+import { choosing, comparePage } from "./compare.js";
 import { Controls } from "./controls.js";
 import { copyOnClick } from "./copy.js";
 import { h, morph, renew, shortModel, write } from "./dom.js";
 import { Feed } from "./feed.js";
+import { Files } from "./files.js";
 import { Fit } from "./fit.js";
 import { Fleet } from "./fleet.js";
 import { gpuPage } from "./gpu.js";
@@ -20,6 +22,7 @@ import { Badge, KeyHelp, Legend, moveCard } from "./legend.js";
 import { List } from "./list.js";
 import { Model } from "./model.js";
 import { duration, moment, second } from "./numbers.js";
+import { Pending } from "./pending.js";
 import { Evidence, podPage } from "./pod.js";
 import { Rows } from "./rows.js";
 import { labelOf } from "./shades.js";
@@ -69,6 +72,10 @@ class App {
     this.badge = new Badge();
     this.bill = new Bill(this.address, () => this.draw());
     this.fit = new Fit(() => this.draw());
+    this.pending = new Pending(() => this.asked("rows?by=pending"));
+    this.files = new Files(() => ({ view: this.address.view, kinds: VIEWS[this.address.view].NEEDS ?? ["gpus"], items: this.list.items, at: this.isPast ? this.address.at : "" }));
+    this.controls.filters.append(this.files.element);
+    this.choosing = h("div");
     this.banners = h("section", { class: "banners", "aria-label": "Where the numbers come from" });
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
     this.empty = h("p", { class: "empty", hidden: true });
@@ -91,7 +98,7 @@ class App {
       NAMES.gpus,
     );
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
-    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.legend.element, this.bill.element, this.fit.element);
+    this.overview = h("div", {}, this.choosing, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.legend.element, this.bill.element, this.fit.element, this.pending.element);
     this.foot = h("footer", { class: "dim" });
     this.loading = new Loading();
     this.timeline = new Timeline({
@@ -140,13 +147,13 @@ class App {
     } else if (event.key === "?") this.help.toggle();
     else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && moveCard(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
     else if (view) this.address.go({ view, pod: "", gpu: "", sort: "" });
-    else if (event.key === "Escape" && this.detail) this.address.go({ pod: "", gpu: "" });
+    else if (event.key === "Escape" && (this.detail || this.address.compare)) this.address.go({ pod: "", gpu: "", compare: "" });
     else if (["ArrowLeft", "ArrowRight", " "].includes(event.key) && !event.target.closest("a, button, canvas, [role], [tabindex='0']")) this.timeline.key(event);
   }
 
-  /** The pod or the GPU whose page is shown. */
+  /** The pod or the GPU whose page is shown, or the two that are compared. */
   get detail() {
-    return this.address.pod || this.address.gpu;
+    return this.address.pod || this.address.gpu || (this.address.pair ? this.address.compare : "");
   }
 
   /** Whether the page shows a moment of the past. */
@@ -257,12 +264,13 @@ class App {
 
   drawOverview() {
     const { address, model } = this;
-    const stored = { bill: this.bill, fit: this.fit }[address.view];
+    const stored = { bill: this.bill, fit: this.fit, pending: this.pending }[address.view];
     this.sheet.hidden = this.legend.element.hidden = Boolean(stored);
     this.legend.draw(this.colours);
     if (stored) this.waste.draw();
-    for (const view of [this.bill, this.fit]) view.element.hidden = view !== stored;
+    for (const view of [this.bill, this.fit, this.pending]) view.element.hidden = view !== stored;
     this.overview.dataset.view = address.view;
+    renew(this.choosing, address.compare, () => (address.compare ? [choosing(model, address.compare, address.link({ compare: "" }))] : []));
     this.tiles.draw(model, this.history);
     this.alerts.draw(model.insight.problems, model.isCluster);
     if (stored) {
@@ -311,7 +319,7 @@ class App {
   }
 
   drawDetail() {
-    const page = this.address.pod ? this.podPage() : this.gpuPage();
+    const page = this.address.pair ? this.comparePage() : this.address.pod ? this.podPage() : this.gpuPage();
     if (this.pod.dataset.of === this.detail) morph(this.pod.firstElementChild, page);
     else this.pod.replaceChildren(page);
     this.pod.dataset.of = this.detail;
@@ -323,7 +331,7 @@ class App {
     const { address, model, history } = this;
     const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
     const linkGpu = (uuid) => address.link({ pod: "", gpu: uuid, period: "" });
-    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?pod=${encodeURIComponent(address.pod)}`) });
+    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?pod=${encodeURIComponent(address.pod)}`), linkCompare: address.link({ pod: "", compare: address.pod, period: "" }) });
   }
 
   gpuPage() {
@@ -333,8 +341,13 @@ class App {
     return gpuPage(address.gpu, { model, hour, pointer, isPast, bars, back: this.back, colours: this.colours, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?gpu=${encodeURIComponent(address.gpu)}`) });
   }
 
+  comparePage() {
+    const { address, model } = this;
+    return comparePage(address.pair, { model, asked: (query) => this.asked(query), back: this.back, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
+  }
+
   get back() {
-    return this.address.link({ pod: "", gpu: "", period: "" });
+    return this.address.link({ pod: "", gpu: "", period: "", compare: "" });
   }
 
   drawBanners() {
@@ -356,6 +369,6 @@ function size({ style }, sizes) {
   for (const name of ["memory", "busy", "power", "work"]) style.setProperty(`--${name}`, `${sizes[name] ?? 0}px`);
 }
 
-const blank = () => ({ q: "", cells: "", sort: "", pod: "", gpu: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
+const blank = () => ({ q: "", cells: "", sort: "", pod: "", gpu: "", compare: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
 
 new App(document.getElementById("app"));

@@ -4,8 +4,6 @@ import { h } from "./dom.js";
 
 const button = ({ text }) => h("button", { type: "button", class: "copy command", "data-copy": text }, h("span", {}, "Copy "), h("code", {}, text));
 
-/** A group of buttons, each with the command that it copies; null without commands. */
-export function commandList(commands = []) {
-  if (!commands.length) return null;
-  return h("ul", { class: "commands", "data-key": "commands", "aria-label": "Commands to copy" }, ...commands.map((command) => h("li", {}, button(command))));
-}
+/** What can be done from here: a link that compares, and a group of buttons, each with the command that it copies. */
+export const actions = (commands = [], compare) =>
+  h("ul", { class: "commands", "data-key": "commands", "aria-label": "What to do from here" }, h("li", {}, h("a", { href: compare, class: "button" }, "Compare with another")), ...commands.map((command) => h("li", {}, button(command))));

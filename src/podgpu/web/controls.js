@@ -38,7 +38,7 @@ export class Controls {
       tab.setAttribute("href", address.link({ view: tab.dataset.view, sort: "" }));
       if (isOn) tab.setAttribute("aria-current", "page");
       else tab.removeAttribute("aria-current");
-      tab.hidden = { bill: !model.hasStore, fit: !model.hasStore, nodes: model.nodes.length < 2, teams: !model.labels.length }[tab.dataset.view] ?? false;
+      tab.hidden = { bill: !model.hasStore, fit: !model.hasStore, nodes: model.nodes.length < 2, teams: !model.labels.length, pending: !model.pending.length && !isOn }[tab.dataset.view] ?? false;
     }
     this.search.hidden = this.filters.hidden = FROM_STORE.includes(address.view);
     if (FROM_STORE.includes(address.view)) return;

@@ -1,7 +1,7 @@
 // The page of a GPU or a MIG instance: who is on it, what it reports about itself, and its last hour.
 
 import { chart } from "./chart.js";
-import { commandList } from "./commands.js";
+import { actions } from "./commands.js";
 import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { factsOf, indexOf } from "./facts.js";
@@ -119,7 +119,7 @@ export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, 
     { class: "podpage gpupage" },
     top,
     titleOf(found, link),
-    commandList(facts?.commands),
+    actions(facts?.commands, link({ compare: uuid, gpu: "", view: "gpus" })),
     gpu.isUp ? bars(gpu) : h("p", { class: "box pad lost" }, h("span", { class: "notice" }, lostText(gpu))),
     slicesOf(found, link),
     xidsOf(gpu, link),

@@ -3,7 +3,7 @@
 import { PERIODS } from "./address.js";
 import { LatestAnswer } from "./ask.js";
 import { chart } from "./chart.js";
-import { commandList } from "./commands.js";
+import { actions } from "./commands.js";
 import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { COLUMNS } from "./history.js";
@@ -124,7 +124,7 @@ function periods(chosen, link) {
 }
 
 /** Fill the page of the pod of that id. */
-export function podPage(id, { model, history, past, period, colours, back, linkGpu, linkPeriod, more, facts }) {
+export function podPage(id, { model, history, past, period, colours, back, linkGpu, linkPeriod, more, facts, linkCompare }) {
   const places = placesOf(model.gpus, id);
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
@@ -137,7 +137,7 @@ export function podPage(id, { model, history, past, period, colours, back, linkG
     { class: "podpage" },
     top,
     h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), idle.length ? h("span", { class: "tag warn" }, `idle ${age(Math.min(...idle))}`) : null),
-    commandList(facts?.commands),
+    actions(facts?.commands, linkCompare),
     h("div", { class: "over" }, h("h3", {}, period ? "From the store" : "The last hour, as this page saw it"), linkPeriod ? periods(period, linkPeriod) : null),
     charts(history.pods.get(id), period && linkPeriod ? stored() : undefined, topsOf(places), look),
     h("h3", {}, "Its numbers, and how they are known"),
