@@ -122,3 +122,13 @@ async def test_a_command_is_copied_by_one_click_and_its_text_is_seen(chromium: B
             "[...document.querySelectorAll('.commands code')].map(e => e.textContent)[0]", "kubectl cordon gpu-node-1"
         )
         assert await serious(page) == []
+
+
+async def test_the_list_of_a_node_has_its_commands(chromium: Browser) -> None:
+    async with staged(Script(await document())) as url, chromium.page() as page:
+        await page.open(f"{url}?node=gpu-node-002")
+        wanted = ["kubectl cordon gpu-node-002", "kubectl describe node gpu-node-002"]
+        await page.expect_texts(".commands li:not(:last-child) code", wanted)
+        await page.run("document.querySelector('select[aria-label=Node]').value = ''")
+        await page.run("document.querySelector('select[aria-label=Node]').dispatchEvent(new Event('change'))")
+        await page.expect_texts(".commands code", [])

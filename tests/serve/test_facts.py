@@ -21,4 +21,4 @@ async def test_facts_are_of_one_pod_or_one_gpu() -> None:
     async with serving(StubNode()) as server:
         answers = [await fetch(server, f"/api/v1/facts{query}") for query in ("", "?pod=a/b&gpu=GPU-1")]
     assert [answer.status for answer in answers] == [400, 400]
-    assert "/api/v1/facts?pod=NAMESPACE/POD" in answers[0].text
+    assert "?pod=NAMESPACE/POD, ?gpu=UUID, ?node=NAME" in answers[0].text

@@ -107,6 +107,14 @@ def test_outside_kubernetes_there_is_no_kubectl() -> None:
     assert not [text for text in commands(found, gpu="GPU-a") if "kubectl" in str(text)]
 
 
+def test_a_node_has_commands_too_even_if_it_was_never_heard() -> None:
+    silent = ClusterNode(name="gpu-z", state="failed", reason="timeout", dark=True, ready=False)
+    found = cluster(BUSY, silent)
+    assert commands(found, node="gpu-z")[:2] == ["kubectl cordon gpu-z", "kubectl describe node gpu-z"]
+    summary = {fact["what"]: fact["value"] for fact in asked(found, node="gpu-a")["summary"]}
+    assert (summary["Model"], summary["Given"]) == ("H200", "0.5 of 1 GPU")
+
+
 def test_nobody_is_found_by_a_name_that_nothing_has() -> None:
     found = asked(cluster(BUSY), pod="ml/other")
     assert (found["places"], found["commands"]) == ([], [])

@@ -177,11 +177,11 @@ def rows_query(request: Request) -> RowsQuery:
 
 
 def facts_query(request: Request) -> FactsQuery:
-    """Return whose facts are asked for. Raises UserError unless it is one pod or one GPU."""
-    pod, gpu = request.query.get("pod", ""), request.query.get("gpu", "")
-    if bool(pod) == bool(gpu):
-        raise UserError("write /api/v1/facts?pod=NAMESPACE/POD, or /api/v1/facts?gpu=UUID")
-    return FactsQuery(pod, gpu)
+    """Return whose facts are asked for. Raises UserError unless it is one pod, one GPU or one node."""
+    names = {name: request.query[name] for name in ("pod", "gpu", "node") if request.query.get(name)}
+    if len(names) != 1:
+        raise UserError("write /api/v1/facts with one of: ?pod=NAMESPACE/POD, ?gpu=UUID, ?node=NAME")
+    return FactsQuery(**names)
 
 
 def wants_gzip(request: Request) -> bool:

@@ -5,7 +5,8 @@ from shlex import quote
 from msgspec import Struct
 
 from podgpu.catalog.agent_parts import PODRESOURCES
-from podgpu.insight.tenants import NodeCard, Placement, is_outsider, pod_name
+from podgpu.insight.tenants import Placement, is_outsider, pod_name
+from podgpu.model import ClusterNode
 from podgpu.views.text import line
 
 PORT = 19400
@@ -37,7 +38,7 @@ def of_pod(places: list[Placement]) -> list[ShellCommand]:
     why = ShellCommand("podgpu why", f"podgpu why {word(own)}{url}")
     if is_outsider(ref):
         return _safe([why], own)
-    kubectl, where = _kubectl(first.on), f"-n {word(ref.namespace)} {word(ref.pod)}"
+    kubectl, where = _kubectl(first.on.node), f"-n {word(ref.namespace)} {word(ref.pod)}"
     return _safe(
         [
             ShellCommand("kubectl logs", f"{kubectl} logs {where} {_containers(places)}"),
@@ -49,27 +50,26 @@ def of_pod(places: list[Placement]) -> list[ShellCommand]:
     )
 
 
-def of_card(on: NodeCard) -> list[ShellCommand]:
-    """Keep new pods off its node, what Kubernetes knows of the node, and what podgpu's own checks find there."""
-    node = on.node.bare_name if on.node else on.snapshot.node
-    doctor = ShellCommand("podgpu doctor", f"podgpu doctor --url {word(agent_url(node))}")
-    if not _is_in_kubernetes(on):
-        return _safe([doctor], node)
-    kubectl = _kubectl(on)
+def of_node(node: ClusterNode) -> list[ShellCommand]:
+    """Keep new pods off it, what Kubernetes knows of it, and what podgpu's own checks find there."""
+    name = node.bare_name
+    doctor = ShellCommand("podgpu doctor", f"podgpu doctor --url {word(agent_url(name))}")
+    if not _is_in_kubernetes(node):
+        return _safe([doctor], name)
+    kubectl = _kubectl(node)
     return _safe(
         [
-            ShellCommand("kubectl cordon", f"{kubectl} cordon {word(node)}"),
-            ShellCommand("kubectl describe node", f"{kubectl} describe node {word(node)}"),
+            ShellCommand("kubectl cordon", f"{kubectl} cordon {word(name)}"),
+            ShellCommand("kubectl describe node", f"{kubectl} describe node {word(name)}"),
             doctor,
         ],
-        node,
+        name,
     )
 
 
-def _kubectl(on: NodeCard) -> str:
+def _kubectl(node: ClusterNode | None) -> str:
     """Where several clusters are read, a node's name alone might be that of a node elsewhere."""
-    cluster = on.node.cluster if on.node else ""
-    return f"kubectl --context {word(cluster)}" if cluster else "kubectl"
+    return f"kubectl --context {word(node.cluster)}" if node and node.cluster else "kubectl"
 
 
 def _containers(places: list[Placement]) -> str:
@@ -78,11 +78,13 @@ def _containers(places: list[Placement]) -> str:
     return f"-c {word(only)}" if only and not only.startswith("-") else "--all-containers"
 
 
-def _is_in_kubernetes(on: NodeCard) -> bool:
-    snapshot = on.snapshot
+def _is_in_kubernetes(node: ClusterNode) -> bool:
+    snapshot = node.snapshot
+    if snapshot is None:
+        return node.ready is not None or bool(node.allocatable)
     if snapshot.pods or any(part.name == PODRESOURCES.name for part in snapshot.parts):
         return True
-    return any(not is_outsider(tenant.container) for tenant in on.card.tenants)
+    return any(not is_outsider(tenant.container) for card in snapshot.cards for tenant in card.tenants)
 
 
 def _safe(commands: list[ShellCommand], *names: str) -> list[ShellCommand]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-from podgpu.insight.rows import SummaryRow, gpus_of, pods_of
+from podgpu.insight.rows import SummaryRow, gpus_of, nodes_of, pods_of
 from podgpu.insight.tenants import WORKING, NodeCard, Placement, placements, pod_name
 from podgpu.model import Cluster, ClusterNode
 from podgpu.numbers import celsius, count, duration, memory, part_of, watts
@@ -19,10 +19,11 @@ SCHEMA = 1
 
 
 class FactsQuery(Struct, frozen=True):
-    """The pod `namespace/name` or the owner outside Kubernetes, or the UUID of a card or a MIG instance."""
+    """The pod `namespace/name` or the owner outside Kubernetes, the UUID of a card or a MIG instance, or a node."""
 
     pod: str = ""
     gpu: str = ""
+    node: str = ""
 
     def finds(self, place: Placement) -> bool:
         if self.pod:
@@ -31,22 +32,27 @@ class FactsQuery(Struct, frozen=True):
 
 
 def facts_document(cluster: Cluster, asked: FactsQuery) -> bytes:
-    """Write what is known of a pod on each of its cards, or of each tenant of a card."""
+    """Write what is known of a pod on each of its cards, of each tenant of a card, or of a node in all."""
     return facts_of_nodes(cluster, cluster.nodes, asked)
 
 
 def facts_of_nodes(cluster: Cluster, nodes: Iterable[ClusterNode], asked: FactsQuery) -> bytes:
     """The same of a cluster with these nodes, of which only one is looked at at a time."""
+    if asked.node:
+        own = [node for node in nodes if node.name == asked.node]
+        lines = [_fact(fact) for item in nodes_of(own) for fact in _row_facts(item.row, "no problem found")]
+        return _encoded(cluster, lines, [command for node in own for command in commands.of_node(node)], [])
     cards = [on for node in nodes for on in _cards(node, asked)]
     places = [place for place in placements(cards) if asked.finds(place)]
-    found = {
-        "schema": SCHEMA,
-        "taken_at": cluster.taken_at,
-        "summary": [_fact(fact) for fact in _summary(cards, places, asked)],
-        "commands": [plain(command) for command in _commands(cards, places, asked)],
-        "places": [_place(place) for place in places],
-    }
-    return msgspec.json.encode(found)
+    lines = [_fact(fact) for fact in _summary(cards, places, asked)]
+    return _encoded(cluster, lines, _commands(cards, places, asked), [_place(place) for place in places])
+
+
+def _encoded(
+    cluster: Cluster, summary: list[Object], found: list[commands.ShellCommand], places: list[Object]
+) -> bytes:
+    head = {"schema": SCHEMA, "taken_at": cluster.taken_at, "summary": summary}
+    return msgspec.json.encode({**head, "commands": [plain(command) for command in found], "places": places})
 
 
 def _cards(node: ClusterNode, asked: FactsQuery) -> Iterator[NodeCard]:
@@ -61,7 +67,9 @@ def _cards(node: ClusterNode, asked: FactsQuery) -> Iterator[NodeCard]:
 
 
 def _commands(cards: list[NodeCard], places: list[Placement], asked: FactsQuery) -> list[commands.ShellCommand]:
-    return commands.of_pod(places) if asked.pod else commands.of_card(cards[0]) if cards else []
+    if asked.pod:
+        return commands.of_pod(places)
+    return [command for on in cards[:1] if on.node for command in commands.of_node(on.node)]
 
 
 def _place(place: Placement) -> Object:

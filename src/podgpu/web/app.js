@@ -5,6 +5,7 @@ import { Alerts } from "./alerts.js";
 import { LatestAnswer } from "./ask.js";
 import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
+import { actions } from "./commands.js";
 import { choosing, comparePage } from "./compare.js";
 import { Controls } from "./controls.js";
 import { copyOnClick } from "./copy.js";
@@ -76,6 +77,7 @@ class App {
     this.files = new Files(() => ({ view: this.address.view, kinds: VIEWS[this.address.view].NEEDS ?? ["gpus"], items: this.list.items, at: this.isPast ? this.address.at : "" }));
     this.controls.filters.append(this.files.element);
     this.choosing = h("div");
+    this.actions = h("div");
     this.banners = h("section", { class: "banners", "aria-label": "Where the numbers come from" });
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
     this.empty = h("p", { class: "empty", hidden: true });
@@ -98,7 +100,7 @@ class App {
       NAMES.gpus,
     );
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
-    this.overview = h("div", {}, this.choosing, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.sheet, this.legend.element, this.bill.element, this.fit.element, this.pending.element);
+    this.overview = h("div", {}, this.choosing, this.tiles.element, this.alerts.element, this.fleet.element, this.controls.element, this.waste.element, this.actions, this.sheet, this.legend.element, this.bill.element, this.fit.element, this.pending.element);
     this.foot = h("footer", { class: "dim" });
     this.loading = new Loading();
     this.timeline = new Timeline({
@@ -265,7 +267,7 @@ class App {
   drawOverview() {
     const { address, model } = this;
     const stored = { bill: this.bill, fit: this.fit, pending: this.pending }[address.view];
-    this.sheet.hidden = this.legend.element.hidden = Boolean(stored);
+    this.sheet.hidden = this.legend.element.hidden = this.actions.hidden = Boolean(stored);
     this.legend.draw(this.colours);
     if (stored) this.waste.draw();
     for (const view of [this.bill, this.fit, this.pending]) view.element.hidden = view !== stored;
@@ -294,6 +296,8 @@ class App {
     const answers = (view.NEEDS ?? []).map((by) => this.asked(`rows?by=${by}`));
     const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
+    const { commands = [] } = (address.node && this.asked(`facts?node=${encodeURIComponent(address.node)}`)) || {};
+    renew(this.actions, commands, () => (commands.length ? [actions(commands)] : []));
     this.waste.draw(address.view === "idle" ? answers[0]?.waste : []);
     write(this.empty, this.note(view, answers, items.length, gpus.length));
     this.empty.hidden = !this.empty.textContent;
@@ -331,7 +335,7 @@ class App {
     const { address, model, history } = this;
     const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
     const linkGpu = (uuid) => address.link({ pod: "", gpu: uuid, period: "" });
-    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?pod=${encodeURIComponent(address.pod)}`), linkCompare: address.link({ pod: "", compare: address.pod, period: "" }) });
+    return podPage(address.pod, { model, history, past: this.past, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?pod=${encodeURIComponent(address.pod)}`), linkCompare: address.link({ pod: "", compare: address.pod, period: "" }), linkPending: address.link({ pod: "", view: "pending" }) });
   }
 
   gpuPage() {

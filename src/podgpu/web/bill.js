@@ -11,6 +11,7 @@ const DAY_MS = 86_400_000;
 // A label of such a name could not be told apart.
 const OWN_WORDS = new Set(["namespace", "workload", "pod", "node", "model", "cluster"]);
 const BASES = { "": "By held time", used: "By used time", greater: "By the greater of both", energy: "By energy" };
+const NO_STORE = "A bill needs a store. Give podgpu cluster one with --prometheus.url.";
 const CHOICES = { "": "This month", "last-month": "Last month", "last-week": "Last week" };
 
 const day = (at) => new Date(at).toISOString().slice(0, 10);
@@ -29,7 +30,8 @@ export class Bill {
     const choose = (name) => (event) => address.go({ [name]: event.target.value });
     this.by = h("select", { "aria-label": "Bill by", onchange: choose("by") });
     this.basis = h("select", { "aria-label": "Basis", onchange: choose("basis") });
-    this.dates = ["from", "to"].map((name) => h("input", { type: "date", "aria-label": { from: "First day, UTC", to: "Last day, UTC" }[name], onchange: (event) => this.#range(name, event.target.value) }));
+    const date = (name, label) => h("input", { type: "date", "aria-label": label, onchange: (event) => this.#range(name, event.target.value) });
+    this.dates = [date("from", "First day, UTC"), date("to", "Last day, UTC")];
     this.choices = Object.entries(CHOICES).map(([of, name]) => h("a", { "data-of": of }, name));
     this.csv = h("a", { download: "", class: "button" }, "CSV");
     this.json = h("a", { download: "podgpu-bill.json", class: "button" }, "JSON");
@@ -43,7 +45,16 @@ export class Bill {
     this.element = h(
       "section",
       { class: "sheet bill stored", "aria-label": "Bill", hidden: true },
-      h("div", { class: "title" }, this.heading, h("nav", { "aria-label": "Time of the bill" }, ...this.choices), h("span", { class: "dates" }, this.dates[0], " to ", this.dates[1]), this.basis, this.by, this.files),
+      h(
+        "div",
+        { class: "title" },
+        this.heading,
+        h("nav", { "aria-label": "Time of the bill" }, ...this.choices),
+        h("span", { class: "dates" }, this.dates[0], " to ", this.dates[1]),
+        this.basis,
+        this.by,
+        this.files,
+      ),
       this.about,
       this.notices,
       this.trend,
@@ -61,7 +72,7 @@ export class Bill {
   draw(model) {
     this.#draw(model);
     const query = queryOf(this.address, model.takenAt);
-    const answer = model.hasStore ? this.bill.of(`api/v1/report?${query}`, REFRESH_MS) : { error: "A bill needs a store. Give podgpu cluster one with --prometheus.url." };
+    const answer = model.hasStore ? this.bill.of(`api/v1/report?${query}`, REFRESH_MS) : { error: NO_STORE };
     const bill = answer?.rows ? answer : null;
     const said = !answer ? "Waiting for the store. A month of many nodes takes a while." : (answer.error ?? "");
     write(this.empty, said);
@@ -72,7 +83,8 @@ export class Bill {
     if (this.shown === bill) return;
     this.shown = bill;
     this.about.replaceChildren(...(bill ? [...(bill.demo ? [h("b", { class: "tag warn" }, "DEMO"), " "] : []), bill.heading] : []));
-    this.notices.replaceChildren(...(bill?.findings ?? []).map(({ title, text }) => h("li", { class: "alert" }, h("strong", {}, title), h("span", { class: "what" }, text))));
+    const notice = ({ title, text }) => h("li", { class: "alert" }, h("strong", {}, title), h("span", { class: "what" }, text));
+    this.notices.replaceChildren(...(bill?.findings ?? []).map(notice));
     this.trend.replaceChildren(...(bill ? [trend(bill)].filter(Boolean) : []));
     this.table.replaceChildren(...(bill ? [tableOf(bill)] : []));
   }
@@ -104,7 +116,8 @@ function tableOf({ by, rows, total, currency, currency_decimals: decimals, cover
   const title = by.map((name) => name.replace(/^(label|workload)_/, "")).join("/");
   const sums = { ...total, row: "total", coverage: coverage.ratio };
   const money = (value) => bare(decimals === 2 ? "money" : `money ${decimals}`, value);
-  const wasted = (row) => [column("gpu hours", row.wasted_hours, sums.gpu_hours), ...(known(row.wasted_cost) ? [h("small", {}, `${money(row.wasted_cost)} ${currency}`)] : [])];
+  const cost = (row) => (known(row.wasted_cost) ? [h("small", {}, `${money(row.wasted_cost)} ${currency}`)] : []);
+  const wasted = (row) => [column("gpu hours", row.wasted_hours, sums.gpu_hours), ...cost(row)];
   const columns = [
     { name: "Held", unit: "GPU-hours", write: (row) => [column("gpu hours", row.gpu_hours, sums.gpu_hours)] },
     { name: "Used", unit: "GPU-hours", write: (row) => [column("gpu hours", row.busy_hours, sums.busy_hours)] },
@@ -113,6 +126,7 @@ function tableOf({ by, rows, total, currency, currency_decimals: decimals, cover
     { name: "Seen", unit: "of the time", write: (row) => (isOther(row) ? [] : [seen(row.coverage)]) },
   ];
   const head = columns.map(({ name, unit }) => h("th", { scope: "col", role: "columnheader" }, name, " ", h("small", {}, unit)));
+  const first = h("th", { scope: "col", role: "columnheader" }, title[0].toUpperCase() + title.slice(1));
   const line = (row) =>
     h(
       "tr",
@@ -123,7 +137,7 @@ function tableOf({ by, rows, total, currency, currency_decimals: decimals, cover
   return h(
     "table",
     { role: "table", "aria-label": "Bill" },
-    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, h("th", { scope: "col", role: "columnheader" }, title[0].toUpperCase() + title.slice(1)), ...head)),
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, first, ...head)),
     h("tbody", { role: "rowgroup" }, ...rows.map(line), line(sums)),
   );
 }

@@ -22,7 +22,8 @@ function nameOf(gpus, id) {
 
 /** Says that another one is to be chosen. */
 export function choosing(model, id, cancel) {
-  return h("p", { class: "banner choosing", role: "status" }, h("b", {}, "Compare"), ` ${nameOf(model.gpus, id)} with another: choose a GPU by its number, or a pod. `, h("a", { href: cancel }, "Cancel"));
+  const asked = ` ${nameOf(model.gpus, id)} with another: choose a GPU by its number, or a pod. `;
+  return h("p", { class: "banner choosing", role: "status" }, h("b", {}, "Compare"), asked, h("a", { href: cancel }, "Cancel"));
 }
 
 /** Topics with lines of [what, value] of one of the two. */
@@ -38,7 +39,9 @@ const merged = (one, other) => [...new Set([...one, ...other])];
 
 function rowOf(what, values) {
   const isDifferent = values[0] !== values[1];
-  return h("tr", { class: isDifferent ? "differs" : null }, h("th", { scope: "row" }, what), h("td", { class: "unequal" }, isDifferent ? h("span", { title: "differs" }, "≠", h("span", { class: "spoken" }, " differs")) : ""), ...values.map((value) => h("td", { class: "value" }, value ?? "not reported")));
+  const sign = isDifferent ? h("span", { title: "differs" }, "≠", h("span", { class: "spoken" }, " differs")) : "";
+  const cells = values.map((value) => h("td", { class: "value" }, value ?? "not reported"));
+  return h("tr", { class: isDifferent ? "differs" : null }, h("th", { scope: "row" }, what), h("td", { class: "unequal" }, sign), ...cells);
 }
 
 /** Fill the page of two names. `asked` returns what the server makes of a query, `more` has all readings of a cluster's cards. */
@@ -60,6 +63,8 @@ export function comparePage(pair, { model, asked, back, link, more }) {
     const rows = merged(lines[0].keys(), lines[1].keys()).map((what) => rowOf(what, lines.map((line) => line.get(what))));
     return h("tbody", {}, h("tr", { class: "topic" }, h("th", { scope: "rowgroup", colspan: "4" }, topic)), ...rows);
   });
-  const head = h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What"), h("th", { scope: "col", class: "unequal" }, h("span", { class: "spoken" }, "Differs")), ...heads));
-  return h("div", { class: "podpage comparison" }, top, title, h("p", { class: "dim" }, "≠ marks what differs."), h("section", { class: "box" }, h("table", { class: "pair" }, head, ...bodies)));
+  const sign = h("th", { scope: "col", class: "unequal" }, h("span", { class: "spoken" }, "Differs"));
+  const head = h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What"), sign, ...heads));
+  const table = h("section", { class: "box" }, h("table", { class: "pair" }, head, ...bodies));
+  return h("div", { class: "podpage comparison" }, top, title, h("p", { class: "dim" }, "≠ marks what differs."), table);
 }

@@ -19,7 +19,10 @@ const keyOfRow = (row) => row.key ?? `${row.node} ${idOf(row)}`;
 export class Files {
   /** `asking` returns the kinds of rows, the items that are shown, and the moment if it is past. */
   constructor(asking) {
-    const button = (form) => h("button", { type: "button", title: `Save these rows as ${form.toUpperCase()}`, onclick: () => this.#save(form, asking()) }, form.toUpperCase());
+    const button = (form) => {
+      const name = form.toUpperCase();
+      return h("button", { type: "button", title: `Save these rows as ${name}`, onclick: () => this.#save(form, asking()) }, name);
+    };
     this.voice = h("span", { class: "dim", role: "status" });
     this.element = h("span", { class: "files" }, button("csv"), button("json"), this.voice);
   }

@@ -3,6 +3,7 @@
 import { h, known, write } from "./dom.js";
 import { count, duration, moment } from "./numbers.js";
 
+const NAME = "Waiting for a GPU";
 const MOST = 200; // rows; the files have all
 
 const nameOf = ({ namespace, name, workload_kind: kind, workload_name: workload, cluster }) => [
@@ -10,9 +11,13 @@ const nameOf = ({ namespace, name, workload_kind: kind, workload_name: workload,
   h("small", { class: "dim" }, [kind && `${kind} ${workload}`, cluster].filter(Boolean).join(" · ")),
 ];
 
+function waits({ waiting_seconds: seconds, since }) {
+  return known(seconds) ? [duration(seconds), h("small", { class: "dim" }, `since ${moment(since)}`)] : ["not known"];
+}
+
 const COLUMNS = [
   ["Asks for", ({ asks }) => [asks]],
-  ["Waits", ({ waiting_seconds: seconds, since }) => (known(seconds) ? [duration(seconds), h("small", { class: "dim" }, `since ${moment(since)}`)] : ["not known"])],
+  ["Waits", waits],
   ["What the scheduler says", ({ reason }) => [reason]],
   ["What is free", ({ free }) => [free]],
 ];
@@ -25,13 +30,14 @@ export class Pending {
     this.about = h("p", { class: "dim" });
     this.table = h("div");
     this.empty = h("p", { class: "empty", hidden: true });
-    this.element = h("section", { class: "sheet pending stored", "aria-label": "Pods that wait for a GPU", hidden: true }, h("div", { class: "title" }, h("h2", {}, "Waiting for a GPU"), this.files), this.about, this.table, this.empty);
+    const title = h("div", { class: "title" }, h("h2", {}, NAME), this.files);
+    this.element = h("section", { class: "sheet pending stored", "aria-label": NAME, hidden: true }, title, this.about, this.table, this.empty);
   }
 
   draw() {
     const answer = this.asked();
     const rows = answer?.rows ?? [];
-    write(this.empty, !answer ? "Waiting for the server." : (answer.error ?? (rows.length ? (rows.length > MOST ? `And ${count(rows.length - MOST, "more pod")}: the files have all.` : "") : "No pod waits for a GPU.")));
+    write(this.empty, said(answer, rows.length));
     this.empty.hidden = !this.empty.textContent;
     this.files.hidden = !rows.length;
     write(this.about, answer?.free ?? "");
@@ -41,9 +47,24 @@ export class Pending {
   }
 }
 
+/** Why the list is empty, or what it leaves out. */
+function said(answer, number) {
+  if (!answer) return "Waiting for the server.";
+  if (answer.error) return answer.error;
+  if (!number) return "No pod waits for a GPU.";
+  return number > MOST ? `And ${count(number - MOST, "more pod")}: the files have all.` : "";
+}
+
 /** Roles are explicit: on a phone, a browser no longer sees a table. */
 function tableOf(rows) {
   const heads = ["Pod", ...COLUMNS.map(([name]) => name)].map((name) => h("th", { scope: "col", role: "columnheader" }, name));
-  const line = (row) => h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, ...nameOf(row)), ...COLUMNS.map(([name, cells]) => h("td", { role: "cell", "data-name": name }, ...cells(row))));
-  return h("table", { role: "table", "aria-label": "Pods that wait for a GPU" }, h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ...heads)), h("tbody", { role: "rowgroup" }, ...rows.map(line)));
+  const cell = ([name, cells], row) => h("td", { role: "cell", "data-name": name }, ...cells(row));
+  const head = (row) => h("th", { scope: "row", role: "rowheader" }, ...nameOf(row));
+  const line = (row) => h("tr", { role: "row" }, head(row), ...COLUMNS.map((column) => cell(column, row)));
+  return h(
+    "table",
+    { role: "table", "aria-label": NAME },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ...heads)),
+    h("tbody", { role: "rowgroup" }, ...rows.map(line)),
+  );
 }

@@ -43,8 +43,10 @@ const placesOf = (gpus, id) => gpus.flatMap((gpu) => gpu.tenants.filter((tenant)
 const told = (text, at) => (known(at) ? text.replace("{at}", moment(at)) : text);
 
 /** The server's facts about a tenant on a card; undefined until they are here. */
-const factsAt = (answer, { gpu, tenant: { mig, source } }) =>
-  answer?.places?.find(({ node, uuid, index, mig: of, container }) => node === gpu.node.row.name && uuid === gpu.uuid && index === gpu.index && of === mig && isSame(container, source.container));
+function factsAt(answer, { gpu, tenant: { mig, source } }) {
+  const isCard = ({ node, uuid, index }) => node === gpu.node.row.name && uuid === gpu.uuid && index === gpu.index;
+  return answer?.places?.find((place) => isCard(place) && place.mig === mig && isSame(place.container, source.container));
+}
 
 const isSame = (one, other) => ["namespace", "pod", "container", "pod_uid"].every((name) => (one[name] ?? "") === (other[name] ?? ""));
 
@@ -123,11 +125,17 @@ function periods(chosen, link) {
   return h("nav", { "aria-label": "Period" }, ...Object.entries(PERIODS).map(choice));
 }
 
+/** Where a pod is that is on no GPU. */
+function absent({ pending }, id, link) {
+  if (pending.some(({ namespace, name }) => `${namespace}/${name}` === id)) return h("p", { class: "empty" }, h("a", { href: link }, "It waits for a GPU."));
+  return h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node.");
+}
+
 /** Fill the page of the pod of that id. */
-export function podPage(id, { model, history, past, period, colours, back, linkGpu, linkPeriod, more, facts, linkCompare }) {
+export function podPage(id, { model, history, past, period, colours, back, linkGpu, linkPeriod, more, facts, linkCompare, linkPending }) {
   const places = placesOf(model.gpus, id);
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
-  if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
+  if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), absent(model, id, linkPending));
   const [{ tenant }] = places;
   const idle = places.map((place) => place.tenant.idleFor).filter(known);
   const stored = () => past.of(`api/v1/history?pod=${encodeURIComponent(id)}&hours=${PERIODS[period][1]}`, REFRESH_MS) ?? null;

@@ -14,30 +14,35 @@ export function trend({ periods = [], currency, currency_decimals: decimals = 2 
   const money = (value) => bare(decimals === 2 ? "money" : `money ${decimals}`, value);
   const most = Math.max(...periods.map((period) => period[whole] ?? 0));
   const hours = (name) => (period) => column("gpu hours", period[name], Math.max(...periods.map((each) => each.gpu_hours ?? 0)));
-  const columns = [["Held", hours("gpu_hours")], ["Used", hours("busy_hours")], ["Wasted", hours("wasted_hours")], ...(isMoney ? [["Wasted", (period) => money(period.wasted_cost)], ["Cost", (period) => money(period.cost)]] : [])];
-  const units = ["GPU-hours", "GPU-hours", "GPU-hours", currency, currency];
+  const spent = (name) => (period) => money(period[name]);
+  const columns = [
+    ["Held", "GPU-hours", hours("gpu_hours")],
+    ["Used", "GPU-hours", hours("busy_hours")],
+    ["Wasted", "GPU-hours", hours("wasted_hours")],
+    ...(isMoney ? [["Wasted", currency, spent("wasted_cost")], ["Cost", currency, spent("cost")]] : []),
+  ];
   const unit = isMoney ? currency : "GPU-hours";
   const text = isMoney ? money : (value) => bare("gpu hours", value);
   return h(
     "figure",
     { class: "trend" },
-    h("figcaption", {}, h("b", {}, `Day by day, ${unit}`), h("span", { class: "dim" }, ` at most ${text(most)} a day; the pale part was held and not used`)),
+    h("figcaption", {}, h("b", {}, `Day by day, ${unit}`), h("span", { class: "dim" }, ` at most ${text(most)}; the pale part was held and not used`)),
     drawing(periods, whole, wasted, most, `${unit} of each day. The table below has the numbers.`),
     h("div", { class: "span dim" }, h("span", {}, periods[0].name), h("span", {}, periods.at(-1).name)),
-    h(
-      "details",
-      {},
-      h("summary", {}, "As a table"),
-      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Day by day" },
-        h("table", {},
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Day, UTC"), ...columns.map(([name], place) => h("th", { scope: "col" }, name, " ", h("small", {}, units[place]))))),
-          h("tbody", {}, ...periods.map((period) => h("tr", {}, h("th", { scope: "row" }, period.name), ...columns.map(([, write]) => h("td", {}, write(period)))))))),
-    ),
+    h("details", {}, h("summary", {}, "As a table"), tableOf(periods, columns)),
   );
 }
 
+function tableOf(periods, columns) {
+  const heads = columns.map(([name, unit]) => h("th", { scope: "col" }, name, " ", h("small", {}, unit)));
+  const line = (period) => h("tr", {}, h("th", { scope: "row" }, period.name), ...columns.map(([, , write]) => h("td", {}, write(period))));
+  const table = h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Day, UTC"), ...heads)), h("tbody", {}, ...periods.map(line)));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Day by day" }, table);
+}
+
 function drawing(periods, whole, wasted, most, name) {
-  const made = svg("svg", { viewBox: `0 0 ${periods.length * WIDE} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": name, class: "c0" });
+  const viewBox = `0 0 ${periods.length * WIDE} ${HEIGHT}`;
+  const made = svg("svg", { viewBox, preserveAspectRatio: "none", role: "img", "aria-label": name, class: "c0" });
   periods.forEach((period, place) => {
     const high = (value) => ((value ?? 0) / (most || 1)) * (HEIGHT - 2);
     const [all, top] = [high(period[whole]), Math.min(high(period[wasted]), high(period[whole]))];
