@@ -107,7 +107,7 @@ async def test_a_copied_command_is_one_that_a_shell_takes_as_it_is(
         await page.until(f"({copied}).startsWith('podgpu why ')")
         command = str(await page.run(copied))
     assert not set(command) & set(map(chr, range(32)))
-    shown = "".join("\ufffd" if ord(letter) < 32 else letter for letter in name.replace("\n", " "))
+    shown = "".join("\ufffd" if ord(letter) < 32 else letter for letter in name)
     assert words_of(command, tmp_path) == ["why", f"research/{shown}"]
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from podgpu.insight import reconclude
 from podgpu.insight.tenants import cards_of, placements
-from podgpu.model import Cluster, ClusterNode
+from podgpu.model import Cluster, ClusterNode, Fault, Pod
 from podgpu.views.facts import FactsQuery, facts_document
 from podgpu.views.tenant_facts import tenant_facts
 from tests.cluster.nodes import card, fresh, tenant
@@ -105,6 +105,17 @@ def test_outside_kubernetes_there_is_no_kubectl() -> None:
     found = cluster(fresh("gpu-a", card("GPU-a", replace(outsider, container=ref))))
     assert commands(found, pod="docker/web") == ["podgpu why docker/web"]
     assert not [text for text in commands(found, gpu="GPU-a") if "kubectl" in str(text)]
+
+
+def test_a_problem_says_what_to_run_first() -> None:
+    lost = fresh("gpu-b", card("GPU-b", fault=Fault(reason="lost", call="", detail="", seconds=60.0)), card("GPU-c"))
+    lost = replace(lost, snapshot=replace(lost.snapshot, pods=(Pod(namespace="ml", name="train", uid="uid"),)))
+    idle = fresh("gpu-a", card("GPU-a", tenant("web/other", 0.5, idle=True)))
+    told = cluster(idle, lost).insight
+    assert told is not None
+    found = {problem.kind: problem.command for problem in told.problems}
+    assert found["gpu_unreadable"] == "kubectl cordon gpu-b"
+    assert found["idle"] == "kubectl logs -n web other --all-containers"
 
 
 def test_a_node_has_commands_too_even_if_it_was_never_heard() -> None:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
+from podgpu.insight import commands
 from podgpu.insight.rows import SummaryRow, gpus_of, nodes_of, pods_of
 from podgpu.insight.tenants import WORKING, NodeCard, Placement, placements, pod_name
 from podgpu.model import Cluster, ClusterNode
 from podgpu.numbers import celsius, count, duration, memory, part_of, watts
-from podgpu.views import commands
 from podgpu.views import why_sentences as sentences
 from podgpu.views.format import held_text, use_text
 from podgpu.views.json import Object, plain

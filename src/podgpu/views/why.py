@@ -4,13 +4,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from podgpu.catalog.xids import named
+from podgpu.insight import commands
 from podgpu.insight.card_problems import adds_up, is_much, present_words
 from podgpu.insight.problem_kind import fault_words
 from podgpu.insight.tenants import IDLE, UNKNOWN, WAITING, WORKING, is_outsider
 from podgpu.model import ENDED, REPRESENTED, Booking, Card, Charge, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
-from podgpu.views import commands
 from podgpu.views import why_sentences as sentences
 from podgpu.views.format import REASONS, switching_text, use_text
 from podgpu.views.tenants import full_name, outsider_names

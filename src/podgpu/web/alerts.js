@@ -1,5 +1,6 @@
 // What is wrong, according to the document: the most urgent first, each with what to do about it.
 
+import { copyButton } from "./copy.js";
 import { h, morph, write } from "./dom.js";
 import { count, integer } from "./numbers.js";
 
@@ -8,6 +9,9 @@ const NEVER_FOLDED = "gpu_unreadable"; // a lost card
 const GONE_MS = 5000; // how long a problem that is over stays in its place: it may come back
 const HAND_MS = 2000; // after the last use of the mouse or a key, more problems may move the list below,
 const LATEST_MS = 6000; // at the latest after this time
+
+/** The first words of a command: `kubectl cordon`. */
+const verbOf = (command) => command.replace(/ --context \S+/, "").split(" ", 2).join(" ");
 
 /** Where to look: the pod, the card or the node. */
 const linkOf = ({ kind, pod, uuid, node }) => (pod ? ["why", { pod }] : uuid ? ["show", { view: "gpus", gpu: uuid }] : node ? ["show", { view: "gpus", node }] : kind === "nodes_dark" ? ["show", { view: "nodes", state: "dark" }] : null);
@@ -153,6 +157,7 @@ export class Alerts {
       h("strong", {}, problem.title),
       h("span", { class: "what", title: whole }, h("span", { class: "text" }, ...where, text), problem.next_step ? h("span", { class: "next" }, ` ${problem.next_step}`) : null),
       h("button", { type: "button", class: "unfold", "aria-expanded": String(isWhole), "aria-label": `${isWhole ? "One line of" : "All of"}: ${problem.text}`, onclick: () => this.#unfold(problem.key) }, isWhole ? "less" : "all"),
+      problem.command ? copyButton(problem.command, `, copy ${problem.command}`, verbOf(problem.command)) : null,
       link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${problem.text}` }, link[0]) : null,
     );
   }

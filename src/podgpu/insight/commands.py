@@ -6,8 +6,7 @@ from msgspec import Struct
 
 from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.insight.tenants import Placement, is_outsider, pod_name
-from podgpu.model import ClusterNode
-from podgpu.views.text import line
+from podgpu.model import SEVERITIES, ClusterNode, Problem
 
 PORT = 19400
 
@@ -20,8 +19,8 @@ class ShellCommand(Struct, frozen=True):
 
 
 def word(text: str) -> str:
-    """Write a name so that a shell takes it as one word, whatever is in it."""
-    return quote(line(text))
+    """Write a name so that a shell takes it as one word, and a terminal for no command, whatever is in it."""
+    return quote("".join(letter if letter.isprintable() else "\ufffd" for letter in text))
 
 
 def agent_url(node: str) -> str:
@@ -67,6 +66,22 @@ def of_node(node: ClusterNode) -> list[ShellCommand]:
     )
 
 
+def of_problem(problem: Problem, node: ClusterNode) -> str | None:
+    """Return what to run first: the log of a pod, what keeps new pods off a bad card, or what is known of the node."""
+    if not _is_in_kubernetes(node):
+        return None
+    namespace, _, pod = problem.pod.rpartition("/")
+    if namespace and pod and _has_pod(node, problem.pod):
+        text = f"{_kubectl(node)} logs -n {word(namespace)} {word(pod)} --all-containers"
+        found = _safe([ShellCommand("", text)], namespace, pod)
+    else:
+        cordon, describe = of_node(node)[:2] or (None, None)
+        is_bad = problem.severity == SEVERITIES[0] and problem.uuid
+        chosen = cordon if is_bad else describe
+        found = [chosen] if chosen else []
+    return found[0].text if found else None
+
+
 def _kubectl(node: ClusterNode | None) -> str:
     """Where several clusters are read, a node's name alone might be that of a node elsewhere."""
     return f"kubectl --context {word(node.cluster)}" if node and node.cluster else "kubectl"
@@ -85,6 +100,12 @@ def _is_in_kubernetes(node: ClusterNode) -> bool:
     if snapshot.pods or any(part.name == PODRESOURCES.name for part in snapshot.parts):
         return True
     return any(not is_outsider(tenant.container) for card in snapshot.cards for tenant in card.tenants)
+
+
+def _has_pod(node: ClusterNode, name: str) -> bool:
+    """An owner outside Kubernetes may have a name of the same form."""
+    tenants = (tenant for card in (node.snapshot.cards if node.snapshot else ()) for tenant in card.tenants)
+    return any(not is_outsider(tenant.container) and pod_name(tenant.container) == name for tenant in tenants)
 
 
 def _safe(commands: list[ShellCommand], *names: str) -> list[ShellCommand]:
