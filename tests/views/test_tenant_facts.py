@@ -109,6 +109,7 @@ def test_outside_kubernetes_there_is_no_kubectl() -> None:
 
 def test_a_problem_says_what_to_run_first() -> None:
     lost = fresh("gpu-b", card("GPU-b", fault=Fault(reason="lost", call="", detail="", seconds=60.0)), card("GPU-c"))
+    assert lost.snapshot is not None
     lost = replace(lost, snapshot=replace(lost.snapshot, pods=(Pod(namespace="ml", name="train", uid="uid"),)))
     idle = fresh("gpu-a", card("GPU-a", tenant("web/other", 0.5, idle=True)))
     told = cluster(idle, lost).insight
