@@ -140,7 +140,7 @@ def _cards(cluster: Cluster) -> list[Card]:
 async def _gpu(page: Page, url: str, card: Card) -> Facts:
     """The numbers of each pod on a GPU."""
     await page.open(url)
-    await page.expect(f"Object.keys({_TENANTS}).length", len(card.tenants))
+    await page.expect(f"Object.values({_TENANTS}).filter(facts => facts.Busy).length", len(card.tenants))
     facts: Facts = {}
     for pod, rows in (await page.run(_TENANTS)).items():
         state = rows.get("State", "").split(" ")[0]

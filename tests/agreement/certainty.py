@@ -11,7 +11,7 @@ from msgspec import Struct
 from podgpu import numbers
 from podgpu.model import Cluster
 from podgpu.views.cluster import json as cluster_json
-from podgpu.views.page import words_script
+from podgpu.views.why_sentences import CERTAINTIES
 from tests.agreement.facts import Facts, listed, of_group, of_pod
 from tools.docs import PAGES
 
@@ -52,14 +52,13 @@ def words() -> dict[str, Facts]:
     docs = {path: render() for path, render in PAGES}
     (label,) = re.findall(r"`podgpu_container_info`.* how sure its busy time is \((.+?)\)", docs["docs/metrics.md"])
     fields = re.findall(r"^\| `certainty` \|.*$", docs["docs/snapshot.md"], re.MULTILINE)
-    _, _, script = words_script().decode().partition(" = ")
     return {
         "docs/metrics.md": {WORDS: _listed(set(re.findall(r"\w+", label)) - {"or"})},
         **{
             f"docs/snapshot.md, field {number}": {WORDS: _listed(set(re.findall(r"`(\w+)`", field)) - {"certainty"})}
             for number, field in enumerate(fields, 1)
         },
-        "page": {WORDS: _listed(plain_json.loads(script.rstrip(";\n"))["certainties"])},
+        "page": {WORDS: _listed(CERTAINTIES)},
         "what is compared": {WORDS: _listed((EXACT, BOUNDED, ESTIMATED))},
     }
 

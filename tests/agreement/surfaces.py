@@ -78,7 +78,9 @@ def all_of(cluster: Cluster) -> dict[str, Facts]:
         "top meters": top_meters(cluster),
         "top problems": top_problems(cluster),
         **{f"top {view}": top(cluster, view) for view in VIEWS},
-        **{f"rows by {by}": of_rows(cluster, by) for by in json.ROW_KINDS},
+        **{
+            f"rows by {by}": of_rows(cluster, by) for by in json.ROW_KINDS if by != json.PENDING
+        },  # who waits holds nothing
     }
     for node in cluster.nodes:
         if node.snapshot is not None and node.state == "fresh":

@@ -17,7 +17,7 @@ from tests.browser.test_page import broken
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
-SHOWN = ".item, .podpage, .bill .total, .fit tbody tr"
+SHOWN = ".item, .podpage, .bill .total, .fit tbody tr, .pending tbody tr"
 SETTINGS = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 3.5}))
 OF_A_CLUSTER = (
     "",
@@ -34,6 +34,10 @@ OF_A_CLUSTER = (
     "?view=fit",
     "?pod=research%2Fpretrain-0-0",
     "?gpu=GPU-0000-4",
+    "?node=gpu-node-002",
+    "?compare=GPU-0000-4",
+    "?compare=GPU-0000-4,GPU-0001-0",
+    "?view=pending",
 )
 OF_A_NODE = ("", "?view=workloads", "?view=idle", "?pod=search%2Fscore-nightly-28841-kd5vt")
 
@@ -42,7 +46,8 @@ OF_A_NODE = ("", "?view=workloads", "?view=idle", "?pod=search%2Fscore-nightly-2
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_axe_finds_nothing_in_any_view(chromium: Browser, scheme: str, width: int) -> None:
     found = {}
-    fleet = Script(await cluster() | {"has_store": True}, SETTINGS)
+    waits = {"namespace": "lab", "name": "next-0", "asks": {"nvidia.com/gpu": "8"}}
+    fleet = Script(await cluster() | {"has_store": True, "pending": [waits]}, SETTINGS)
     fleet.fit = STATEMENT
     fleet.bills = {"namespace": bill("namespace", "research", "search")}
     node = Script(broken(await demo_document()))

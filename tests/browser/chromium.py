@@ -120,7 +120,7 @@ class Page:
         await self.until(
             "!window.isLeft && document.readyState === 'complete' && document.documentElement.dataset.app === 'on'"
         )
-        shown = ".podpage, .item, .bill:not([hidden]), .fit:not([hidden]), .empty:not([hidden])"
+        shown = ".podpage, .item, .bill:not([hidden]), .fit:not([hidden]), .pending:not([hidden]), .empty:not([hidden])"
         await self.until(f"document.querySelector('{shown}') !== null")
 
     async def size(self, width: int, height: int, *, scale: float = 1.0) -> None:

@@ -22,11 +22,13 @@ from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response
 from podgpu.serve.pages import BodyPart
 from podgpu.serve.request_handler import Load, Route
-from podgpu.serve.routes import under_policy
+from podgpu.serve.routes import facts_query, rows_query, under_policy
 from podgpu.serve.server import HttpServer, changes
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
+from podgpu.views.facts import facts_document
 from podgpu.views.page import html_parts
+from podgpu.views.rows_file import rows_written
 from tests.patience import PATIENCE
 from tests.tree import SETTINGS
 
@@ -37,7 +39,7 @@ class Script:
     """What the page is told: a node's documents, or a cluster's, one after the other, with what follows from them."""
 
     are_rows_broken = False
-    bills: Mapping[str, Statement] = {}  # by what they are grouped by
+    bills: Mapping[str, Statement] = {}  # by the name of their time, or by what they are grouped by
     fit: FitStatement | None = None
     moments: Sequence[Moment] = ()  # of the last hour
     lanes: Mapping[str, Lanes] = {}  # of shared cards, by UUID
@@ -110,6 +112,7 @@ class _Tables:
             "/": Route(self._page),
             "/api/v1/history": Route(self._history),
             "/api/v1/rows": Route(self._rows),
+            "/api/v1/facts": Route(self._facts),
             "/api/v1/timeline": Route(self._timeline),
             "/api/v1/report": Route(BillRoute(self._bill)),
             **FitRoute(self._fit).routes(),
@@ -122,14 +125,18 @@ class _Tables:
 
     async def _bill(self, query: Mapping[str, str], _now: float) -> tuple[Statement, Mapping[str, Any]]:
         try:
-            return self._script.bills[query["by"]], {"by": query["by"]}
+            return self._script.bills[query.get("period", query["by"])], {"by": query["by"]}
         except KeyError:
             raise UserError(f"--by={query['by']}: no pod has such a label in this time") from None
 
     def _rows(self, request: Request) -> Response:
         if self._script.are_rows_broken:
             raise RuntimeError("the test wants it so")
-        return Response(200, json.rows_document(self._script.cluster, request.query["by"]), "application/json")
+        query = rows_query(request)
+        return Response(200, rows_written(self._script.cluster, query), query.content_type)
+
+    def _facts(self, request: Request) -> Response:
+        return Response(200, facts_document(self._script.cluster, facts_query(request)), "application/json")
 
     def _history(self, request: Request) -> Response:
         if "at" in request.query:

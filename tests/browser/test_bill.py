@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cli._output import FOR_PEOPLE
-from podgpu.model import Coverage, GpuCoverage, Statement, StatementLine
+from podgpu.model import ChargePeriod, Coverage, GpuCoverage, Statement, StatementLine
 from podgpu.model.statement import total_of
-from podgpu.views.statement import report_table
+from podgpu.views.statement import report_csv, report_table
 from tests.browser.axe import serious
 from tests.browser.chromium import Browser, Page
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
@@ -26,6 +26,7 @@ def line(kind: str, held: float | None, busy: float | None, cost: int | None, **
         held_us=None if held is None else round(held * HOUR),
         busy_us=None if busy is None else round(busy * HOUR),
         energy_mj=0,
+        charged=None if held is None else round(held * HOUR),
         cost_units=cost,
         coverage=0.97 if group else None,
     )
@@ -71,6 +72,17 @@ def bill(by: str, *groups: str) -> Statement:
 
 BY_NAMESPACE = bill("namespace", "research", "search", "speech", "-hostile <b>")
 BY_TEAM = bill("label_team", "blue", "green")
+OCTOBER = replace(bill("namespace", "research", "search"), start=1_790_812_800.0, end=START)
+DAY = 86_400.0
+
+
+def day(number: int, held: float, busy: float, length: float = DAY) -> ChargePeriod:
+    begins = START + number * DAY
+    lines = (line("group", held, busy, round(held * 350), namespace="research"), line("free", 24.0, None, 8400))
+    return ChargePeriod(start=begins, end=begins + length, lines=lines)
+
+
+DAILY = replace(BY_NAMESPACE, periods=(day(0, 20.0, 15.0), day(1, 10.0, 2.5), day(2, 4.0, 4.0, 8.5 * 3600)))
 
 
 async def document() -> Document:
@@ -123,15 +135,79 @@ async def test_the_bill_has_the_numbers_of_the_command(chromium: Browser) -> Non
         assert page.complaints == []
 
 
+async def test_waste_is_told_in_money_too(chromium: Browser) -> None:
+    async with staged(staged_bill(await document())) as url, chromium.page(1440, 900) as page:
+        await page.open(url + "?view=bill")
+        wasted = ["1,071.88 EUR", "2,061.06 EUR", "0.00 EUR", "12.25 EUR", "3,145.19 EUR"]
+        await page.expect_texts(".bill td[data-name=Wasted] small", wasted)
+
+
+async def test_last_months_bill_as_csv_takes_three_clicks(chromium: Browser) -> None:
+    script = staged_bill(await document())
+    script.bills = {**script.bills, "last-month": OCTOBER}
+    clicks = 0
+
+    async def click(selector: str, name: str) -> None:
+        nonlocal clicks
+        clicks += 1
+        found = f"[...document.querySelectorAll('{selector}')].find(e => e.textContent === '{name}' && !e.hidden)"
+        await page.until(f"Boolean({found})")
+        await page.run(f"{found}.click()")
+
+    async with staged(script) as url, chromium.page(1366, 768) as page:
+        await page.open(url)
+        await click(".controls nav a", "Bill")
+        await click(".bill nav a", "Last month")
+        await page.expect_text(".bill .title + p", "2026-10-01 00:00 to 2026-11-01 00:00 UTC")
+        await page.run("addEventListener('click', e => (window.saved = e.target.href, e.preventDefault()))")
+        await click(".bill a[download]", "CSV")
+        saved = await page.run("fetch(window.saved).then(answer => answer.text())")
+        assert clicks == 3
+        assert saved == report_csv(OCTOBER, {"by": "namespace"})
+        await page.expect("location.search", "?view=bill&of=last-month")
+
+
+async def test_a_bill_is_of_any_days_and_by_any_basis(chromium: Browser) -> None:
+    async with staged(staged_bill(await document())) as url, chromium.page() as page:
+        await page.open(url + "?view=bill")
+        choose = "(e, v) => { e.value = v; e.dispatchEvent(new Event('change')) }"
+        for name, value in (("First day, UTC", "2026-10-05"), ("Last day, UTC", "2026-10-12"), ("Basis", "energy")):
+            await page.run(f"({choose})(document.querySelector('.bill [aria-label=\"{name}\"]'), '{value}')")
+        await page.expect("location.search", "?view=bill&from=2026-10-05&to=2026-10-12&basis=energy")
+        query = "by=namespace&from=2026-10-05&to=2026-10-13&basis=energy&per=day"
+        await page.expect("document.querySelector('.bill a[download]').search", f"?{query}&format=csv")
+
+
+async def test_the_trend_is_a_chart_and_a_table(chromium: Browser) -> None:
+    script = staged_bill(await document())
+    script.bills = {"namespace": DAILY}
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url + "?view=bill")
+        await page.expect("document.querySelectorAll('.trend .used').length", 3)
+        await page.expect("document.querySelectorAll('.trend .wasted').length", 2)
+        rows = "[...document.querySelectorAll('.trend tbody tr')].map(row => [...row.cells].map(e => e.textContent))"
+        await page.expect(
+            rows,
+            [
+                ["2026-11-01", "20.00", "15.00", "5.00", "17.50", "70.00"],
+                ["2026-11-02", "10.00", "2.50", "7.50", "26.25", "35.00"],
+                ["2026-11-03, 8 h 30 min", "4.00", "4.00", "0.00", "0.00", "14.00"],
+            ],
+        )
+        assert await serious(page) == []
+
+
 async def test_a_bill_is_grouped_by_a_label_that_pods_have(chromium: Browser) -> None:
     async with staged(staged_bill(await document())) as url, chromium.page() as page:
         await page.open(url)
         await page.run("[...document.querySelectorAll('.controls nav a')].find(e => e.textContent === 'Bill').click()")
         await page.until("document.querySelector('.bill table') !== null")
-        options = "[...document.querySelectorAll('.bill option')].map(one => one.textContent)"
+        options = (
+            "[...document.querySelectorAll('.bill select[aria-label=\"Bill by\"] option')].map(one => one.textContent)"
+        )
         await page.expect(options, ["By namespace", "By workload", "By label team"])
         choose = "s => { s.value = 'team'; s.dispatchEvent(new Event('change')) }"
-        await page.run(f"({choose})(document.querySelector('.bill select'))")
+        await page.run(f"({choose})(document.querySelector('.bill select[aria-label=\"Bill by\"]'))")
         await page.until("document.querySelector('.bill tbody th')?.textContent === 'blue'")
         await page.expect("document.querySelector('.bill thead th').textContent", "Team")
         await page.expect("location.search", "?view=bill&by=team")
@@ -141,7 +217,7 @@ async def test_what_cannot_be_billed_says_why(chromium: Browser) -> None:
     async with staged(staged_bill(await document())) as url, chromium.page() as page:
         await page.open(url + "?view=bill&by=taem")
         await page.until("document.querySelector('.bill .empty').textContent.startsWith('--by=taem: no pod has')")
-        await page.until("document.querySelector('.bill a[download]').hidden")
+        await page.until("document.querySelector('.bill .files').hidden")
 
 
 async def test_without_a_store_there_is_no_bill(chromium: Browser) -> None:

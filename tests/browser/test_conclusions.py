@@ -226,7 +226,7 @@ async def test_of_a_store_the_page_says_what_it_cannot_hold_and_where_to_ask(chr
         tenant["processes"] = []
     async with staged(Script(document)) as url, chromium.page() as page:
         text = await facts(page, url, "research/pretrain-0-0")
-        assert "holds no processes, no claims and no evidence" in text
+        assert "It keeps numbers, and no processes, claims or other evidence" in text
         assert "podgpu why research/pretrain-0-0 --url http://gpu-node-001:19400" in text
         assert "No process" not in text and "No use is booked" not in text
         assert not [request for request in page.requests if "/api/v1/snapshot" in request]

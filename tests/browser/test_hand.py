@@ -46,6 +46,7 @@ async def test_a_pods_page_keeps_focus_selection_and_scroll(chromium: Browser) -
     # So narrow that the table of processes is wider than the page.
     async with staged(script) as url, chromium.page(240, 500) as page:
         await page.open(url + POD)
+        await page.until("document.querySelector('.facts') !== null")
         await page.run("document.querySelector('.scroll').focus()")
         await page.run("document.querySelector('.scroll').scrollLeft = 40; scrollTo(0, 120)")
         await page.run("getSelection().selectAllChildren(document.querySelector('.processes .how'))")

@@ -29,7 +29,9 @@ async def crowded() -> Document:
 async def several_nodes() -> Document:
     document = cluster_of(await demo_document(), 3) | {"has_store": True}
     document["nodes"][1] |= {"state": "stale", "reason": "timeout", "detail": "Read the agent's log."}
-    return document
+    said = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    waits = {"namespace": "research", "name": "pretrain-next-0", "asks": {"nvidia.com/gpu": "8"}, "reason": said}
+    return document | {"pending": [waits]}
 
 
 @pytest.mark.parametrize("query", ["", "?sort=busy", "?view=workloads", "?view=idle", "?view=problems"])
@@ -40,13 +42,23 @@ async def test_a_nodes_views_hold_at_every_width(chromium: Browser, query: str) 
         assert {width: found for width in WIDTHS if (found := await faults(page, width, HEIGHT))} == {}
 
 
-@pytest.mark.parametrize("query", ["", "?view=nodes", "?view=bill", "?pod=search%2Fscore-nightly-28841-kd5vt-0"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?view=nodes",
+        "?view=bill",
+        "?view=pending",
+        "?pod=search%2Fscore-nightly-28841-kd5vt-0",
+        "?compare=GPU-0000-0,GPU-0000-5",
+    ],
+)
 async def test_a_clusters_views_hold_at_every_width(chromium: Browser, query: str) -> None:
     script = Script(await several_nodes())
     script.bills = {"namespace": bill("namespace", "research", "search", "speech")}
     async with staged(script) as url, chromium.page(1280, HEIGHT) as page:
         await page.open(url + query)
-        await page.until("document.querySelector('.item, .podpage, .bill .total') !== null")
+        await page.until("document.querySelector('.item, .podpage, .bill .total, .pending tbody') !== null")
         assert {width: found for width in WIDTHS if (found := await faults(page, width, HEIGHT))} == {}
 
 

@@ -101,13 +101,13 @@ async def test_a_copied_command_is_one_that_a_shell_takes_as_it_is(
     """Names may come from anybody's page. A control character could end the paste."""
     document = await demo_document()
     text = json.dumps(document).replace("pretrain-0", json.dumps(name)[1:-1])
-    copied = "document.querySelector('button[aria-label=\"Copy the command\"]')?.dataset.copy ?? ''"
+    copied = "document.querySelector('.commands li:last-child button')?.dataset.copy ?? ''"
     async with staged(Script(json.loads(text))) as url, chromium.page() as page:
         await page.open(f"{url}?pod={quote(f'research/{name}', safe='')}")
         await page.until(f"({copied}).startsWith('podgpu why ')")
         command = str(await page.run(copied))
     assert not set(command) & set(map(chr, range(32)))
-    shown = "".join("?" if ord(letter) < 32 else letter for letter in name)
+    shown = "".join("\ufffd" if ord(letter) < 32 else letter for letter in name)
     assert words_of(command, tmp_path) == ["why", f"research/{shown}"]
 
 

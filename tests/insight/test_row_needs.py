@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from podgpu.insight.row_needs import needed_for_rows
 from podgpu.model import ClusterNode
 from podgpu.views import json
+from podgpu.views.rows_file import RowsQuery, rows_written
 from tests.agreement.cases import held_still, names
 
 
@@ -16,7 +17,8 @@ async def test_every_kind_of_rows_is_the_same(name: str) -> None:
     cluster = replace(cluster, nodes=(*cluster.nodes, lost))
     bare, nodes = replace(cluster, nodes=()), cluster.nodes
     for kind in json.ROW_KINDS:
-        assert json.rows_of_nodes(bare, iter(nodes), kind) == json.rows_document(cluster, kind)
+        query = RowsQuery(kind)
+        assert rows_written(bare, query, iter(nodes)) == rows_written(cluster, query)
 
 
 async def test_most_of_a_node_is_not_needed() -> None:

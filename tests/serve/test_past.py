@@ -163,7 +163,7 @@ async def test_a_longer_timeline_comes_from_the_store_and_says_what_is_kept_here
 
     history = InMemoryHistory(BY_CARD, step=5.0, whole_every=4, most_bytes=1 << 20)
     await history.keep(taken(0))
-    routes = PastRoutes(history, lambda _: (), lambda *_: (), lambda _: (), stored=stored).over({})
+    routes = PastRoutes(history, lambda _: (), lambda *_: (), lambda *_: (), lambda _: (), stored=stored).over({})
     answers = {
         hours: await routes["/api/v1/timeline"].run(Request("GET", "/api/v1/timeline", {"hours": str(hours)}, {}, ""))
         for hours in (24, 168)

@@ -39,4 +39,13 @@ async def test_an_unknown_kind_of_rows_says_which_there_are() -> None:
     async with serving(StubNode()) as server:
         answer = await fetch(server, "/api/v1/rows?by=teams")
     assert answer.status == 400
-    assert "pods, workloads, namespaces, labels, gpus, nodes, idle" in answer.text
+    assert "pods, workloads, namespaces, labels, gpus, nodes, idle, pending" in answer.text
+
+
+async def test_rows_are_a_file_of_csv_too() -> None:
+    async with serving(StubNode()) as server:
+        found = await fetch(server, "/api/v1/rows?by=gpus&format=csv")
+        wrong = await fetch(server, "/api/v1/rows?by=gpus&format=xml")
+    assert found.headers["content-type"] == "text/csv; charset=utf-8"
+    assert found.text.startswith("name,namespace,kind,node,gpus,model,")
+    assert (wrong.status, "json, csv, lines" in wrong.text) == (400, True)

@@ -23,6 +23,7 @@ from podgpu.option.times import calendar_period, period_name, utc_text
 from podgpu.views.statement import report_csv, report_json
 
 _CHARGE_SECONDS = {"hour": HOUR, "day": DAY}
+_DERIVED = ("wasted_hours", "wasted_cost")  # from other fields; reports of older versions lack them
 
 
 def words(arguments: Namespace, now: float) -> BillWords:
@@ -103,13 +104,18 @@ def read_report(path: str) -> WrittenReport:
 
 def differences(before: WrittenReport, now: WrittenReport) -> Sequence[str]:
     """Compare two JSON reports: their inputs, and every row."""
-    if before.inputs_sha256 == now.inputs_sha256 and before.rows == now.rows:
-        return ()
 
     def rows_of(report: WrittenReport) -> dict[tuple[str, ...], dict[str, Any]]:
-        return {tuple(str(row.get(name, "")) for name in ("row", *now.by)): row for row in report.rows}
+        return {
+            tuple(str(row.get(name, "")) for name in ("row", *now.by)): {
+                name: value for name, value in row.items() if name not in _DERIVED
+            }
+            for row in report.rows
+        }
 
     old, new = rows_of(before), rows_of(now)
+    if before.inputs_sha256 == now.inputs_sha256 and [*old.items()] == [*new.items()]:
+        return ()
     changed = []
     for key in sorted(old.keys() | new.keys()):
         then, today = old.get(key, {}), new.get(key, {})

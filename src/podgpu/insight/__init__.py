@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from podgpu.insight import dark, problems, sums, waste
+from podgpu.insight import commands, dark, problems, sums, waste
 from podgpu.insight.answers import answers
 from podgpu.insight.tenants import (
     InsightSettings,
@@ -34,6 +34,7 @@ from podgpu.model import (
     Snapshot,
     Sums,
     WasteRow,
+    of_one,
 )
 from podgpu.model.kube import grouped
 
@@ -48,6 +49,7 @@ def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool =
     found = problems.all_of_snapshot(used, settings, has_books=has_books)
     seen = dark.of_snapshot(snapshot)
     insight = replace(_insight(cards_of_snapshot(used), snapshot.guests, found, settings), dark=seen)
+    insight = replace(insight, problems=_with_commands(insight.problems, of_one(used).nodes))
     if seen.state != dark.LIVE:
         insight = replace(insight, sums=Sums())
     return with_answers(replace(used, cards=_with_titles(used.cards, found), insight=insight))
@@ -114,7 +116,7 @@ def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
         idle_after_seconds=settings.idle_after,
         sums=whole if whole.gpus or not unread.nodes else Sums(),
         namespaces=_most_first(groups),
-        problems=tuple(problems.of_cluster(cluster, unread)),
+        problems=_with_commands(problems.of_cluster(cluster, unread), cluster.nodes),
         dark=unread,
         waste=rows,
         more_waste=more,
@@ -128,6 +130,19 @@ def _waste(node: ClusterNode) -> tuple[WasteRow, ...]:
     """What is wasted on the node. Where an older podgpu concluded, what it held idle is added up here."""
     known = node.concluded.waste if node.concluded is not None else ()
     return waste.of_node(placements(cards_of_node(node))) if known is None else known
+
+
+def _with_commands(found: Iterable[Problem], nodes: Iterable[ClusterNode]) -> tuple[Problem, ...]:
+    """Say what to run first: where several clusters are read, in which of them."""
+    by_name = {node.name: node for node in nodes}
+    return tuple(
+        [
+            replace(problem, command=commands.of_problem(problem, by_name[problem.node]))
+            if problem.node in by_name
+            else problem
+            for problem in found
+        ]
+    )
 
 
 def reconclude(cluster: Cluster, settings: InsightSettings) -> Cluster:

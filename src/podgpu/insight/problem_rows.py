@@ -1,5 +1,6 @@
 """All problems one by one. A document lists the first of many alike and counts the others; here they have rows."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -31,6 +32,17 @@ def problem_rows(cluster: Cluster, nodes: Iterable[ClusterNode]) -> list[Problem
             remembered += dark.remembered(node, own, cluster.taken_at)
     groups = grouped([*found, *remembered], rank)
     return [problem for _, alike in sorted(groups.items(), key=lambda group: group[0]) for problem in _bounded(alike)]
+
+
+def keyed_problems(cluster: Cluster, nodes: Iterable[ClusterNode]) -> list[tuple[str, Problem]]:
+    """List them with a key each, by what they are about: their texts may change."""
+    seen = Counter[str]()
+    keyed = []
+    for problem in problem_rows(cluster, nodes):
+        about = " ".join((problem.kind, problem.severity, problem.node, problem.uuid, problem.pod))
+        seen[about] += 1
+        keyed.append((f"{about} {seen[about]}", problem))
+    return keyed
 
 
 def _members(insight: Insight, snapshot: Snapshot | None, settings: InsightSettings) -> Iterator[Problem]:

@@ -135,6 +135,10 @@ def nodes(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryIt
     return _with_age(found, cluster)
 
 
+def nodes_of(nodes: Iterable[ClusterNode]) -> list[SummaryItem]:
+    return [_node(node, cards_of_node(node)) for node in nodes]
+
+
 def _with_age(items: list[SummaryItem], cluster: Cluster) -> list[SummaryItem]:
     """Say of rows on dark nodes for how long these are."""
     return [_aged(item, cluster.taken_at) if item.row.state == DARK else item for item in items]

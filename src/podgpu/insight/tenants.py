@@ -89,6 +89,11 @@ class NodeCard(Struct, frozen=True, gc=False):
         return self.node is not None and self.node.is_dark
 
     @property
+    def is_stored(self) -> bool:
+        """Whether it is read from a store: there are no processes, claims and other evidence."""
+        return self.snapshot.stored or (self.node is not None and self.node.origin == "store")
+
+    @property
     def is_cordoned(self) -> bool:
         """Whether no pod can be placed on it, though nobody may hold it."""
         return self.node is not None and bool(self.node.cordoned)

@@ -114,6 +114,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     since: float | None = None  # seconds since 1970; absent if not known
     more: int = 0  # how many others like it are not listed
     last_seen: float | None = None  # seconds since 1970, when its node went dark; absent while the node is read
+    command: str | None = None  # for a shell, what to run first; absent outside Kubernetes
 
 
 class Dark(Struct, frozen=True, kw_only=True):

@@ -92,6 +92,13 @@ class StatementLine(Struct, frozen=True, kw_only=True):
         return None if self.busy_us is None else self.busy_us / MICROSECONDS_PER_HOUR
 
     @property
+    def wasted_us(self) -> int | None:
+        """What a group held and did not use; None if either is not known."""
+        if self.kind != "group" or self.held_us is None or self.busy_us is None or self.unsized_us:
+            return None
+        return max(0, self.held_us - self.busy_us)
+
+    @property
     def energy_kwh(self) -> float | None:
         return None if self.energy_mj is None else self.energy_mj / MILLIJOULES_PER_KWH
 
@@ -139,6 +146,15 @@ class Statement(Struct, frozen=True, kw_only=True):
     jobs: dict[str, int] = {}  # the scrape jobs that were believed, and how many nodes each spoke for
     ignored_jobs: tuple[str, ...] = ()  # those that were not, though they have series of podgpu
     disputes: tuple[Dispute, ...] = ()
+
+    def wasted_units(self, line: StatementLine) -> int | None:
+        """What a group's waste costs, at the mean price of the time that it pays for; None if that is not known."""
+        wasted, cost = line.wasted_us, line.cost_units
+        if wasted == 0 and cost is not None:
+            return 0
+        if wasted is None or cost is None or not line.charged or self.basis == "energy":
+            return None
+        return round(wasted * (cost - (line.shared_units or 0)) / line.charged)
 
     @property
     def complete(self) -> bool:

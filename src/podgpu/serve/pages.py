@@ -19,6 +19,7 @@ from podgpu.views import exposition, json, native, page, series
 from podgpu.views.cluster.json import slim as slimmed
 from podgpu.views.dialects import PREFIX, Answers, Document, Families, TrafficFamilies, dialects, dialects_of
 from podgpu.views.exposition import Format, page_format
+from podgpu.views.rows_file import RowsQuery, rows_written
 from podgpu.views.series import EVERYTHING, GROUPS, Family, FamilyQuery, SeriesFilter
 
 HTML = "text/html; charset=utf-8"
@@ -181,9 +182,9 @@ class NodePages:
             snapshot, key, lambda: json.encode(slimmed(snapshot) if slim else snapshot), "application/json"
         )
 
-    def rows(self, snapshot: Snapshot, by: str, *, gzipped: bool) -> RenderedPage:
-        key = _Key(f"rows {by}", None, gzipped)
-        return self._page(snapshot, key, lambda: json.rows_document(of_one(snapshot), by), "application/json")
+    def rows(self, snapshot: Snapshot, query: RowsQuery, *, gzipped: bool) -> RenderedPage:
+        key = _Key(f"rows {query.by} {query.form}", None, gzipped)
+        return self._page(snapshot, key, lambda: rows_written(of_one(snapshot), query), query.content_type)
 
     def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> RenderedPage:
         key = _Key("html", age_seconds, gzipped)

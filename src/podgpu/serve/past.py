@@ -23,8 +23,10 @@ from podgpu.serve.past_recording import (
     times_around,
 )
 from podgpu.serve.request_handler import Route
-from podgpu.serve.routes import fresh_response, page_response, rows_kind, wants_gzip, whole_number
+from podgpu.serve.routes import JSON, facts_query, fresh_response, page_response, rows_query, wants_gzip, whole_number
 from podgpu.supervise import SingleFlight
+from podgpu.views.facts import FactsQuery
+from podgpu.views.rows_file import RowsQuery
 
 MOST_STEPS = 1000
 USUAL_STEPS = 240
@@ -33,7 +35,6 @@ LEAST_STEP = 0.001
 STORED_BYTES = 8 << 20  # of pages from a store, compressed; and one page more
 LATEST = 253_402_300_799  # the end of the year 9999
 SCHEMA = 1
-JSON = "application/json"
 _NO_STORE = "there is no store; give podgpu cluster one with --prometheus.url"
 _OFF = "no history is kept here; give --history.size a size"
 
@@ -111,14 +112,16 @@ StoredMoment = Callable[[float], Awaitable[Past | None]]
 class PastRoutes(Generic[Past]):
     """`document` renders a state as the document of that time, part by part, `rows` its rows of one kind.
 
-    `recorded` renders it for a recording, as the document of a cluster. `lanes` says who was at work on a card in the
-    last full minute, if there is a log of context switches. `stored` makes longer timelines, if there is a store.
-    `stored_moment` reads moments that are no longer kept. `note` says where there is more than here.
+    `facts` are those of one pod or GPU. `recorded` renders it for a recording, as the document of a cluster. `lanes`
+    says who was at work on a card in the last full minute, if there is a log of context switches. `stored` makes longer
+    timelines, if there is a store. `stored_moment` reads moments that are no longer kept. `note` says where there is
+    more than here.
     """
 
     history: History[Past] | None
     document: Callable[[Past], Iterable[bytes]]
-    rows: Callable[[Past, str], Iterable[bytes]]
+    rows: Callable[[Past, RowsQuery], Iterable[bytes]]
+    facts: Callable[[Past, FactsQuery], Iterable[bytes]]
     recorded: Callable[[Past], Iterable[bytes]]
     lanes: Callable[[str], Lanes | None] | None = None
     stored: StoredTimeline | None = None
@@ -143,14 +146,22 @@ class PastRoutes(Generic[Past]):
         async def rows(request: Request) -> Response:
             if "at" not in request.query:
                 return await present["/api/v1/rows"].run(request)
-            by = rows_kind(request)
-            return await self._at(request, by, lambda past: self.rows(past, by))
+            query = rows_query(request)
+            content_type = query.content_type
+            return await self._at(request, query, lambda past: self.rows(past, query), content_type)
+
+        async def facts(request: Request) -> Response:
+            if "at" not in request.query:
+                return await present["/api/v1/facts"].run(request)
+            asked = facts_query(request)
+            return await self._at(request, asked, lambda past: self.facts(past, asked))
 
         return {
             **present,
             "/api/v1/history": Route(history, waits=True),
             "/api/v1/rows": Route(rows, waits=lambda request: "at" in request.query),
             "/api/v1/recording": Route(self._recording, waits=True),
+            "/api/v1/facts": Route(facts, waits=lambda request: "at" in request.query),
             "/api/v1/timeline": Route(self._timeline, waits=True),
         }
 
@@ -198,7 +209,9 @@ class PastRoutes(Generic[Past]):
     def _noted(self) -> Mapping[str, str]:
         return {"note": self.note} if self.note else {}
 
-    async def _at(self, request: Request, kind: Hashable, write: Callable[[Past], Iterable[bytes]]) -> Response:
+    async def _at(
+        self, request: Request, kind: Hashable, write: Callable[[Past], Iterable[bytes]], content_type: str = JSON
+    ) -> Response:
         """Answer with a page of a moment, which all who ask for the same share."""
 
         def begin(history: History[Past], taken_at: float) -> Maker | None:
@@ -212,7 +225,7 @@ class PastRoutes(Generic[Past]):
             return (lambda: PackedPage(write(past))) if past is not None else None
 
         page = await self._made(request, kind, begin, begin_stored)
-        return page if isinstance(page, Response) else _packed_response(page, request)
+        return page if isinstance(page, Response) else _packed_response(page, request, content_type)
 
     async def _recording(self, request: Request) -> Response:
         """Answer with a file of the minutes around a moment."""

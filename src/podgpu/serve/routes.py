@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.model import Snapshot
+from podgpu.model import Snapshot, of_one
 from podgpu.serve.guard.guard import Hosts, peer_address
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import TEXT, Response, busy_response, text_response
@@ -17,9 +17,12 @@ from podgpu.serve.pages import HTML, NodePages, RenderedPage, asked, compressed,
 from podgpu.serve.request_handler import Load, Route
 from podgpu.views.dialects import PREFIX, UnreadableError
 from podgpu.views.exposition import gzip_accepted
+from podgpu.views.facts import FactsQuery, facts_document
 from podgpu.views.json import ROW_KINDS
 from podgpu.views.page import POLICY, html
+from podgpu.views.rows_file import ROW_FORMS, RowsQuery
 
+JSON = "application/json"
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
 
@@ -76,6 +79,7 @@ class NodeRoutes:
             "/metrics": dialects[PREFIX + dialect],
             "/api/v1/snapshot": Route(self._snapshot),
             "/api/v1/rows": Route(self._rows),
+            "/api/v1/facts": Route(self._facts),
         }
 
     def _metrics(self, path: str, request: Request) -> Response:
@@ -114,8 +118,11 @@ class NodeRoutes:
         return page_response(page, request)
 
     def _rows(self, request: Request) -> Response:
-        page = self._pages.rows(self._feed.snapshot, rows_kind(request), gzipped=wants_gzip(request))
+        page = self._pages.rows(self._feed.snapshot, rows_query(request), gzipped=wants_gzip(request))
         return page_response(page, request)
+
+    def _facts(self, request: Request) -> Response:
+        return fresh_response(facts_document(of_one(self._feed.snapshot), facts_query(request)), JSON, request)
 
     async def _release(self, request: Request) -> Response:
         if not (_from_this_machine(request) and self._hosts.may_change(request.headers)):
@@ -159,12 +166,22 @@ def fresh_response(
     return page_response(compressed(plain) if wants_gzip(request) else plain, request, headers)
 
 
-def rows_kind(request: Request) -> str:
-    """Return the kind of rows that is asked for. Raises UserError if there is no such kind."""
-    by = request.query.get("by", "pods")
+def rows_query(request: Request) -> RowsQuery:
+    """Return which rows are asked for, and in which form. Raises UserError if there are no such rows."""
+    by, form = request.query.get("by", "pods"), request.query.get("format", ROW_FORMS[0])
     if by not in ROW_KINDS:
         raise UserError(f"write /api/v1/rows?by= with one of: {', '.join(ROW_KINDS)}")
-    return by
+    if form not in ROW_FORMS:
+        raise UserError(f"{form!r} is no format of rows; write format= with one of: {', '.join(ROW_FORMS)}")
+    return RowsQuery(by, form)
+
+
+def facts_query(request: Request) -> FactsQuery:
+    """Return whose facts are asked for. Raises UserError unless it is one pod, one GPU or one node."""
+    names = {name: request.query[name] for name in ("pod", "gpu", "node") if request.query.get(name)}
+    if len(names) != 1:
+        raise UserError("write /api/v1/facts with one of: ?pod=NAMESPACE/POD, ?gpu=UUID, ?node=NAME")
+    return FactsQuery(**names)
 
 
 def wants_gzip(request: Request) -> bool:

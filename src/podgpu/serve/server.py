@@ -31,6 +31,8 @@ from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes
 from podgpu.supervise import Supervisor
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
+from podgpu.views.facts import FactsQuery, facts_document
+from podgpu.views.rows_file import RowsQuery, rows_written
 
 BACKLOG = 4096  # the kernel's own bound is lower on older systems
 # Half of what the kernel buffers for a client that does not read; its default is some MiB for each.
@@ -293,8 +295,12 @@ def _past_document(past: PastState[Snapshot, Any]) -> Iterable[bytes]:
     return (json.encode(past.whole()),)
 
 
-def _past_rows(past: PastState[Snapshot, Any], by: str) -> Iterable[bytes]:
-    return (json.rows_document(of_one(past.whole()), by),)
+def _past_rows(past: PastState[Snapshot, Any], query: RowsQuery) -> Iterable[bytes]:
+    return (rows_written(of_one(past.whole()), query),)
+
+
+def _past_facts(past: PastState[Snapshot, Any], asked: FactsQuery) -> Iterable[bytes]:
+    return (facts_document(of_one(past.whole()), asked),)
 
 
 def _recorded(past: PastState[Snapshot, Any]) -> Iterable[bytes]:
@@ -315,7 +321,7 @@ class NodeServer(HttpServer):
     ) -> None:
         pages, load, guard = NodePages(series_limit, registry), Load(max_requests), caps.get("guard")
         routes = NodeRoutes(feed, pages, load, guard.hosts if guard else None)
-        past = PastRoutes(history, _past_document, _past_rows, _recorded, lanes=lanes)
+        past = PastRoutes(history, _past_document, _past_rows, _past_facts, _recorded, lanes=lanes)
         super().__init__(
             lambda dialect: past.over(routes.table(dialect)),
             registry.dialects,

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from podgpu.catalog import device_rows
 from podgpu.insight import rows
 from podgpu.insight.idle import idle_pods
-from podgpu.insight.problem_rows import problem_rows
+from podgpu.insight.pending import pending_pods
+from podgpu.insight.problem_rows import keyed_problems
 from podgpu.insight.row_needs import needed_for_rows
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import SCHEMA, Cluster, ClusterNode, Pod, Reading, Snapshot
 from podgpu.model.document import decode
 
-__all__ = ["ROW_KINDS", "Object", "decode", "encode", "plain", "rows_document", "rows_of_nodes"]
+__all__ = ["ROW_KINDS", "Object", "decode", "encode", "for_rows", "plain", "rows_document"]
 
 _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 # A lone surrogate is no character; JSON can write all others.
@@ -28,8 +29,8 @@ _KEPT_BACK: dict[type[Struct], frozenset[str]] = {
     ClusterNode: frozenset({"written"}),
 }
 ROWS_SCHEMA = 1
-IDLE, PROBLEMS = "idle", "problems"
-ROW_KINDS = (*rows.VIEWS, IDLE, PROBLEMS)
+IDLE, PENDING, PROBLEMS = "idle", "pending", "problems"
+ROW_KINDS = (*rows.VIEWS, IDLE, PENDING, PROBLEMS)
 
 _NUMBERS = frozenset({int, float, bool})
 
@@ -91,34 +92,30 @@ def _reading(reading: Reading) -> Object:
     return {"metric": reading.metric, "labels": labels, "value": float(reading.value)}
 
 
-def rows_of_nodes(cluster: Cluster, nodes: Iterable[ClusterNode], by: str) -> bytes:
-    """Write the rows of a cluster with these nodes. Only what rows need of each is kept: all would take much memory."""
-    if by == PROBLEMS:  # read node by node
-        return _problems_document(cluster, nodes)
-    return rows_document(replace(cluster, nodes=tuple([needed_for_rows(node) for node in nodes])), by)
+def for_rows(cluster: Cluster, nodes: Iterable[ClusterNode]) -> Cluster:
+    """Return the cluster with what rows need of these nodes: all of them would take much memory."""
+    return replace(cluster, nodes=tuple([needed_for_rows(node) for node in nodes]))
 
 
-def rows_document(cluster: Cluster, by: str) -> bytes:
-    """Write the rows of `podgpu top`, those of `podgpu idle`, or all problems. `by` is one of ROW_KINDS."""
-    if by == PROBLEMS:
-        return _problems_document(cluster, cluster.nodes)
-    head = _head(cluster, by)
+def rows_document(cluster: Cluster, by: str, nodes: Iterable[ClusterNode] | None = None) -> bytes:
+    """Write the rows of `podgpu top`, those of `podgpu idle`, the pods that wait, or all problems.
+
+    `by` is one of ROW_KINDS. Problems are read node by node from `nodes`, by default those of the cluster.
+    """
+    head = {"schema": ROWS_SCHEMA, "taken_at": cluster.taken_at, "by": by}
     if by == IDLE:
         currency = cluster.insight.currency if cluster.insight else ""
         priced = {"currency": currency} if currency else {}
         found = idle_pods(cluster)
         return msgspec.json.encode(head | plain(found) | priced | {"text": found.in_all(currency)})
+    if by == PENDING:
+        return msgspec.json.encode(head | plain(pending_pods(cluster)))
+    if by == PROBLEMS:
+        keyed = keyed_problems(cluster, cluster.nodes if nodes is None else nodes)
+        return msgspec.json.encode(head | {"rows": [{"key": plain(key), **plain(problem)} for key, problem in keyed]})
     # The key distinguishes rows of the same name. The use is as it is shown.
     entries = rows.VIEWS[by](cluster, EVERYTHING)
     return msgspec.json.encode(
         head
         | {"rows": [{"key": plain(entry.key), **plain(entry.row), "use": plain(entry.row.use)} for entry in entries]}
     )
-
-
-def _problems_document(cluster: Cluster, nodes: Iterable[ClusterNode]) -> bytes:
-    return msgspec.json.encode(_head(cluster, PROBLEMS) | {"rows": [*map(plain, problem_rows(cluster, nodes))]})
-
-
-def _head(cluster: Cluster, by: str) -> Object:
-    return {"schema": ROWS_SCHEMA, "taken_at": cluster.taken_at, "by": by}

@@ -17,7 +17,6 @@ from podgpu.views import card_facts, card_page
 from podgpu.views.format import MEANINGS, REASONS, STATEMENT_ROWS, TOTALS
 from podgpu.views.table import table
 from podgpu.views.text import line
-from podgpu.views.why_sentences import CERTAINTIES, METHODS, PROVEN, WITHOUT_CLAIM
 
 REFRESH_SECONDS = 5
 COLUMNS = 140  # of text
@@ -113,13 +112,9 @@ def html_parts(title: str, body: str, *, refresh_seconds: int) -> tuple[str, str
 def words_script() -> bytes:
     """Write the texts and number formats that the page shares with the other views, as a JavaScript module."""
     words = {
-        "without_claim": WITHOUT_CLAIM,
-        "methods": METHODS,
         "reasons": REASONS,
         "meanings": MEANINGS,
         "evidence": EVIDENCE,
-        "certainties": CERTAINTIES,
-        "proven": PROVEN,
         "statement_rows": STATEMENT_ROWS,
         "card_facts": card_facts.WORDS,
         "totals": TOTALS,

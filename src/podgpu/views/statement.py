@@ -1,6 +1,7 @@
 """A statement as rows: what `podgpu report` and the page show, and what they write as JSON and CSV."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -8,15 +9,18 @@ import msgspec
 
 from podgpu import __version__
 from podgpu.insight.problem_kind import few
-from podgpu.model import ESTIMATED, Statement, StatementLine
+from podgpu.model import ESTIMATED, ChargePeriod, Statement, StatementLine, total_of
+from podgpu.model.kube import total_of_known
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
-from podgpu.numbers import LIKELY, UNKNOWN, bare, column, column_range, count, coverage, duration, money, percent
+from podgpu.numbers import LIKELY, UNKNOWN, bare, column, column_range, count, coverage, duration, money, percent, write
 from podgpu.option.times import utc_text
 from podgpu.views.format import STATEMENT_ROWS, unpriced_texts
 from podgpu.views.row_table import Column, RowTable, csv_text, json_text, known
 from podgpu.views.text import cut, line, shortened
 
 Row = dict[str, Any]
+SECONDS_PER_DAY = 86_400
+_WASTE = ("wasted_hours", "wasted_cost")
 
 
 def report_table(
@@ -30,17 +34,27 @@ def report_table(
     about = _about(statement) if describes_rows else {}
     rows = [
         {name: each.group.get(name, "") for name in statement.by}
-        | {"row": each.kind, **_numbers(each, statement.digits), **_certainty(each), **about}
+        | {
+            "row": each.kind,
+            **_numbers(each, statement.digits),
+            **_waste(statement, [each]),
+            **_certainty(each),
+            **about,
+        }
         for each in shown
     ]
-    names = (*statement.by, "row", *_numbers(statement.total, statement.digits), "certainty", *about)
+    names = (*statement.by, "row", *_numbers(statement.total, statement.digits), *_WASTE, "certainty", *about)
     fields = {name: itemgetter(name) for name in names}
     empty = "the store has no counters of podgpu in this time; check --prometheus.url, --from and --to"
     return RowTable(fields, rows, [*_report_columns(statement)], _report_head(statement, request), empty)
 
 
-def report_json(statement: Statement, request: Mapping[str, Any]) -> str:
-    return json_text(report_table(statement, request))
+def report_json(statement: Statement, request: Mapping[str, Any], *, has_periods: bool = False) -> str:
+    """With `has_periods`, also what the groups had in each charge period."""
+    table = report_table(statement, request)
+    if has_periods:
+        table = replace(table, head={**table.head, "periods": _periods(statement)})
+    return json_text(table)
 
 
 def report_csv(statement: Statement, request: Mapping[str, Any]) -> str:
@@ -59,6 +73,28 @@ def heading(statement: Statement) -> tuple[str, str]:
     jobs = [f"job {job}" for job in statement.jobs if job]
     made_of = [f"podgpu {__version__}", *jobs, *_price_list(statement), f"inputs {statement.inputs_sha256[:12]}"]
     return ("DEMO, " if statement.demo else "") + ", ".join(parts), ", ".join(made_of)
+
+
+_BASES = {
+    "held": "by held time",
+    "used": "by used time",
+    "greater": "by the greater of held and used time",
+    "energy": "by energy",
+}
+_SHARES = {"held": "the rest shared by held hours", "even": "the rest shared evenly"}
+
+
+def short_heading(statement: Statement) -> str:
+    """The period, the currency, the basis and how much was seen, for a line above the rows."""
+    begins, ends = (utc_text(at).replace("T", " ").removesuffix("Z") for at in (statement.start, statement.end))
+    parts = (
+        f"{begins} to {ends} UTC",
+        f"GPU-hours and {statement.currency}" if statement.currency else "GPU-hours, no prices",
+        _BASES.get(statement.basis, statement.basis),
+        _SHARES.get(statement.share, ""),
+        f"{coverage(statement.coverage.ratio)} seen",
+    )
+    return " · ".join(filter(None, parts))
 
 
 def _price_list(statement: Statement) -> list[str]:
@@ -92,6 +128,26 @@ def problems(statement: Statement) -> list[str]:
             "see `podgpu doctor` on the nodes"
         )
     return listed
+
+
+def findings(statement: Statement) -> list[dict[str, str]]:
+    """What the bill lacks, each with a word that says what kind of lack it is."""
+    listed = [("Disputed", dispute.detail) for dispute in statement.disputes]
+    unseen = [gpu for gpu in statement.by_gpu if gpu.coverage.unseen_us]
+    if unseen:
+        hours = write("gpu hours", statement.coverage.unseen_us / MICROSECONDS_PER_HOUR)
+        where = few(sorted({gpu.node for gpu in unseen}))
+        text = f"{hours} of {count(len(unseen), 'GPU')} were not seen, on {where}. See why the agents were not scraped."
+        listed.append(("Incomplete", text))
+    if statement.total.unsized_us:
+        time = duration(statement.total.unsized_us / 1_000_000)
+        text = f"Shares of unknown size were held for {time}, which is in no hour of this bill."
+        listed.append(("Incomplete", f"{text} See podgpu doctor on the nodes."))
+    listed += [
+        ("No price", f"There is none for {model}. Add it to the file of --price.") for model in statement.unpriced
+    ]
+    listed += [("Notice", text) for text in statement.notices]
+    return [{"title": title, "text": text} for title, text in listed]
 
 
 MOST_DISPUTES = 5
@@ -131,6 +187,46 @@ def _numbers(sums: StatementLine, digits: int) -> dict[str, float | None]:
         **{name: None if value is None else round(value, 6) for name, value in hours.items()},
         **{name: None if value is None else value / unit for name, (value, unit) in exact.items()},
     }
+
+
+def _waste(statement: Statement, lines: Sequence[StatementLine]) -> dict[str, float | None]:
+    """What these groups held and did not use, and its cost; absent if a part of it has none."""
+    wasteful = [each for each in lines if each.wasted_us is not None]
+    costs = [statement.wasted_units(each) for each in wasteful]
+    known_costs = [units for units in costs if units is not None]
+    hours = total_of_known(each.wasted_us for each in wasteful)
+    is_priced = bool(costs) and len(known_costs) == len(costs)
+    return {
+        "wasted_hours": None if hours is None else round(hours / MICROSECONDS_PER_HOUR, 6),
+        "wasted_cost": sum(known_costs) / 10**statement.digits if is_priced else None,
+    }
+
+
+def _periods(statement: Statement) -> list[dict[str, Any]]:
+    """The sums of the groups, period by period: what nobody held is no group's."""
+    return [
+        known(
+            {
+                "name": _period_name(period),
+                "from": utc_text(period.start, "seconds"),
+                "to": utc_text(period.end, "seconds"),
+                **_group_sums([each for each in period.lines if each.kind == "group"], statement),
+            }
+        )
+        for period in statement.periods
+    ]
+
+
+def _period_name(period: ChargePeriod) -> str:
+    """Write `2026-11-16`, and if it is no whole day, how much of it is in the bill."""
+    length = period.end - period.start
+    rest = "" if length >= SECONDS_PER_DAY else f", {duration(length)}"
+    return f"{utc_text(period.start)[:10]}{rest}"
+
+
+def _group_sums(groups: Sequence[StatementLine], statement: Statement) -> dict[str, float | None]:
+    sums = _numbers(total_of(groups), statement.digits)
+    return {name: sums[name] for name in ("gpu_hours", "busy_hours", "cost")} | _waste(statement, groups)
 
 
 def _certainty(sums: StatementLine) -> dict[str, str | None]:
@@ -189,11 +285,13 @@ def _report_head(statement: Statement, request: Mapping[str, Any]) -> dict[str, 
             ],
         },
         "notices": statement.notices,
+        "heading": short_heading(statement),
+        "findings": findings(statement),
         "jobs": statement.jobs,
         "ignored_jobs": statement.ignored_jobs,
         "disputes": [known(msgspec.to_builtins(dispute)) for dispute in statement.disputes],
         "unpriced": statement.unpriced,
-        "total": known(_numbers(statement.total, statement.digits)),
+        "total": known({**_numbers(statement.total, statement.digits), **_waste(statement, statement.lines)}),
         "request": request,
     }
     del head["bill_coverage"], head["price_list"]

@@ -2,12 +2,12 @@
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from shlex import quote
 
 from podgpu.catalog.xids import named
+from podgpu.insight import commands
 from podgpu.insight.card_problems import adds_up, is_much, present_words, switching_text
 from podgpu.insight.problem_kind import fault_words
-from podgpu.insight.tenants import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING, is_outsider
+from podgpu.insight.tenants import IDLE, UNKNOWN, WAITING, WORKING, is_outsider
 from podgpu.model import ENDED, REPRESENTED, Booking, Card, Charge, Claim, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN as NO_NUMBER
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
@@ -121,7 +121,7 @@ def _node(snapshot: Snapshot) -> Iterator[Fact]:
 
 
 def _stored(snapshot: Snapshot, name: str) -> list[Fact]:
-    note = sentences.STORED.format(name=quote(line(name)), node=quote(line(snapshot.node)))
+    note = sentences.STORED.format(name=commands.word(name), url=commands.word(commands.agent_url(snapshot.node)))
     return [("Note", note)] if snapshot.stored else []
 
 
@@ -202,9 +202,9 @@ def _used(container: ContainerEvidence, tenant: Tenant, card: Card, *, is_stored
         yield from _busy(tenant, card.use.period if card.use else "")
     yield "Booked", _booked(booking, card, is_instance=bool(tenant.mig))
     if not is_past and booking.bookable:
-        uses = bool(container.processes) or tenant.idle is None or (is_stored and not tenant.idle)
         name = f"{line(booking.method)}. " if booking.method else ""
-        yield "Method", name + sentences.METHODS.get(booking.method if uses else "", "")
+        has_processes = bool(container.processes)
+        yield "Method", name + sentences.method_text(tenant, has_processes=has_processes, is_stored=is_stored)
 
 
 def _device(claim: Claim) -> Iterator[Fact]:
@@ -314,9 +314,7 @@ def _holding(tenant: Tenant, *, is_stored: bool) -> Iterator[str]:
     if held is None or held.state == WORKING:
         return
     since = f" since {moment(held.since)}" if held.since is not None else ""
-    is_counted = is_stored and held.evidence == "no_process"
-    how = sentences.STORED_IDLE if is_counted else EVIDENCE.get(held.evidence, held.evidence)
-    yield f"{_STATES[held.state]}{since}: {how}."
+    yield f"{_STATES[held.state]}{since}: {sentences.how_held(held, is_stored=is_stored)}."
 
 
 def _sampled(booking: Booking) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """The sentences of `podgpu why`: what each method measures and what it estimates, and what else was found."""
 
 from podgpu.insight import without_claim
+from podgpu.insight.tenants import EVIDENCE
+from podgpu.model import Holding, Tenant
 
 METHODS = {
     "measured": (
@@ -53,7 +55,7 @@ CERTAINTIES = {
 PROVEN = "What needs no assumption: the least that it had for certain, and the most that it can have had."
 STORED = (
     "This is read from a store. It keeps numbers, and no processes, claims or other evidence. To see those, ask the "
-    "pod's node with `podgpu why {name} --url http://{node}:19400`, or name the agents too: with --kube.context, or "
+    "pod's node with `podgpu why {name} --url {url}`, or name the agents too: with --kube.context, or "
     "with --cluster.agents."
 )
 STORED_NOTHING = "The store has no series of it on a GPU."
@@ -117,3 +119,15 @@ ON_NO_CARD = "neither an annotation nor a process says on which card, so it coun
 NOT_UNDERSTOOD = "no sharing system knows this id, so it counts as no claim"
 DISPUTED = "the kubelet lists it for another pod too, so it counts as no claim"
 NOTHING = "It holds no GPU and has no process on one."
+
+
+def how_held(held: Holding, *, is_stored: bool) -> str:
+    """How it is known whether a tenant uses what it holds."""
+    is_counted = is_stored and held.evidence == "no_process"
+    return STORED_IDLE if is_counted else EVIDENCE.get(held.evidence, held.evidence)
+
+
+def method_text(tenant: Tenant, *, has_processes: bool, is_stored: bool) -> str:
+    """How its busy time was found. What has no process uses nothing, whatever was found before."""
+    uses = has_processes or tenant.idle is None or (is_stored and not tenant.idle)
+    return METHODS.get(tenant.booking.method if uses else "", "")

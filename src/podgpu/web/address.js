@@ -1,6 +1,6 @@
 // What the page shows is in its address, so that a link shows the same.
 
-export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", problems: "Problems", bill: "Bill", fit: "Fit" };
+export const VIEWS = { gpus: "By GPU", workloads: "By workload", nodes: "By node", namespaces: "By namespace", teams: "By team", idle: "Idle", pending: "Waiting", problems: "Problems", bill: "Bill", fit: "Fit" };
 export const FACETS = ["namespace", "workload", "team", "node", "model", "state"];
 export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", room: "room left", lost: "lost", dark: "dark", "not read": "not read", xid: "XID", ecc: "ECC" };
 const GROUPS = { "": "most GPUs", busy: "busiest", idle: "most not used", memory: "most memory", power: "most power", name: "name" };
@@ -11,15 +11,16 @@ export const SORTS = {
   namespaces: GROUPS,
   teams: GROUPS,
   idle: { "": "most wasted", since: "longest idle", name: "name" },
+  pending: { "": "" },
   problems: { "": "most pressing" },
   bill: { "": "" },
   fit: { "": "" },
 };
-export const FROM_STORE = ["bill", "fit"]; // views of what is in the store, without filters
+export const FROM_STORE = ["bill", "fit", "pending"]; // views without filters: of what is in the store, and of pods on no GPU yet
 export const NO_TEAM = "-"; // pods without the label
 export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
 export const SPANS = { "": ["1 h", 1], day: ["24 h", 24], week: ["7 d", 168] }; // of the timeline
-const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "span", "at", "problem"];
+const NAMES = ["view", "q", ...FACETS, "cells", "colour", "sort", "by", "pod", "gpu", "period", "span", "at", "problem", "of", "from", "to", "basis", "compare"];
 
 export class Address {
   constructor(onChange) {
@@ -43,6 +44,22 @@ export class Address {
     if (!(this.span in SPANS)) this.span = "";
     if (!(Number(this.at) > 0)) this.at = "";
     if (this.view !== "problems") this.problem = ""; // it is of that view alone
+    this.#choose();
+  }
+
+  /** While one is chosen to be compared, opening another compares the two. */
+  #choose() {
+    const other = this.gpu || this.pod;
+    if (!this.compare || this.pair || !other) return;
+    this.compare = this.compare === other ? "" : `${this.compare},${other}`;
+    if (this.compare) this.gpu = this.pod = "";
+    history.replaceState(history.state, "", this.link({}));
+  }
+
+  /** The two that are compared; null unless there are two. */
+  get pair() {
+    const both = this.compare.split(",");
+    return both.length === 2 && both.every(Boolean) ? both : null;
   }
 
   /** The current address with some changes. */

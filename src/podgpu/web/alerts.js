@@ -1,6 +1,7 @@
 // What is wrong, according to the document: the most urgent first, each with what to do about it.
 
 import { Answer } from "./answer.js";
+import { copyButton } from "./copy.js";
 import { h, morph, write } from "./dom.js";
 import { count, integer } from "./numbers.js";
 import { groupOf, linkOf, severityLook } from "./problems.js";
@@ -10,6 +11,9 @@ const NEVER_FOLDED = "gpu_unreadable"; // a lost card
 const GONE_MS = 5000; // how long a problem that is over stays in its place: it may come back
 const HAND_MS = 2000; // after the last use of the mouse or a key, more problems may move the list below,
 const LATEST_MS = 6000; // at the latest after this time
+
+/** The first words of a command: `kubectl cordon`. */
+const verbOf = (command) => command.replace(/ --context \S+/, "").split(" ", 2).join(" ");
 
 /** Keys by what the problems are about, since their texts may change. Several about the same are numbered. */
 function keysOf(problems) {
@@ -157,6 +161,7 @@ export class Alerts extends Answer {
       h("strong", {}, problem.title),
       h("span", { class: "what", title: whole }, h("span", { class: "text" }, ...where, problem.text, ...more), problem.next_step ? h("span", { class: "next" }, ` ${problem.next_step}`) : null),
       h("button", { type: "button", class: "unfold", "aria-expanded": String(isWhole), "aria-label": `${isWhole ? "less" : "advice"}: ${problem.text}`, onclick: () => this.#unfold(problem.key) }, isWhole ? "less" : "advice"),
+      problem.command ? copyButton(problem.command, `, copy ${problem.command}`, verbOf(problem.command)) : null,
       link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${problem.text}` }, link[0]) : null,
     );
   }

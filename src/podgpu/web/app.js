@@ -6,24 +6,28 @@ import { LatestAnswer } from "./ask.js";
 import { Banners } from "./banners.js";
 import { Bill } from "./bill.js";
 import { Colours } from "./colours.js";
+import { actions } from "./commands.js";
+import { choosing, comparePage } from "./compare.js";
 import { Controls } from "./controls.js";
 import { copyOnClick } from "./copy.js";
-import { h, morph, renew, shortModel, write } from "./dom.js";
+import { h, morph, renew, write } from "./dom.js";
 import { Feed } from "./feed.js";
+import { Files } from "./files.js";
 import { Fit } from "./fit.js";
 import { Fleet } from "./fleet.js";
 import { gpuPage } from "./gpu.js";
 import * as byGpu from "./gpus.js";
-import { byNamespace, byNode, byTeam } from "./groups.js";
 import { History } from "./history.js";
-import * as byIdle from "./idle.js";
+import { idleRows } from "./idle.js";
 import { Badge, KeyHelp, Legend, moveCard } from "./legend.js";
 import { List } from "./list.js";
+import { HEADS, NAMES, VIEWS, emptyNote } from "./lists.js";
 import { Model } from "./model.js";
-import { duration, moment, zone } from "./numbers.js";
+import { moment, zone } from "./numbers.js";
 import { Paper } from "./paper.js";
+import { Pending } from "./pending.js";
 import { Evidence, podPage } from "./pod.js";
-import * as byProblem from "./problems.js";
+import { problemRows } from "./problems.js";
 import { Rows } from "./rows.js";
 import { labelOf } from "./shades.js";
 import { Timeline } from "./timeline.js";
@@ -31,26 +35,10 @@ import { Header, Loading, Tiles } from "./top.js";
 import { Tooltip } from "./tooltip.js";
 import { Use } from "./use.js";
 import { Waste } from "./waste.js";
-import * as byWorkload from "./workloads.js";
+import { workRows } from "./workloads.js";
 
 const QUIET_MS = 150; // from the last part of a change until it is drawn,
 const LATEST_MS = 800; // but no longer from the first part
-const VIEWS = { gpus: byGpu, workloads: byWorkload, nodes: byNode, namespaces: byNamespace, teams: byTeam, idle: byIdle, problems: byProblem };
-const NAMES = { gpus: "GPUs", workloads: "Workloads", nodes: "Nodes", namespaces: "Namespaces", teams: "Teams", idle: "Idle holders", problems: "Problems" };
-const HEADS = {
-  workloads: ["Workload", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
-  nodes: ["Node", "Held", "Busy, of its GPUs", "Memory", "Power"],
-  namespaces: ["Namespace", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
-  teams: ["Team", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may use", "Power"],
-  idle: ["Pod", "Held", "Not used for", "Why it counts as idle", "Wasted"],
-  problems: ["Problem", "What is wrong, and what to do"],
-};
-
-/** GPUs of virtual machines: the driver does not list them, so they have no row. */
-function guestsText(guests) {
-  const names = guests.map((guest) => `${guest.model ? `${shortModel(guest.model)} ` : ""}${guest.pci_bus_id}`);
-  return names.length ? `Given to virtual machines, and not measured: ${names.join(", ")}.` : "";
-}
 
 class App {
   constructor(root) {
@@ -78,6 +66,11 @@ class App {
     this.bill = new Bill(this.address, () => this.draw());
     this.fit = new Fit(() => this.draw());
     this.banners = new Banners();
+    this.pending = new Pending(() => this.asked("rows?by=pending"));
+    this.files = new Files(() => ({ view: this.address.view, kinds: VIEWS[this.address.view].NEEDS ?? ["gpus"], items: this.list.items, at: this.isPast ? this.address.at : "" }));
+    this.controls.filters.append(this.files.element);
+    this.choosing = h("div");
+    this.actions = h("div");
     this.heads = h("div", { class: "heads", "aria-hidden": "true" });
     this.empty = h("p", { class: "empty", hidden: true });
     this.pod = h("div", { hidden: true });
@@ -93,14 +86,14 @@ class App {
       {
         node: byGpu.nodeRow,
         gpu: byGpu.gpuRows(rows),
-        work: byWorkload.workRows(tools),
-        idle: byIdle.idleRows(tools),
-        problem: byProblem.problemRows(tools),
+        work: workRows(tools),
+        idle: idleRows(tools),
+        problem: problemRows(tools),
       },
       NAMES.gpus,
     );
     this.sheet = h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty);
-    this.overview = h("div", {}, this.tiles.element, this.answers, this.fleet.element, this.controls.element, this.sheet, this.legend.element, this.bill.element, this.fit.element);
+    this.overview = h("div", {}, this.choosing, this.tiles.element, this.answers, this.fleet.element, this.controls.element, this.actions, this.sheet, this.legend.element, this.bill.element, this.fit.element, this.pending.element);
     this.foot = h("footer", { class: "dim" });
     this.paper = new Paper();
     this.loading = new Loading();
@@ -156,13 +149,13 @@ class App {
     } else if (event.key === "?") this.help.toggle();
     else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && moveCard(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
     else if (view) this.address.go({ view, pod: "", gpu: "", sort: "" });
-    else if (event.key === "Escape" && this.detail) this.address.go({ pod: "", gpu: "" });
+    else if (event.key === "Escape" && (this.detail || this.address.compare)) this.address.go({ pod: "", gpu: "", compare: "" });
     else if (["ArrowLeft", "ArrowRight", " "].includes(event.key) && !event.target.closest("a, button, canvas, [role], [tabindex='0']")) this.timeline.key(event);
   }
 
-  /** The pod or the GPU whose page is shown. */
+  /** The pod or the GPU whose page is shown, or the two that are compared. */
   get detail() {
-    return this.address.pod || this.address.gpu;
+    return this.address.pod || this.address.gpu || (this.address.pair ? this.address.compare : "");
   }
 
   /** Whether the page shows a moment of the past. */
@@ -288,11 +281,12 @@ class App {
 
   drawOverview() {
     const { address, model } = this;
-    const stored = { bill: this.bill, fit: this.fit }[address.view];
-    this.sheet.hidden = this.legend.element.hidden = Boolean(stored);
+    const stored = { bill: this.bill, fit: this.fit, pending: this.pending }[address.view];
+    this.sheet.hidden = this.legend.element.hidden = this.actions.hidden = Boolean(stored);
     this.legend.draw(this.colours);
-    for (const view of [this.bill, this.fit]) view.element.hidden = view !== stored;
+    for (const view of [this.bill, this.fit, this.pending]) view.element.hidden = view !== stored;
     this.overview.dataset.view = address.view;
+    renew(this.choosing, address.compare, () => (address.compare ? [choosing(model, address.compare, address.link({ compare: "" }))] : []));
     this.tiles.draw(model, this.history);
     this.alerts.draw(model.insight, model.isCluster);
     this.use.draw(model.insight, this.colours, address.namespace);
@@ -316,13 +310,15 @@ class App {
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
     const view = VIEWS[address.view];
     renew(this.heads, HEADS[address.view] ?? view.headsOf(model.choices("period")), (heads) => heads.map((head) => h("span", { title: head }, head)));
-    const answers = (view.NEEDS ?? []).map((by) => (this.isPast ? this.rows.at(by, address.at) : this.rows.of(by, model)));
+    const answers = (view.NEEDS ?? []).map((by) => this.asked(`rows?by=${by}`));
     const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, isFiltered, group: address.problem, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, label, link: (changes) => address.link(changes), answers });
     this.list.show(items);
+    const { commands = [] } = (address.node && this.asked(`facts?node=${encodeURIComponent(address.node)}`)) || {};
+    renew(this.actions, commands, () => (commands.length ? [actions(commands)] : []));
     this.total = answers[0]?.text;
     this.waste.draw(model.insight, address.view === "idle" ? answers[0]?.waste : undefined);
     this.seek();
-    write(this.empty, this.note(view, answers, items.length, gpus.length));
+    write(this.empty, emptyNote(this, answers, items.length, gpus.length));
     this.empty.hidden = !this.empty.textContent;
   }
 
@@ -337,23 +333,13 @@ class App {
     this.list.draw(true);
   }
 
-  /** Why the list is empty, or what it leaves out. */
-  note(view, answers, items, gpus) {
-    const { address, model } = this;
-    const guests = guestsText(model.document.guests ?? []);
-    if (!model.gpus.length && guests) return `Every GPU is given away. ${guests}`;
-    if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : model.insight.dark && model.insight.dark.state !== "live" ? `Nothing is known of its GPUs: ${model.insight.dark.text}.` : "No GPU found. If something is wrong, it is listed above.";
-    if (answers.includes(undefined)) return "Waiting for the server.";
-    const error = answers.find((answer) => answer.error)?.error;
-    if (error) return `The rows could not be updated: ${error}`;
-    if (!gpus) return "Nothing matches. Clear the filter to see all.";
-    if (address.view === "problems" && !items) return "No such problem now.";
-    const empty = address.view === "idle" ? `No pod holds a GPU without using it for ${duration(model.insight.idle_after_seconds)} or more.` : "No container uses these GPUs.";
-    return [items ? "" : empty, view.noteOf?.(answers), address.view === "gpus" && guests].filter(Boolean).join(" ");
+  /** What the server makes of what is shown; undefined until it is here. */
+  asked(query) {
+    return this.isPast ? this.rows.at(query, this.address.at) : this.rows.of(query, this.model);
   }
 
   drawDetail() {
-    const page = this.address.pod ? this.podPage() : this.gpuPage();
+    const page = this.address.pair ? this.comparePage() : this.address.pod ? this.podPage() : this.gpuPage();
     if (this.pod.dataset.of === this.detail) morph(this.pod.firstElementChild, page);
     else this.pod.replaceChildren(page);
     this.pod.dataset.of = this.detail;
@@ -365,18 +351,23 @@ class App {
     const { address, model, hour, past } = this;
     const linkPeriod = model.hasStore ? (period) => address.link({ period }) : null;
     const linkGpu = (uuid) => address.link({ pod: "", gpu: uuid, period: "" });
-    return podPage(address.pod, { model, hour, past, period: address.period, cursor: this.isPast ? model.takenAt : 0, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null });
+    return podPage(address.pod, { model, hour, past, cursor: this.isPast ? model.takenAt : 0, period: address.period, linkPeriod, linkGpu, colours: this.colours, back: this.back, more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?pod=${encodeURIComponent(address.pod)}`), linkCompare: address.link({ pod: "", compare: address.pod, period: "" }), linkPending: address.link({ pod: "", view: "pending" }) });
   }
 
   gpuPage() {
     const { address, model, hour, pointer, isPast } = this;
     const bars = (gpu) => (this.bars.update({ gpu }), h("div", { class: "box bars", "data-own": "" }));
     size(this.pod, byGpu.measure(this.pod.clientWidth - 2));
-    return gpuPage(address.gpu, { model, hour, pointer, isPast, bars, back: this.back, colours: this.colours, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
+    return gpuPage(address.gpu, { model, hour, pointer, isPast, bars, back: this.back, colours: this.colours, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null, facts: this.asked(`facts?gpu=${encodeURIComponent(address.gpu)}`) });
+  }
+
+  comparePage() {
+    const { address, model } = this;
+    return comparePage(address.pair, { model, asked: (query) => this.asked(query), back: this.back, link: (changes) => address.link(changes), more: model.isCluster && !this.isPast ? this.evidence : null });
   }
 
   get back() {
-    return this.address.link({ pod: "", gpu: "", period: "" });
+    return this.address.link({ pod: "", gpu: "", period: "", compare: "" });
   }
 
   drawBanners() {
@@ -398,6 +389,6 @@ function size({ style }, sizes) {
   for (const name of ["who", "memory", "busy", "power", "name", "work"]) style.setProperty(`--${name}`, `${sizes[name] ?? 0}px`);
 }
 
-const blank = () => ({ q: "", cells: "", sort: "", pod: "", gpu: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
+const blank = () => ({ q: "", cells: "", sort: "", pod: "", gpu: "", compare: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
 
 new App(document.getElementById("app"));

@@ -1,119 +1,144 @@
-// The view of the bill: the month to date, as `podgpu report` adds it up from the store.
+// The view of the bill: a month, or any other time, as `podgpu report` adds it up from the store.
 
 import { LatestAnswer } from "./ask.js";
 import { fill, h, known, write } from "./dom.js";
-import { UNKNOWN, bare, column, count, coverage as seen, duration, gpuHours, minute } from "./numbers.js";
+import { UNKNOWN, bare, column, coverage as seen } from "./numbers.js";
+import { trend } from "./trend.js";
 import { words } from "./words.js";
 
 const REFRESH_MS = 60_000; // the server keeps a bill for as long
-const MOST_NAMED = 3; // nodes
+const DAY_MS = 86_400_000;
 // A label of such a name could not be told apart.
 const OWN_WORDS = new Set(["namespace", "workload", "pod", "node", "model", "cluster"]);
-const BASES = { held: "by held time", used: "by used time", greater: "by the greater of held and used time", energy: "by energy" };
+const BASES = { "": "By held time", used: "By used time", greater: "By the greater of both", energy: "By energy" };
+const NO_STORE = "A bill needs a store. Give podgpu cluster one with --prometheus.url.";
+const CHOICES = { "": "This month", "last-month": "Last month", "last-week": "Last week" };
 
-/** The query of the API for the month to date. */
-const queryOf = (by, takenAt) => new URLSearchParams({ by, from: new Date(takenAt * 1000).toISOString().slice(0, 7), to: "now" }).toString();
+const day = (at) => new Date(at).toISOString().slice(0, 10);
+
+/** The query of the API. The last day of a range is in it. */
+function queryOf({ by, basis, of, from, to }, takenAt) {
+  const dates = { from, to: to ? day(Date.parse(to) + DAY_MS) : "now" };
+  const when = from ? dates : of ? { period: of } : { from: day(takenAt * 1000).slice(0, 7), to: "now" };
+  return new URLSearchParams({ by: by || "namespace", ...when, ...(basis && { basis }), per: "day" }).toString();
+}
 
 export class Bill {
   constructor(address, onNews) {
     this.address = address;
     this.bill = new LatestAnswer(onNews);
-    this.by = h("select", { "aria-label": "Bill by", onchange: (event) => address.go({ by: event.target.value }) });
-    this.download = h("a", { download: "" }, "Download CSV");
+    const choose = (name) => (event) => address.go({ [name]: event.target.value });
+    this.by = h("select", { "aria-label": "Bill by", onchange: choose("by") });
+    this.basis = h("select", { "aria-label": "Basis", onchange: choose("basis") });
+    const date = (name, label) => h("input", { type: "date", "aria-label": label, onchange: (event) => this.#range(name, event.target.value) });
+    this.dates = [date("from", "First day, UTC"), date("to", "Last day, UTC")];
+    this.choices = Object.entries(CHOICES).map(([of, name]) => h("a", { "data-of": of }, name));
+    this.csv = h("a", { download: "", class: "button" }, "CSV");
+    this.json = h("a", { download: "podgpu-bill.json", class: "button" }, "JSON");
+    this.files = h("span", { class: "files" }, this.csv, this.json);
     this.about = h("p", { class: "dim" });
     this.notices = h("ul", { class: "alerts" });
+    this.trend = h("div");
     this.table = h("div");
     this.empty = h("p", { class: "empty", hidden: true });
+    this.heading = h("h2");
     this.element = h(
       "section",
       { class: "sheet bill stored", "aria-label": "Bill", hidden: true },
-      h("div", { class: "title" }, h("h2", {}, "Month to date"), this.by, this.download),
+      h(
+        "div",
+        { class: "title" },
+        this.heading,
+        h("nav", { "aria-label": "Time of the bill" }, ...this.choices),
+        h("span", { class: "dates" }, this.dates[0], " to ", this.dates[1]),
+        this.basis,
+        this.by,
+        this.files,
+      ),
       this.about,
       this.notices,
+      this.trend,
       this.table,
       this.empty,
     );
   }
 
+  /** A range has a first day. */
+  #range(name, value) {
+    const { from, to } = { from: this.address.from, to: this.address.to, [name]: value };
+    this.address.go({ of: "", from: from || to, to });
+  }
+
   draw(model) {
-    this.#choices(model);
-    const query = queryOf(this.address.by || "namespace", model.takenAt);
-    const answer = model.hasStore ? this.bill.of(`api/v1/report?${query}`, REFRESH_MS) : { error: "A bill needs a store. Give podgpu cluster one with --prometheus.url." };
+    this.#draw(model);
+    const query = queryOf(this.address, model.takenAt);
+    const answer = model.hasStore ? this.bill.of(`api/v1/report?${query}`, REFRESH_MS) : { error: NO_STORE };
     const bill = answer?.rows ? answer : null;
     const said = !answer ? "Waiting for the store. A month of many nodes takes a while." : (answer.error ?? "");
     write(this.empty, said);
     this.empty.hidden = !said;
-    this.download.hidden = !bill;
-    this.download.setAttribute("href", `api/v1/report?${query}&format=csv`);
+    this.files.hidden = !bill;
+    this.csv.setAttribute("href", `api/v1/report?${query}&format=csv`);
+    this.json.setAttribute("href", `api/v1/report?${query}`);
     if (this.shown === bill) return;
     this.shown = bill;
-    this.about.replaceChildren(...(bill ? aboutOf(bill) : []));
-    this.notices.replaceChildren(...(bill ? noticesOf(bill) : []).map(([title, text]) => h("li", { class: "alert" }, h("strong", {}, title), h("span", { class: "what" }, text))));
+    this.about.replaceChildren(...(bill ? [...(bill.demo ? [h("b", { class: "tag warn" }, "DEMO"), " "] : []), bill.heading] : []));
+    const notice = ({ title, text }) => h("li", { class: "alert" }, h("strong", {}, title), h("span", { class: "what" }, text));
+    this.notices.replaceChildren(...(bill?.findings ?? []).map(notice));
+    this.trend.replaceChildren(...(bill ? [trend(bill)].filter(Boolean) : []));
     this.table.replaceChildren(...(bill ? [tableOf(bill)] : []));
   }
 
-  #choices(model) {
-    const { by } = this.address;
+  /** What is chosen, and what can be. */
+  #draw(model) {
+    const { by, basis, of, from, to } = this.address;
     const labels = new Set(model.labels);
     if (by && by !== "workload") labels.add(by);
     const others = [...labels].filter((label) => !OWN_WORDS.has(label)).sort();
     fill(this.by, [["", "By namespace"], ["workload", "By workload"], ...others.map((label) => [label, `By label ${label}`])], by);
+    fill(this.basis, Object.entries(BASES), basis);
+    [from, to].forEach((date, place) => document.activeElement !== this.dates[place] && (this.dates[place].value = date));
+    write(this.heading, from ? "Bill" : of ? CHOICES[of] : "Month to date");
+    for (const choice of this.choices) {
+      const isOn = !from && choice.dataset.of === of;
+      choice.setAttribute("href", this.address.link({ of: choice.dataset.of, from: "", to: "" }));
+      if (isOn) choice.setAttribute("aria-current", "page");
+      else choice.removeAttribute("aria-current");
+    }
   }
-}
-
-/** The period of the bill, its currency, its basis, and how much was seen. */
-function aboutOf(bill) {
-  const shared = { held: "the rest shared by held hours", even: "the rest shared evenly" }[bill.share];
-  const parts = [`${minute(bill.from)} to ${minute(bill.to)} ${bill.zone}`, bill.currency ? `GPU-hours and ${bill.currency}` : "GPU-hours, no prices", BASES[bill.basis] ?? bill.basis, shared, `${seen(bill.coverage.ratio)} seen`];
-  return [...(bill.demo ? [h("b", { class: "tag warn" }, "DEMO"), " "] : []), parts.filter(Boolean).join(" · ")];
-}
-
-/** What is missing in the bill. */
-function noticesOf({ coverage, disputes, unpriced, notices, total }) {
-  const unseen = coverage.gpus.filter((gpu) => gpu.unseen_seconds > 0);
-  const names = [...new Set(unseen.map((gpu) => gpu.node))].sort();
-  const where = names.slice(0, MOST_NAMED).join(", ") + (names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : "");
-  return [
-    ...disputes.map(({ detail }) => ["Disputed", detail]),
-    ...(unseen.length ? [["Incomplete", `${gpuHours(coverage.unseen_gpu_hours)} of ${count(unseen.length, "GPU")} were not seen, on ${where}. See why the agents were not scraped.`]] : []),
-    ...(total.unknown_share_hours ? [["Incomplete", `Shares of unknown size were held for ${duration(total.unknown_share_hours * 3600)}, which is in no hour of this bill. See podgpu doctor on the nodes.`]] : []),
-    ...unpriced.map((model) => ["No price", `There is none for ${model}. Add it to the file of --price.`]),
-    ...notices.map((text) => ["Notice", text]),
-  ];
 }
 
 /** A row that is no group has no waste and no coverage. */
 const isOther = ({ row }) => row !== "group" && row !== "total";
 
-const wastedOf = (row) => (row.row === "group" && known(row.gpu_hours) && known(row.busy_hours) && !row.unknown_share_hours ? Math.max(0, row.gpu_hours - row.busy_hours) : undefined);
-
-/** The rows of the command, and what was held and not used. Roles are explicit: on a phone, a browser no longer sees a table. */
+/** The rows of the command. Roles are explicit: on a phone, a browser no longer sees a table. */
 function tableOf({ by, rows, total, currency, currency_decimals: decimals, coverage }) {
   const title = by.map((name) => name.replace(/^(label|workload)_/, "")).join("/");
-  const wasted = rows.map(wastedOf).filter(known);
-  const sums = { ...total, row: "total", wasted: wasted.length ? wasted.reduce((all, hours) => all + hours, 0) : undefined, coverage: coverage.ratio };
-  const cost = { name: "Cost", unit: currency, look: "cost", write: (row) => bare(decimals === 2 ? "money" : `money ${decimals}`, row.cost) };
+  const sums = { ...total, row: "total", coverage: coverage.ratio };
+  const money = (value) => bare(decimals === 2 ? "money" : `money ${decimals}`, value);
+  const cost = (row) => (known(row.wasted_cost) ? [h("small", {}, `${money(row.wasted_cost)} ${currency}`)] : []);
+  const wasted = (row) => [column("gpu hours", row.wasted_hours, sums.gpu_hours), ...cost(row)];
   const columns = [
-    { name: "Held", unit: "GPU-hours", write: (row) => column("gpu hours", row.gpu_hours, sums.gpu_hours) },
-    { name: "Used", unit: "GPU-hours", write: (row) => column("gpu hours", row.busy_hours, sums.busy_hours) },
-    { name: "Wasted", unit: "GPU-hours", write: (row) => (isOther(row) ? "" : column("gpu hours", row.wasted, sums.gpu_hours)) },
-    ...(currency ? [cost] : []),
-    { name: "Seen", unit: "of the time", write: (row) => (isOther(row) ? "" : seen(row.coverage)) },
+    { name: "Held", unit: "GPU-hours", write: (row) => [column("gpu hours", row.gpu_hours, sums.gpu_hours)] },
+    { name: "Used", unit: "GPU-hours", write: (row) => [column("gpu hours", row.busy_hours, sums.busy_hours)] },
+    { name: "Wasted", unit: currency ? `GPU-hours, ${currency}` : "GPU-hours", write: (row) => (isOther(row) ? [] : wasted(row)) },
+    ...(currency ? [{ name: "Cost", unit: currency, look: "cost", write: (row) => [money(row.cost)] }] : []),
+    { name: "Seen", unit: "of the time", write: (row) => (isOther(row) ? [] : [seen(row.coverage)]) },
   ];
   const head = columns.map(({ name, unit }) => h("th", { scope: "col", role: "columnheader" }, name, " ", h("small", {}, unit)));
+  const first = h("th", { scope: "col", role: "columnheader" }, title[0].toUpperCase() + title.slice(1));
   const line = (row) =>
     h(
       "tr",
       { role: "row", class: isOther(row) ? "other" : row.row },
       h("th", { scope: "row", role: "rowheader" }, ...nameOf(row, by)),
-      ...columns.map(({ name, look, write: text }) => h("td", { role: "cell", class: look, "data-name": name }, text(row))),
+      ...columns.map(({ name, look, write: cells }) => h("td", { role: "cell", class: look, "data-name": name }, ...cells(row))),
     );
-  const body = rows.map((row) => line({ ...row, wasted: wastedOf(row) }));
   return h(
     "table",
-    { role: "table", "aria-label": "Month to date" },
-    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, h("th", { scope: "col", role: "columnheader" }, title[0].toUpperCase() + title.slice(1)), ...head)),
-    h("tbody", { role: "rowgroup" }, ...body, line(sums)),
+    { role: "table", "aria-label": "Bill" },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, first, ...head)),
+    h("tbody", { role: "rowgroup" }, ...rows.map(line), line(sums)),
   );
 }
 

@@ -51,7 +51,8 @@ export class Controls {
       tab.setAttribute("href", address.link({ view: tab.dataset.view, sort: "" }));
       if (isOn) tab.setAttribute("aria-current", "page");
       else tab.removeAttribute("aria-current");
-      tab.hidden = { bill: !model.hasStore, fit: !model.hasStore, problems: !isOn, nodes: model.nodes.length < 2, teams: !model.labels.length }[tab.dataset.view] ?? false;
+      const isUnseen = { bill: !model.hasStore, fit: !model.hasStore, problems: !isOn, nodes: model.nodes.length < 2, teams: !model.labels.length };
+      tab.hidden = { ...isUnseen, pending: !model.pending.length && !isOn }[tab.dataset.view] ?? false;
     }
     const isStored = FROM_STORE.includes(address.view);
     this.search.hidden = this.filters.hidden = this.fold.hidden = this.clear.parentElement.hidden = isStored;

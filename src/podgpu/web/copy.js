@@ -3,14 +3,13 @@
 import { h, write } from "./dom.js";
 
 const DONE_MS = 1500;
-
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f]/g;
-
-/** Write a word of a command so that a shell takes it as it is. A terminal might act on control characters. */
-export const shellWord = (text) => (/^[\w.,:@%+=/-]+$/.test(text) ? text : `'${text.replace(CONTROLS, "?").replaceAll("'", "'\\''")}'`);
 
 /** `name` says what is copied, for screen readers. */
 export const copyButton = (text, name, label = "Copy") => h("button", { type: "button", class: "copy", "data-copy": text, "aria-label": `${label} ${name}` }, label);
+
+/** Write a word of a command so that a shell takes it as it is. A terminal might act on control characters. */
+export const shellWord = (text) => (/^[\w.,:@%+=/-]+$/.test(text) ? text : `'${text.replace(CONTROLS, "?").replaceAll("'", "'\\''")}'`);
 
 /** Copy a text. Only secure pages may use the clipboard API; others select the text and copy the selection. */
 async function copied(text) {

@@ -16,9 +16,10 @@ export class Fit {
   constructor(onNews) {
     this.advice = new LatestAnswer(onNews);
     this.about = h("p", { class: "dim" });
+    this.files = h("span", { class: "files", hidden: true }, h("a", { href: "api/v1/fit?format=csv", download: "podgpu-fit.csv" }, "CSV"), h("a", { href: "api/v1/fit", download: "podgpu-fit.json" }, "JSON"));
     this.table = h("div");
     this.empty = h("p", { class: "empty", hidden: true });
-    this.element = h("section", { class: "sheet fit stored", "aria-label": "What fits", hidden: true }, h("div", { class: "title" }, h("h2", {}, "What fits")), this.about, this.table, this.empty);
+    this.element = h("section", { class: "sheet fit stored", "aria-label": "What fits", hidden: true }, h("div", { class: "title" }, h("h2", {}, "What fits"), this.files), this.about, this.table, this.empty);
   }
 
   draw(model) {
@@ -30,6 +31,7 @@ export class Fit {
     this.empty.hidden = !said;
     clearTimeout(this.timer);
     if (model.hasStore && !statement) this.timer = setTimeout(this.advice.onNews, RETRY_MS);
+    this.files.hidden = !statement;
     if (this.shown === statement) return;
     this.shown = statement;
     this.about.replaceChildren(...(statement ? aboutOf(statement) : []));

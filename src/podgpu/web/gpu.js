@@ -1,6 +1,7 @@
 // The page of a GPU or a MIG instance: who is on it, what it reports about itself, and its last hour.
 
 import { chart, stack } from "./chart.js";
+import { actions } from "./commands.js";
 import { copyButton } from "./copy.js";
 import { h, known, shortModel } from "./dom.js";
 import { factsOf, indexOf } from "./facts.js";
@@ -112,7 +113,7 @@ function titleOf({ gpu, slice }, link) {
 const elsewhere = (model, gpu) => (model.isCluster && known(gpu.source.balance?.switches) ? h("p", { class: "dim" }, `Who was at work in each moment of the last minute is shown on this GPU's page of the agent on ${gpu.node.name}.`) : null);
 
 /** Make the page of the GPU or MIG instance of that UUID. `bars` makes its row of the list, `pointer` keeps the column of the lanes that is pointed at. */
-export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, more, colours }) {
+export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, more, colours, facts }) {
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   const found = find(model.gpus, uuid);
   if (!found) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, uuid), h("p", { class: "empty" }, "There is no such GPU now. It may have been removed, or its node cannot be read."));
@@ -127,6 +128,7 @@ export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, 
     { class: "podpage gpupage" },
     top,
     titleOf(found, link),
+    actions(facts?.commands, link({ compare: uuid, gpu: "", view: "gpus" })),
     gpu.isUp ? bars(gpu) : h("p", { class: "box pad lost" }, h("span", { class: "notice" }, lostText(gpu))),
     slicesOf(found, link),
     xidsOf(gpu, link),
@@ -136,7 +138,7 @@ export function gpuPage(uuid, { model, hour, pointer, isPast, link, back, bars, 
     charts(kept, indexOf(readings), { model, cursor: isPast ? model.takenAt : 0, colours, link }),
     h("h3", {}, "Who is on it, and how that is known"),
     gpu.source.use?.note ? h("p", { class: "dim" }, gpu.source.use.note) : null,
-    ...(tenants.length ? tenants.map((tenant) => evidence({ gpu, tenant }, heading(tenant), more?.tenant({ gpu, tenant }))) : [h("p", { class: "box pad" }, "No pod holds it, and none has a process on it.")]),
+    ...(tenants.length ? tenants.map((tenant) => evidence({ gpu, tenant }, heading(tenant), more?.tenant({ gpu, tenant }), facts)) : [h("p", { class: "box pad" }, "No pod holds it, and none has a process on it.")]),
     slice ? null : restOf(gpu),
     h("h3", {}, "What it reports"),
     h("div", { class: "topics" }, ...factsOf(readings).map(([topic, lines]) => h("section", { class: "box" }, h("h3", {}, topic), factTable(lines, "What it means"))), aboutOf(found)),

@@ -42,7 +42,6 @@ function makeTenant(tenant, node, place) {
     memory: booking.memory_bytes,
     ...useOf(tenant),
     ofInstance: booking.instance_ratio,
-    method: booking.method,
     system: claims[0]?.system ?? "",
     holding,
     isIdle,

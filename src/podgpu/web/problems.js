@@ -29,9 +29,9 @@ export function itemsOf({ gpus, isFiltered, sizes, group, answers: [{ rows }] })
   const isMeant = ({ uuid, node }) => !isFiltered || (uuid ? cards.has(uuid) : nodes.has(node));
   const shown = rows.filter((row) => (!group || groupOf(row) === group) && isMeant(row));
   const room = sizes.isNarrow ? sizes.width - 40 : sizes.width - 280;
-  return shown.map((row, place) => ({
+  return shown.map((row) => ({
     kind: "problem",
-    key: `${groupOf(row)} ${row.node} ${row.uuid} ${row.pod} ${place}`,
+    key: row.key,
     height: (sizes.isNarrow ? 2 * LINE : 0) + LINE * (linesOf(`${row.node}: ${textOf(row)}`, room) + linesOf(row.next_step, room)) + 14,
     row,
   }));

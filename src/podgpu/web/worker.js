@@ -14,9 +14,9 @@ const BATCHES = 50; // would not be enough
 
 const pick = (from, names) => Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
 
-const BOOKING = ["method", "memory_bytes", "memory_limit_bytes", "instance_ratio", "allocated_ratio", "bookable", "energy_mj", "resident_us"];
-const CLAIM = ["core_limit_ratio", "system", "resource", "device_id", "source"];
-const TENANT = ["container", "mig", "workload", "held_since", "idle", "use", "holding"];
+const BOOKING = ["memory_bytes", "memory_limit_bytes", "instance_ratio", "allocated_ratio"];
+const CLAIM = ["core_limit_ratio", "system"];
+const TENANT = ["container", "mig", "workload", "use", "holding"];
 const REST = ["reason", "memory_bytes", "use"];
 const CARD = ["gpu", "fault", "readings", "instances", "use", "problems", "severity", "xids"];
 const SNAPSHOT = ["node", "taken_at", "driver_version"];
@@ -26,7 +26,6 @@ const tenantOf = (tenant, labels) => ({
   labels: labels.get(podOf(tenant.container)),
   claims: tenant.claims.map((claim) => pick(claim, CLAIM)),
   booking: pick(tenant.booking, BOOKING),
-  hasProcesses: tenant.processes.length > 0,
 });
 
 const cardOf = (card, labels) => ({

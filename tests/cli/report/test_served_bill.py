@@ -2,11 +2,13 @@
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from podgpu.cluster.report.bill import MOST_HOURS, bill_of_query
+from podgpu.cluster.report.bill import MOST_HOURS, bill_of_query, dated
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import StoreFault
 from podgpu.errors import UserError
@@ -98,3 +100,25 @@ async def test_a_bill_that_is_not_wanted_any_more_is_not_made() -> None:
         asked = len(store.asked)
         await asyncio.sleep(0.3)
         assert len(store.asked) == asked
+
+
+async def test_a_served_bill_can_have_its_days_and_a_named_time() -> None:
+    store = OneHour()
+    async with serving(store):
+        options = StoreOptions(url=store.url)
+        statement, request = await bill_of_query(options, None, {**PERIOD, "per": "hour"}, NOW)
+        whole, _ = await bill_of_query(options, None, PERIOD, NOW)
+        for wrong in ({"per": "week"}, {"period": "last-year"}, {**PERIOD, "period": "last-month"}):
+            with pytest.raises(UserError):
+                await bill_of_query(options, None, wrong, NOW)
+    assert statement.lines == whole.lines
+    (hour,) = msgspec.json.decode(report_json(statement, request, has_periods=True))["periods"]
+    assert hour["name"] == "2026-11-01, 1 h"
+    assert hour["gpu_hours"] == sum(line.gpu_hours or 0.0 for line in whole.lines if line.kind == "group")
+
+
+def test_a_named_time_has_the_two_times_of_the_command() -> None:
+    now = datetime(2026, 11, 18, 9, tzinfo=UTC).timestamp()
+    asked = dated({"by": "team", "period": "last-month"}, now)
+    assert {name: asked[name] for name in ("from", "to")} == {"from": "2026-10-01T00:00Z", "to": "2026-11-01T00:00Z"}
+    assert dated(PERIOD, now) == PERIOD

@@ -88,6 +88,19 @@ async def test_a_statement_that_cannot_be_made_is_a_failure_and_not_awaited_for_
         assert (answer.status, "log" in answer.text) == (500, True)
 
 
+async def test_advice_is_a_file_of_csv_too() -> None:
+    stub = StubFits()
+    stub.answered.set()
+    async with serving(StubFeed(CLUSTER), fits=stub) as server:
+        answer = await get(server, f"{statements.FIT_PATH}?format=csv")
+        while answer.status == 503:
+            answer = await get(server, f"{statements.FIT_PATH}?format=csv")
+        wrong = await get(server, f"{statements.FIT_PATH}?format=xml")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert answer.text.startswith("advice,cluster,namespace,")
+    assert wrong.status == 400
+
+
 async def test_without_a_store_there_is_none() -> None:
     async with serving(StubFeed(CLUSTER)) as server:
         assert (await get(server, statements.FIT_PATH)).status == 404

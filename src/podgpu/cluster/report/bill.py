@@ -15,13 +15,13 @@ from podgpu.cluster.report.counters import FAMILIES, Measure
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.queries import range_of
 from podgpu.cluster.report.statement import statement
-from podgpu.cluster.report.sums import StatementTerms
+from podgpu.cluster.report.sums import DAY, HOUR, StatementTerms
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.response import EMPTY, NOTHING, StoreFault, own_labels
 from podgpu.errors import UserError
 from podgpu.model import Prices, Statement
-from podgpu.option.times import parse_time, period
+from podgpu.option.times import CALENDAR, calendar_period, parse_time, period, utc_text
 from podgpu.option.value import OneOf, did_you_mean
 from podgpu.supervise import brief
 
@@ -32,6 +32,7 @@ BASES = tuple(map(str, Basis))
 # The parameters of a query, and the fields of BillWords.
 _FIELDS = {"from": "start", "to": "end", **{name: name for name in ("by", "namespace", "basis", "share")}}
 SHARES = ("none", "held", "even")
+_PERIODS = {"day": DAY, "hour": HOUR}  # that a bill may be divided into
 _INFO = "podgpu_pod_info"
 _LABEL = "label_"
 _HELD = next(family.metric for family in FAMILIES if family.measure is Measure.HELD)
@@ -175,15 +176,26 @@ async def bill_of_query(
 
     Raises UserError, and StoreFault with advice.
     """
-    words = BillWords(**{_FIELDS[name]: text for name, text in query.items() if name in _FIELDS})
+    words = BillWords(**{_FIELDS[name]: text for name, text in dated(query, now).items() if name in _FIELDS})
     asked = bill_request(words, prices, now)
+    charge_seconds = _PERIODS[_chosen("per", tuple(_PERIODS), query["per"])] if "per" in query else None
     if asked.end - asked.start > MOST_HOURS * 3600:
         raise UserError(
             f"--from={words.start} is more than {MOST_HOURS} hours before --to={words.end}; choose a shorter time, "
             "or run podgpu report"
         )
-    found = await read_apart(options, lambda store: make_bill(store, asked, now))
+    found = await read_apart(options, lambda store: make_bill(store, asked, now, charge_seconds=charge_seconds))
     return with_period_notice(found, words, now), asked.document
+
+
+def dated(query: Mapping[str, str], now: float) -> Mapping[str, str]:
+    """Replace `period=last-month` and the like by its two times."""
+    if "period" not in query:
+        return query
+    if "from" in query or "to" in query:
+        raise UserError(f"period={query['period']} says when; give it, or from and to")
+    begins, ends = calendar_period(_chosen("period", tuple(CALENDAR), query["period"]), now)
+    return {**query, "from": utc_text(begins), "to": utc_text(ends)}
 
 
 async def read_apart(options: StoreOptions, work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:

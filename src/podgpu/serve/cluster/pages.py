@@ -14,8 +14,8 @@ from podgpu.model.fit import FitStatement
 from podgpu.serve.cluster.views import ClusterMetricsView, ClusterView
 from podgpu.serve.pages import RenderedPage, compressed
 from podgpu.supervise import SingleFlight
-from podgpu.views import json
 from podgpu.views.exposition import Format
+from podgpu.views.rows_file import RowsQuery, rows_written
 from podgpu.views.series import FamilyQuery
 
 STALE_INTERVALS = 3  # what is older is not served
@@ -180,24 +180,24 @@ class ClusterRows:
 
     def __init__(self, newest: Callable[[], Cluster]) -> None:
         self._newest = newest
-        self._rendered: dict[str, _RenderedRows] = {}
+        self._rendered: dict[RowsQuery, _RenderedRows] = {}
         self._rendering: SingleFlight[None] = SingleFlight()
 
-    async def page(self, by: str, *, gzipped: bool) -> RenderedPage:
+    async def page(self, query: RowsQuery, *, gzipped: bool) -> RenderedPage:
         """Return rows of the newest cluster, or of one that was the newest after this call."""
         asked_at = time.monotonic()
-        while (rows := self._rendered.get(by)) is None or (
+        while (rows := self._rendered.get(query)) is None or (
             rows.cluster() is not self._newest() and rows.begun_at < asked_at
         ):
-            await self._rendering.result(by, lambda: self._render(by))
+            await self._rendering.result(query, lambda: self._render(query))
         return rows.gzipped if gzipped else rows.plain
 
-    async def _render(self, by: str) -> None:
+    async def _render(self, query: RowsQuery) -> None:
         cluster, begun_at = self._newest(), time.monotonic()
 
         def render() -> _RenderedRows:
-            plain = RenderedPage(json.rows_document(cluster, by), "application/json")
+            plain = RenderedPage(rows_written(cluster, query), query.content_type)
             return _RenderedRows(weakref.ref(cluster), begun_at, plain, compressed(plain))
 
         # With a thousand nodes this takes a while, and other requests must not wait for it.
-        self._rendered[by] = await asyncio.to_thread(render)
+        self._rendered[query] = await asyncio.to_thread(render)

@@ -1,5 +1,6 @@
 """What each path of a cluster's server answers."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping
 from functools import partial
 from typing import Any
@@ -21,12 +22,23 @@ from podgpu.serve.cluster.views import ClusterMetricsView, ClusterPageRegistry
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
 from podgpu.serve.pages import HTML, RenderedPage, asked, form_of
-from podgpu.serve.past import JSON, MOST_HOURS
+from podgpu.serve.past import MOST_HOURS
 from podgpu.serve.request_handler import Load, Route
-from podgpu.serve.routes import page_response, probes, rows_kind, under_policy, wants_gzip, whole_number
+from podgpu.serve.routes import (
+    JSON,
+    facts_query,
+    fresh_response,
+    page_response,
+    probes,
+    rows_query,
+    under_policy,
+    wants_gzip,
+    whole_number,
+)
 from podgpu.supervise import SingleFlight
 from podgpu.views.cluster import page
 from podgpu.views.dialects import PREFIX
+from podgpu.views.facts import facts_document
 from podgpu.views.json import encode
 
 
@@ -57,6 +69,7 @@ class ClusterRoutes:
             **pages,
             "/api/v1/snapshot": Route(self._snapshot, waits=True),
             "/api/v1/rows": Route(self._rows),
+            "/api/v1/facts": Route(self._facts),
             "/api/v1/history": Route(self._past, waits=True),
             "/api/v1/report": Route(self._bills or _no_store, waits=True),
             **(self._fits.routes() if self._fits else dict.fromkeys((FIT_PATH, FIT_METRICS_PATH), Route(_no_store))),
@@ -103,8 +116,12 @@ class ClusterRoutes:
         return await self._fetched(("node", name), fetch, 404)
 
     async def _rows(self, request: Request) -> Response:
-        page = await self._all_rows.page(rows_kind(request), gzipped=wants_gzip(request))
+        page = await self._all_rows.page(rows_query(request), gzipped=wants_gzip(request))
         return page_response(page, request)
+
+    async def _facts(self, request: Request) -> Response:
+        body = await asyncio.to_thread(facts_document, self._feed.cluster, facts_query(request))
+        return fresh_response(body, JSON, request)
 
     async def _past(self, request: Request) -> Response:
         """Answer with a pod's use over some hours, from the store."""

@@ -18,6 +18,8 @@ from podgpu.serve.request_handler import Load
 from podgpu.serve.server import HttpServer, ServerCaps
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
+from podgpu.views.facts import FactsQuery, facts_of_nodes
+from podgpu.views.rows_file import RowsQuery, rows_written
 
 # The document of a thousand nodes takes a while over a slow line.
 LIMITS = Limits(write_seconds=60.0)
@@ -79,8 +81,13 @@ def _past_document(past: PastState[Cluster, ClusterNode]) -> Iterable[bytes]:
     return cluster_json.document(*past.parts())
 
 
-def _past_rows(past: PastState[Cluster, ClusterNode], by: str) -> Iterable[bytes]:
-    return (json.rows_of_nodes(*past.parts(), by),)
+def _past_rows(past: PastState[Cluster, ClusterNode], query: RowsQuery) -> Iterable[bytes]:
+    cluster, nodes = past.parts()
+    return (rows_written(cluster, query, nodes),)
+
+
+def _past_facts(past: PastState[Cluster, ClusterNode], asked: FactsQuery) -> Iterable[bytes]:
+    return (facts_of_nodes(*past.parts(), asked),)
 
 
 class ClusterServer(HttpServer):
@@ -107,6 +114,7 @@ class ClusterServer(HttpServer):
             past,
             _past_document,
             _past_rows,
+            _past_facts,
             recorded=_past_document,
             stored=stored,
             stored_moment=stored_moment,

@@ -14,13 +14,12 @@ from podgpu.option.value import did_you_mean
 from podgpu.serve.cluster.pages import BillMaker, FitMaker
 from podgpu.serve.http.request import Request
 from podgpu.serve.http.response import Response, busy_response, text_response
-from podgpu.serve.past import JSON
 from podgpu.serve.request_handler import Route
-from podgpu.serve.routes import fresh_response
+from podgpu.serve.routes import JSON, fresh_response
 from podgpu.supervise import SingleFlight, brief
 from podgpu.views.exposition import Format
 from podgpu.views.fit import fit_page, fit_table
-from podgpu.views.row_table import json_text
+from podgpu.views.row_table import csv_text, json_text
 from podgpu.views.statement import report_csv, report_json
 
 BILL_SECONDS, FIT_SECONDS = 60.0, 3600.0
@@ -29,8 +28,9 @@ MOST_KEPT = 8
 MOST_WAITING = 4  # different bills
 
 FIT_PATH, FIT_METRICS_PATH = "/api/v1/fit", "/metrics/fit"
-PARAMETERS = ("by", "from", "to", "namespace", "basis", "share", "format")
-_FORMATS = {"json": (report_json, JSON), "csv": (report_csv, "text/csv; charset=utf-8")}
+PARAMETERS = ("by", "from", "to", "period", "namespace", "basis", "share", "per", "format")
+CSV = "text/csv; charset=utf-8"
+FORMATS = ("json", "csv")
 _EMPTY = "store_empty"
 
 Question = tuple[tuple[str, str], ...]
@@ -63,10 +63,11 @@ class BillRoute:
             return text_response(404 if fault.reason == _EMPTY else 502, fault.detail)
         if bill is None:
             return busy_response("other bills are being made; try again in a while")
-        write, content_type = _FORMATS[form]
-        body = write(bill.statement, bill.request).encode()
-        headers = {"Content-Disposition": f'attachment; filename="{_file_name(bill)}"'} if form == "csv" else {}
-        return fresh_response(body, content_type, request, headers)
+        if form == "csv":
+            headers = {"Content-Disposition": f'attachment; filename="{_file_name(bill)}"'}
+            return fresh_response(report_csv(bill.statement, bill.request).encode(), CSV, request, headers)
+        written = report_json(bill.statement, bill.request, has_periods="per" in query)
+        return fresh_response(written.encode(), JSON, request)
 
     def close(self) -> None:
         self._making.close()
@@ -94,7 +95,7 @@ def _check(query: Mapping[str, str], form: str) -> None:
     if unknown := sorted(query.keys() - set(PARAMETERS)):
         advice = did_you_mean(unknown[0], PARAMETERS, f"there are {', '.join(PARAMETERS)}")
         raise UserError(f"unknown parameter {unknown[0]!r}; {advice}")
-    if form not in _FORMATS:
+    if form not in FORMATS:
         raise UserError(f"{form!r} is no format of a bill; write format=json or format=csv")
 
 
@@ -122,9 +123,16 @@ class FitRoute:
 
     def routes(self) -> Mapping[str, Route]:
         return {
-            FIT_PATH: Route(partial(self._written, lambda fit: json_text(fit_table(fit)).encode(), JSON)),
+            FIT_PATH: Route(self._document),
             FIT_METRICS_PATH: Route(partial(self._written, fit_page, Format.TEXT.value)),
         }
+
+    def _document(self, request: Request) -> Response:
+        form = request.query.get("format", FORMATS[0])
+        if form not in FORMATS:
+            raise UserError(f"{form!r} is no format of advice; write format=json or format=csv")
+        text, content_type = (csv_text, CSV) if form == "csv" else (json_text, JSON)
+        return self._written(lambda fit: text(fit_table(fit)).encode(), content_type, request)
 
     def _written(self, write: Callable[[FitStatement], bytes], content_type: str, request: Request) -> Response:
         """Answer with the newest statement, and begin to make another if it is old."""
