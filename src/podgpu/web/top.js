@@ -117,7 +117,8 @@ export class Tiles {
 
   #put(name, value, about, points, top) {
     const tile = this.tiles.get(name);
-    const href = this.link(LISTS[name]);
+    // Who waits for what is free is listed with it.
+    const href = this.link(name === "Free" && this.waiting ? { view: "pending" } : LISTS[name]);
     if (tile.list.getAttribute("href") !== href) tile.list.setAttribute("href", href);
     write(tile.value, value);
     writeWhole(tile.about, about);
@@ -130,6 +131,7 @@ export class Tiles {
   /** The sums are those of everything, even while a filter is set. */
   draw({ insight: { sums, currency }, models, pending }, history) {
     const { gpus: all, dark_gpus: dark = 0, lost_gpus: lost = 0, guest_gpus: guests, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
+    this.waiting = pending.length;
     const up = (all ?? 0) - dark - lost;
     const unseen = dark && `${integer(dark)} dark`;
     const measured = up - (sums.unknown_busy ?? 0);
