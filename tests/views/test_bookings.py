@@ -225,8 +225,11 @@ def test_processes_that_cannot_be_seen_are_not_counted() -> None:
     assert of(blind, "unattributed_processes") == []
 
 
-def test_of_a_silent_card_only_counters_are_left() -> None:
+def test_of_a_silent_card_claims_and_counters_are_left() -> None:
     silent = node(replace(BUSY, fault=Fault(reason="lost"), readings=()))
+    assert len(of(silent, "container_info")) == len(BUSY.tenants)
+    assert of(silent, "container_allocated_ratio") == of(node(BUSY), "container_allocated_ratio") != []
+    assert of(silent, "container_power_watts") == of(silent, "container_sm_utilization_ratio") == []
     assert of(silent, "unattributed_processes") == []
     assert of(silent, "container_memory_used_bytes") == []
     assert of(silent, "unattributed_busy_seconds_total") != []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
-from podgpu.insight.tenants import IDLE
+from podgpu.insight.tenants import IDLE, held_share, is_holder
 from podgpu.insight.without_claim import NOT_GIVEN
 from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Reading, Rest, Snapshot, Tenant
 from podgpu.model.kube import total, total_of_known
@@ -84,8 +84,8 @@ def _containers(card: Card, place: Labels, *, by_pod: bool) -> Iterator[Entry]:
         subject = Labels(Scope.CONTAINER.labels, (*place.values, *names))
         if card.balance is not None:  # else nothing was ever booked
             yield Scope.CONTAINER, subject, counters([*live, *ended], card.ability)
-        if live and card.fault is None:
-            yield Scope.CONTAINER, subject, gauges(live)
+        if live:
+            yield Scope.CONTAINER, subject, gauges(live) if card.fault is None else claimed(live, card)
 
 
 def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
@@ -146,6 +146,20 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
             "held_since_timestamp_seconds": min(held, default=None),
             "idle_since_timestamp_seconds": max(idle, default=None),
             "not_given": 1.0 if any(tenant.without_claim == NOT_GIVEN for tenant in live) else None,
+        }
+    )
+
+
+def claimed(live: Sequence[Tenant], card: Card) -> Iterator[Reading]:
+    """Yield what is known of the holders of a card that cannot be read: that they hold it, and how much of it."""
+    for tenant in live:
+        yield Reading("info", 1.0, (tenant.booking.method, "", tenant.container.pod_uid))
+    shares = [share for tenant in live if is_holder(tenant) and (share := held_share(tenant, card)) is not None]
+    held = [tenant.held_since for tenant in live if tenant.held_since is not None]
+    yield from _known(
+        {
+            "allocated_ratio": float(sum(shares)) if shares else None,
+            "held_since_timestamp_seconds": min(held, default=None),
         }
     )
 

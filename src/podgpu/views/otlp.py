@@ -124,7 +124,8 @@ def _containers(snapshot: Snapshot) -> list[Family]:
         for subject, live, tenants in _tenants(snapshot.node, card):
             # Without a balance, nothing was ever booked.
             readings = [*bookings.counters(tenants, card.ability)] if card.balance else []
-            readings += bookings.gauges(live) if live and card.fault is None else ()
+            if live:
+                readings += bookings.gauges(live) if card.fault is None else bookings.claimed(live, card)
             for reading in readings:
                 name = Scope.CONTAINER.prefix + reading.metric
                 own = Labels(_CONTAINER[name].label_names, reading.labels)
