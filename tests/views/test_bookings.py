@@ -112,6 +112,7 @@ def test_every_container_series_carries_the_same_labels() -> None:
         "podgpu_container_busy_likely_seconds_total": {"end"},
         "podgpu_container_energy_likely_joules_total": {"end"},
         "podgpu_container_busy_bound_seconds_total": {"bound"},
+        "podgpu_container_state": {"state"},
         "podgpu_container_energy_bound_joules_total": {"bound"},
     }
     for family, samples in series(SNAPSHOT, processes=True).items():
@@ -137,6 +138,8 @@ def test_a_pod_that_ended_leaves_its_counters_and_nothing_else() -> None:
         "podgpu_container_busy_likely_seconds_total",
         "podgpu_container_energy_likely_joules_total",
         "podgpu_container_allocated_seconds_total",
+        "podgpu_container_unknown_use_seconds_total",
+        "podgpu_container_busy_settled_seconds_total",
     }
 
 

@@ -9,14 +9,14 @@ _PLACE = "cluster, node, gpu, uuid, mig, namespace, pod, container"
 _SHOWN = "cluster, namespace, pod, container, node, gpu"
 _NAME = "{{namespace}}/{{pod}}/{{container}} GPU {{gpu}}"
 _GPU = "{{node}} GPU {{gpu}}"
-_SHARED = f"count by ({_CARD}) (podgpu_container_info{{<namespace>}}) > 1"
+_SHARED = "podgpu_container_shared{<namespace>}"
+_ON_SHARED = f"and on ({_PLACE}) {_SHARED}"
 _ESTIMATED = 'podgpu_container_info{<namespace>, certainty="estimated"}'
 _NO_LOG = "No log of context switches is read: docs/switches.md"
 
-# Ranges and bounds move once a minute, so a shorter look would see steps.
+# What is booked, ranges and bounds move together once a minute, so a shorter look would see steps.
 _SPAN = "5m"
-_BOOKED = f"rate(podgpu_container_busy_seconds_total{{<namespace>}}[{_SPAN}])"
-_CARDS_BUSY = f"sum by ({_CARD}) (rate(podgpu_gpu_booked_busy_seconds_total{{<node>}}[{_SPAN}]))"
+_BOOKED = f"rate(podgpu_container_busy_settled_seconds_total{{<namespace>}}[{_SPAN}])"
 
 
 def _likely(end: str) -> str:
@@ -25,12 +25,6 @@ def _likely(end: str) -> str:
 
 def _bound(which: str) -> str:
     return f'rate(podgpu_container_busy_bound_seconds_total{{<namespace>, bound="{which}"}}[{_SPAN}])'
-
-
-def _of_cards(rate: str) -> str:
-    """Add up what containers can have had, on each card at most the card's busy time."""
-    on_card = f"sum by ({_CARD}) ({rate})"
-    return f"sum({on_card} - clamp_min({on_card} - {_CARDS_BUSY}, 0))"
 
 
 def _busy_by(label: str) -> str:
@@ -47,16 +41,16 @@ _NOW = Section(
     (
         stat(
             "Shared GPUs",
-            "Cards that more than one container is on. On a card with MIG each has an instance of its own.",
+            "Cards that a container of the chosen namespaces shares with any other. On a card with MIG each has an instance of its own.",
             "short",
-            f"count({_SHARED})",
+            f"count(count by ({_CARD}) ({_SHARED}))",
             absent="none",
         ),
         stat(
             "Containers on them",
             "Containers that are on a shared card.",
             "short",
-            f"count(podgpu_container_info{{<namespace>}} and on ({_CARD}) ({_SHARED}))",
+            f"count({_SHARED})",
             absent="none",
         ),
         stat(
@@ -102,7 +96,7 @@ _CERTAINTY = Section(
             "What containers of the chosen namespaces likely had together, in cards, with what is booked. The ranges of"
             " containers are added up, so this is wider than it need be. It moves once a minute.",
             "short",
-            Query(_of_cards(_likely("most")), "likely at most"),
+            Query(f"sum({_likely('most')})", "likely at most"),
             Query(f"sum({_BOOKED})", "booked"),
             Query(f"sum({_likely('least')})", "likely at least"),
             width=24,
@@ -125,7 +119,7 @@ _CERTAINTY = Section(
             (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU),
             *(
                 Query(
-                    f"clamp_max(sum by ({_SHOWN}) ({rate} and on ({_CARD}) ({_SHARED})), 1)",
+                    f"clamp_max(sum by ({_SHOWN}) ({rate} {_ON_SHARED}), 1)",
                     name,
                     "percentunit",
                     width=90,
@@ -139,7 +133,7 @@ _CERTAINTY = Section(
                 )
             ),
             Query(
-                f"sum by ({_SHOWN}) (podgpu_container_allocated_ratio{{<namespace>}} and on ({_CARD}) ({_SHARED}))",
+                f"sum by ({_SHOWN}) (podgpu_container_allocated_ratio{{<namespace>}} {_ON_SHARED})",
                 "Share",
                 "percentunit",
                 width=80,
@@ -226,16 +220,16 @@ _CROWD = Section(
     (
         lines(
             "Containers on each card",
-            "How many containers are on each card.",
+            "How many containers are on each card, of all namespaces.",
             "short",
-            Query(f"count by ({_CARD}) (podgpu_container_info{{<namespace>}})", _GPU),
+            Query(f"count by ({_CARD}) (podgpu_container_info{{<node>}})", _GPU),
             whole=True,
         ),
         lines(
             "Given of each card",
-            "Shares that containers were given. Above 100 %: a sharing system gives out more than there is.",
+            "Shares that containers of all namespaces were given. Above 100 %: a sharing system gives out more than there is.",
             "percentunit",
-            Query(f"sum by ({_CARD}) (podgpu_container_allocated_ratio{{<namespace>}})", _GPU),
+            Query(f"sum by ({_CARD}) (podgpu_container_allocated_ratio{{<node>}})", _GPU),
         ),
     ),
 )
