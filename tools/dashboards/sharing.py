@@ -40,14 +40,15 @@ _NOW = Section(
     "Now",
     (
         stat(
-            "Shared GPUs",
-            "Cards that a container of the chosen namespaces shares with any other. On a card with MIG each has an instance of its own.",
+            "Shared",
+            "Cards that a container of the chosen namespaces shares with any other. On a card with MIG each has an"
+            " instance of its own.",
             "short",
             f"count(count by ({_CARD}) ({_SHARED}))",
             absent="none",
         ),
         stat(
-            "Containers on them",
+            "Containers",
             "Containers that are on a shared card.",
             "short",
             f"count({_SHARED})",
@@ -70,7 +71,7 @@ _NOW = Section(
             absent="no work",
         ),
         stat(
-            "Lost to switching",
+            "Switching",
             "The highest share of its time that a card spends between one context and the next.",
             "percentunit",
             f"clamp_max(max(rate(podgpu_gpu_switching_seconds_total{{<node>}}[{_SPAN}])), 1)",
@@ -78,7 +79,7 @@ _NOW = Section(
             absent="no log",
         ),
         stat(
-            "Sampling error",
+            "Misread",
             "The most by which the driver's samples misstate a container's share of a card's busy time. podgpu corrects"
             " that; other tools do not.",
             "percentunit",
@@ -91,6 +92,29 @@ _NOW = Section(
 _CERTAINTY = Section(
     "How sure",
     (
+        table(
+            "Containers",
+            "Busy time of each container on a shared card over five minutes, as a share of the card, with its likely"
+            " range and its bounds. Bounds are proven; where samples divide a card, they may be 0 and its busy time.",
+            (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU),
+            *(
+                Query(
+                    f"clamp_max(sum by ({_SHOWN}) ({rate} {_ON_SHARED}), 1)",
+                    name,
+                    "percentunit",
+                    width=width,
+                )
+                for name, rate, width in (
+                    ("Booked", _BOOKED, 85),
+                    ("Likely from", _likely("least"), 101),
+                    ("Likely to", _likely("most"), 85),
+                    ("At least", _bound("least"), 78),
+                    ("At most", _bound("most"), 71),
+                )
+            ),
+            sort="Booked",
+            absent="No card is shared",
+        ),
         lines(
             "Busy time: likely range",
             "What containers of the chosen namespaces likely had together, in cards, with what is booked. The ranges of"
@@ -111,35 +135,6 @@ _CERTAINTY = Section(
             ),
             most=1,
             width=24,
-        ),
-        table(
-            "Containers",
-            "Busy time of each container on a shared card over five minutes, as a share of the card, with its likely"
-            " range and its bounds. Bounds are proven; where samples divide a card, they may be 0 and its busy time.",
-            (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU),
-            *(
-                Query(
-                    f"clamp_max(sum by ({_SHOWN}) ({rate} {_ON_SHARED}), 1)",
-                    name,
-                    "percentunit",
-                    width=90,
-                )
-                for name, rate in (
-                    ("Booked", _BOOKED),
-                    ("Likely from", _likely("least")),
-                    ("Likely to", _likely("most")),
-                    ("At least", _bound("least")),
-                    ("At most", _bound("most")),
-                )
-            ),
-            Query(
-                f"sum by ({_SHOWN}) (podgpu_container_allocated_ratio{{<namespace>}} {_ON_SHARED})",
-                "Share",
-                "percentunit",
-                width=80,
-            ),
-            sort="Booked",
-            absent="No card is shared",
         ),
     ),
 )
@@ -227,9 +222,11 @@ _CROWD = Section(
         ),
         lines(
             "Given of each card",
-            "Shares that containers of all namespaces were given. Above 100 %: a sharing system gives out more than there is.",
+            "Shares that containers of all namespaces were given. Above 100 %: a sharing system gives out more than"
+            " there is.",
             "percentunit",
             Query(f"sum by ({_CARD}) (podgpu_container_allocated_ratio{{<node>}})", _GPU),
+            thresholds=((None, "green"), (1.001, "orange")),
         ),
     ),
 )
@@ -238,5 +235,6 @@ DASHBOARD = Dashboard(
     uid="podgpu-sharing",
     title="podgpu / Sharing",
     description="Who has how much of a shared card, how surely, by which method, and what sharing costs.",
+    answer="Containers",
     sections=(_NOW, _CERTAINTY, _METHODS, _SWITCHING, _CROWD),
 )
