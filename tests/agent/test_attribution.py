@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import re
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -23,14 +22,11 @@ from podgpu.model import (
     PodContainer,
     Process,
     Reading,
-    Snapshot,
     Tenant,
     Workload,
 )
 from podgpu.sources.simulator.kubernetes import DemoAllocations
 from podgpu.supervise import Supervisor
-from podgpu.views import native
-from podgpu.views.exposition import Format, render
 from tests.agent.stage import check_card, write_proc
 from tests.patience import PATIENCE, until
 
@@ -282,18 +278,6 @@ async def test_a_silent_card_keeps_its_claims_and_its_ids_are_no_riddle(tmp_path
     tenant = only(card.tenants, UID)
     assert (tenant.idle, tenant.booking.processes, tenant.booking.allocated_ratio) == (None, None, None)
     assert (await stage.see()).unclaimed == ()
-
-
-async def test_the_page_names_the_holder_of_a_lost_card_and_what_it_holds(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Kubelet(chat=GPU), Pods("pods-api", pod()))
-    await stage.cycle()
-    lost = await stage.see(Device(gpu=Gpu(uuid=GPU, index=0), fault=Fault(reason="lost")))
-    shown = Snapshot(node="n", taken_at=1.0, interval_seconds=INTERVAL, version="1.0", cards=lost.cards)
-    page = render(native.families(shown, {}), Format.TEXT).decode()
-    assert re.search(r'^podgpu_container_info\{.*pod="chat".*\} 1\.0$', page, re.MULTILINE)
-    assert re.search(r'^podgpu_container_allocated_ratio\{.*pod="chat".*\} 1\.0$', page, re.MULTILINE)
-    for gauge in ("memory_used_bytes", "sm_utilization_ratio", "power_watts", "processes"):
-        assert f"podgpu_container_{gauge}{{" not in page
 
 
 async def test_an_agent_that_was_restarted_knows_since_when_a_pod_holds_its_card(tmp_path: Path) -> None:
