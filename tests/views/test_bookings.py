@@ -112,6 +112,7 @@ def test_every_container_series_carries_the_same_labels() -> None:
         "podgpu_container_busy_likely_seconds_total": {"end"},
         "podgpu_container_energy_likely_joules_total": {"end"},
         "podgpu_container_busy_bound_seconds_total": {"bound"},
+        "podgpu_container_state": {"state"},
         "podgpu_container_energy_bound_joules_total": {"bound"},
     }
     for family, samples in series(SNAPSHOT, processes=True).items():
@@ -137,6 +138,8 @@ def test_a_pod_that_ended_leaves_its_counters_and_nothing_else() -> None:
         "podgpu_container_busy_likely_seconds_total",
         "podgpu_container_energy_likely_joules_total",
         "podgpu_container_allocated_seconds_total",
+        "podgpu_container_unknown_use_seconds_total",
+        "podgpu_container_busy_settled_seconds_total",
     }
 
 
@@ -225,8 +228,11 @@ def test_processes_that_cannot_be_seen_are_not_counted() -> None:
     assert of(blind, "unattributed_processes") == []
 
 
-def test_of_a_silent_card_only_counters_are_left() -> None:
+def test_of_a_silent_card_claims_and_counters_are_left() -> None:
     silent = node(replace(BUSY, fault=Fault(reason="lost"), readings=()))
+    assert len(of(silent, "container_info")) == len(BUSY.tenants)
+    assert of(silent, "container_allocated_ratio") == of(node(BUSY), "container_allocated_ratio") != []
+    assert of(silent, "container_power_watts") == of(silent, "container_sm_utilization_ratio") == []
     assert of(silent, "unattributed_processes") == []
     assert of(silent, "container_memory_used_bytes") == []
     assert of(silent, "unattributed_busy_seconds_total") != []

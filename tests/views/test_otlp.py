@@ -110,7 +110,7 @@ def test_two_pods_of_one_name_are_told_apart_by_their_uid() -> None:
     assert not any(name == "podgpu.container.memory_used" for name, _ in found)
 
 
-def test_a_card_at_fault_has_its_status_and_counters_alone() -> None:
+def test_a_card_at_fault_has_its_status_claims_and_counters_alone() -> None:
     found = points(replace(CARD, fault=Fault(reason="lost"), readings=()))
     assert found[key("hw.status", {**PLACE, "hw.type": "gpu", "hw.state": "ok"})] == 0.0
     names = {name for name, _ in found}

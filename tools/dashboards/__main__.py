@@ -1,11 +1,11 @@
-"""Writes the dashboards, or says which of them are stale."""
+"""Writes the dashboards, or says which of them are stale, conclude something themselves, or would be cut."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.dashboards import agent, bills, cluster, health, namespace, sharing, workload
+from tools.dashboards import agent, bills, cluster, conclusions, health, layout, namespace, sharing, workload
 from tools.dashboards.dashboard import Dashboard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +50,10 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     paths = stale(root)
     for path in paths:
         sys.stderr.write(f"{path} is stale: run make dashboards\n")
-    return 1 if paths else 0
+    faults = [fault for board in DASHBOARDS for check in (conclusions, layout) for fault in check.complaints(board)]
+    for fault in faults:
+        sys.stderr.write(f"{fault}\n")
+    return 1 if paths or faults else 0
 
 
 if __name__ == "__main__":

@@ -1,33 +1,54 @@
 """podgpu about itself: whether it works, how fresh its numbers are, and how much of a GPU it can account for."""
 
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.glance import CLUSTER, FIRING, GPU, NAMESPACE, NODE, POD, counted
+from tools.dashboards.glance import BEGAN, CLUSTER, FIRING, GPU, NAMESPACE, NO_RULES, NODE, POD, counted
 from tools.dashboards.panel import BAD_ABOVE_ZERO, Column, Query, Section, areas, lines, stat, table, works
 
 _BOOKED = "sum by (reason) (rate(podgpu_unattributed_{quantity}_total{{<node>}}[$__rate_interval]))"
 
+_ALERT = "severity, alertname, cluster, node, gpu, namespace, pod"
+_RUNBOOK = "https://github.com/podgpu/podgpu/blob/main/docs/alerts.md#${__value.raw}"
+_SEVERITY = Column(
+    "severity",
+    "Severity",
+    100,
+    colors=(("critical", "critical", "red"), ("warning", "warning", "orange"), ("info", "info", "blue")),
+)
 _ERRORS = counted("podgpu_errors_total{<node>}", "$__rate_interval")
 
 _NOW = Section(
     "Now",
     (
-        stat("Agents", "Agents that are scraped.", "short", "count(podgpu_up{<node>})", absent="none"),
         stat(
-            "Agents in trouble",
-            "Agents of which a source or a GPU does not work.",
+            "Agents",
+            "Nodes with an agent now or in the last six hours. Needs the recording rules.",
+            "short",
+            "count(podgpu:node_not_seen:bool{<node>})",
+            absent=NO_RULES,
+        ),
+        stat(
+            "Not seen",
+            "Nodes whose agent was scraped in the last six hours and is not now. Needs the recording rules.",
+            "short",
+            "sum(podgpu:node_not_seen:bool{<node>})",
+            thresholds=BAD_ABOVE_ZERO,
+            absent=NO_RULES,
+        ),
+        stat(
+            "In trouble",
+            "Agents that are scraped and of which a source or a GPU does not work.",
             "short",
             "sum(1 - podgpu_up{<node>})",
             thresholds=BAD_ABOVE_ZERO,
         ),
         stat(
-            "Oldest numbers",
+            "Oldest",
             "Age of the oldest snapshot that is served. More than a few intervals is trouble.",
             "s",
             "max(time() - podgpu_snapshot_timestamp_seconds{<node>})",
         ),
-        stat("Series", "Series that all agents have to show.", "short", "sum(podgpu_series{<node>})"),
         stat(
-            "Accounted for",
+            "Accounted",
             "Busy time that is booked to containers, as a share of all that is booked.",
             "percentunit",
             "clamp(1 - sum(rate(podgpu_unattributed_busy_seconds_total{<node>}[15m]))"
@@ -35,7 +56,7 @@ _NOW = Section(
             absent="no work",
         ),
         stat(
-            "Alerts firing",
+            "Alerts",
             "Alerts of podgpu's rules that fire now. The table below names them.",
             "short",
             f"count({FIRING}) or vector(0)",
@@ -49,20 +70,21 @@ _ALERTS = Section(
     (
         table(
             "Alerts that fire",
-            "What the count above counts. docs/alerts.md has the runbook of each.",
+            "What the count above counts, and for how long. A name leads to its runbook.",
             (
-                Column("severity", "Severity", 80),
-                Column("alertname", "Alert", 220),
+                _SEVERITY,
+                Column("alertname", "Alert", 210, _RUNBOOK),
                 CLUSTER,
                 NODE,
                 GPU,
                 NAMESPACE,
                 POD,
             ),
+            Query(f"count by ({_ALERT}) ({FIRING})", "Alerts", "none", width=65),
             Query(
-                f"count by (severity, alertname, cluster, node, gpu, namespace, pod) ({FIRING})",
-                "Alerts",
-                "none",
+                f"max by ({_ALERT}) (time() - {BEGAN} and on ({_ALERT}) {FIRING})",
+                "For",
+                "s",
                 width=80,
             ),
             sort="Severity",
@@ -77,25 +99,28 @@ _SOURCES = Section(
         works(
             "Sources",
             "Whether each source of an agent works. Those that failed in the chosen time are on top.",
-            "podgpu_source_up",
+            "podgpu_source_up{<node>}",
+            "min_over_time(podgpu_source_up{<node>}[$__range] @ end())",
             "cluster, node, source",
             "{{node}} {{source}}",
         ),
         table(
             "Problems",
             "Why a source does not work. docs/operations.md says what to do for each reason.",
-            (CLUSTER, NODE, Column("source", "Source"), Column("reason", "Reason", 160)),
+            (CLUSTER, NODE, Column("source", "Source"), Column("reason", "Reason", 120)),
             Query("max by (cluster, node, source, reason) (podgpu_source_problem{<node>})"),
             width=12,
+            sort="Node",
             absent="No source reports a problem",
         ),
         lines(
             "Errors",
-            "Errors met while reading: all of each node, and by source and reason where there were any.",
+            "Errors met while reading, by source and reason.",
             "short",
             Query(
-                f"sum by (node, source, reason) ({_ERRORS}) > 0 or sum by (node) ({_ERRORS})",
+                f"sum by (node, source, reason) ({_ERRORS})",
                 "{{node}} {{source}} {{reason}}",
+                order="counts whole numbers",
             ),
             whole=True,
         ),
@@ -142,6 +167,7 @@ _PAGES = Section(
             Query(
                 f"sum by (node, family) ({counted('podgpu_series_dropped_total{<node>}', '$__rate_interval')})",
                 "{{node}} {{family}}",
+                order="counts whole numbers",
             ),
             whole=True,
             absent="No series is left out",
@@ -182,10 +208,9 @@ _BOOKS = Section(
             "Energy of containers, unattributed and ended, minus all that is booked. Anything but 0 is a bug.",
             "joule",
             Query(
-                "abs(sum by (cluster, node, gpu) (podgpu_container_energy_joules_total{<node>}"
+                "round(abs(sum by (cluster, node, gpu) (podgpu_container_energy_joules_total{<node>}"
                 " or podgpu_unattributed_energy_joules_total{<node>} or podgpu_ended_energy_joules_total{<node>})"
-                " - sum by (cluster, node, gpu) (podgpu_gpu_booked_energy_joules_total{<node>})) > 0.0005 or"
-                " sum by (cluster, node, gpu) (podgpu_gpu_booked_energy_joules_total{<node>}) * 0",
+                " - sum by (cluster, node, gpu) (podgpu_gpu_booked_energy_joules_total{<node>})), 0.001)",
                 "{{node}} GPU {{gpu}}",
             ),
         ),
@@ -202,12 +227,12 @@ _BOOKS = Section(
             (
                 CLUSTER,
                 NODE,
-                Column("version", "podgpu", 100),
-                Column("driver_version", "Driver", 100),
-                Column("nvml_version", "NVML", 120),
-                Column("demo", "Demo", 60),
+                Column("version", "podgpu", 70),
+                Column("driver_version", "Driver", 85),
+                Column("demo", "Demo", 55),
             ),
-            Query("max by (cluster, node, version, driver_version, nvml_version, demo) (podgpu_build_info{<node>})"),
+            Query("max by (cluster, node, version, driver_version, demo) (podgpu_build_info{<node>})"),
+            sort="Node",
             width=12,
         ),
     ),
@@ -217,5 +242,6 @@ DASHBOARD = Dashboard(
     uid="podgpu-agent",
     title="podgpu / podgpu itself",
     description="Whether the agents work, how fresh their numbers are, and how much of the GPUs they can account for.",
+    answer="Alerts that fire",
     sections=(_NOW, _ALERTS, _SOURCES, _PAGES, _BOOKS),
 )

@@ -1,72 +1,50 @@
 """Who pays for what: GPU hours held, used and wasted, their cost, and how much of the time was seen at all.
 
-All of it comes from podgpu's counters; only cost needs a recording rule, which has the price of each card.
+All of it comes from podgpu's counters; only cost needs a recording rule, with the price of each
+card and its currency.
 """
 
 from tools.dashboards.dashboard import Dashboard
 from tools.dashboards.glance import CLUSTER, NAMESPACE, NODE, POD
-from tools.dashboards.panel import Query, Section, Thresholds, areas, stat, table
+from tools.dashboards.hours import BY_POD, BY_TEAM, ENERGY, NO_PRICE, cost, held, hours, summed, unknown, used, wasted
+from tools.dashboards.panel import Column, Query, Section, Thresholds, areas, stat, table
 
-_BY_TEAM = "cluster, namespace"
-_BY_POD = "cluster, namespace, pod"
-_PRICE = "on (cluster, node, uuid) group_left () last_over_time(podgpu:gpu_hour_price{<node>}[$__range])"
-_ENERGY = "increase(podgpu_container_energy_joules_total{<namespace>}[$__range])"
-_NO_PRICE = "no price"
+_CURRENCY = Column("currency", "Currency", 85)
 
 
-def _held(window: str = "increase", span: str = "$__range") -> str:
-    return f"{window}(podgpu_container_allocated_seconds_total{{<namespace>}}[{span}])"
-
-
-def _used(window: str = "increase", span: str = "$__range") -> str:
-    return f"{window}(podgpu_container_busy_seconds_total{{<namespace>}}[{span}])"
-
-
-def _wasted(window: str = "increase", span: str = "$__range") -> str:
-    """What each container held and did not use. One that uses more than it holds makes up for no other."""
-    return f"clamp_min({_held(window, span)} - {_used(window, span)}, 0)"
-
-
-def _hours(seconds: str, by: str) -> str:
-    return f"sum by ({by}) ({seconds}) / 3600"
-
-
-def _cost(seconds: str, by: str) -> str:
-    return f"sum by ({by}) ({seconds} * {_PRICE}) / 3600"
-
-
-# For how much of the chosen time a scrape found each card. A replaced agent goes on where the other ended.
+# For how much of the chosen time each card was scraped and answered. A replaced agent goes on where the other ended.
 _SEEN = (
-    "count_over_time(max by (cluster, node, uuid) (podgpu_gpu_up{<node>})[$__range:$__interval])"
+    "sum_over_time(max by (cluster, node, uuid) (podgpu_gpu_up{<node>})[$__range:$__interval])"
     " * $__interval_ms / $__range_ms"
 )
 _COVERAGE = f"clamp_max({_SEEN}, 1)"
+_WASTED: Thresholds = ((None, "green"), (0.1, "orange"), (1, "red"))
 _LOW: Thresholds = ((None, "red"), (0.95, "orange"), (0.99, "green"))
 
 _TOTAL = Section(
     "The chosen time added up",
     (
         stat(
-            "GPU hours held",
-            "Hours that containers were given, used or not.",
+            "Hours held",
+            "GPU hours that containers were given, used or not.",
             "short",
-            f"sum({_held()}) / 3600",
+            f"sum({held()}) / 3600",
         ),
         stat(
-            "GPU hours used",
-            "Hours in which the GPUs worked for containers.",
+            "Hours used",
+            "GPU hours in which the GPUs worked for containers.",
             "short",
-            f"sum({_used()}) / 3600",
+            f"sum({used()}) / 3600",
         ),
         stat(
-            "GPU hours wasted",
-            "Hours that a container held and did not use.",
+            "Wasted",
+            "GPU hours that a container held and is known not to have used. What nobody knows is no waste.",
             "short",
-            f"sum({_wasted()}) / 3600",
+            f"sum({wasted()}) / 3600",
         ),
         stat(
-            "GPU hours free",
-            "Hours that nobody was given, while the cards were seen.",
+            "Free",
+            "GPU hours that nobody was given, while the cards could be read.",
             "short",
             f"clamp_min(sum({_COVERAGE}) * $__range_s / 3600"
             " - (sum(increase(podgpu_container_allocated_seconds_total{<node>}[$__range])) / 3600 or vector(0)), 0)",
@@ -74,14 +52,17 @@ _TOTAL = Section(
         ),
         stat(
             "Cost",
-            "What the hours held cost, by podgpu:gpu_hour_price. Needs the recording rule of prices.",
+            "What the hours held cost, by podgpu:gpu_hour_price and its label currency. Needs the recording rule of"
+            " prices.",
             "short",
-            f"sum({_held()} * {_PRICE}) / 3600",
-            absent=_NO_PRICE,
+            cost(held(), ""),
+            legend="{{currency}}",
+            absent=NO_PRICE,
         ),
         stat(
             "Coverage",
-            "Share of the chosen time in which the cards were seen. Hours that nobody saw are on no bill. A card that"
+            "Share of the chosen time in which the cards could be read. Hours that nobody saw are on no bill. A card"
+            " that"
             " was added within the time counts as unseen before.",
             "percentunit",
             f"avg({_COVERAGE})",
@@ -96,37 +77,37 @@ _TEAMS = Section(
     (
         table(
             "Bills by namespace",
-            "GPU hours and cost of each namespace over the chosen time. Cost is by what was held.",
+            "GPU hours and energy of each namespace over the chosen time. Unknown is what was held while nobody"
+            " knows whether it was used.",
             (CLUSTER, NAMESPACE),
-            Query(_hours(_held(), _BY_TEAM), "Hours held", "short", width=105),
-            Query(_hours(_used(), _BY_TEAM), "Hours used", "short", width=105),
-            Query(_hours(_wasted(), _BY_TEAM), "Hours wasted", "short", width=105),
-            Query(
-                f"clamp(1 - sum by ({_BY_TEAM}) ({_wasted()}) / (sum by ({_BY_TEAM}) ({_held()}) > 0), 0, 1)",
-                "Used of held",
-                "percentunit",
-            ),
-            Query(
-                f"sum by ({_BY_TEAM}) ({_ENERGY}) / 3.6e6",
-                "Energy",
-                "kwatth",
-            ),
-            Query(_cost(_held(), _BY_TEAM), "Cost", "short", width=105),
-            Query(_cost(_wasted(), _BY_TEAM), "Cost of waste", "short"),
+            Query(hours(held(), BY_TEAM), "Hours held", "short", width=115),
+            Query(hours(used(), BY_TEAM), "Hours used", "short", width=95),
+            Query(hours(wasted(), BY_TEAM), "Wasted", "short", width=75, thresholds=_WASTED),
+            Query(hours(unknown(), BY_TEAM), "Unknown", "short", width=80),
+            Query(f"{summed(ENERGY, BY_TEAM)} / 3.6e6", "Energy", "kwatth", width=85),
             sort="Hours held",
             absent="No container held a GPU",
+        ),
+        table(
+            "Cost by namespace",
+            "What the hours of each namespace cost, by podgpu:gpu_hour_price and its label currency.",
+            (CLUSTER, NAMESPACE, _CURRENCY),
+            Query(cost(held(), BY_TEAM), "Cost", "short", width=105),
+            Query(cost(wasted(), BY_TEAM), "Cost of waste", "short", width=120),
+            sort="Cost",
+            absent="No container held a GPU that has a price",
         ),
         areas(
             "GPUs held",
             "Cards that each namespace holds, shares added up.",
             "short",
-            Query(f"sum by (namespace) ({_held('rate', '$__rate_interval')})", "{{namespace}}"),
+            Query(f"sum by (namespace) ({held('rate', '$__rate_interval')})", "{{namespace}}"),
         ),
         areas(
             "GPUs wasted",
             "Cards that containers of each namespace hold and do not use.",
             "short",
-            Query(f"sum by (namespace) ({_wasted('rate', '$__rate_interval')})", "{{namespace}}"),
+            Query(f"sum by (namespace) ({wasted('rate', '$__rate_interval')})", "{{namespace}}"),
         ),
     ),
 )
@@ -138,16 +119,12 @@ _PODS = Section(
             "Most wasted",
             "The 20 pods that wasted the most GPU hours over the chosen time.",
             (CLUSTER, NAMESPACE, POD),
-            Query(f"topk(20, {_hours(_wasted(), _BY_POD)})", "Hours wasted", "short"),
+            Query(f"topk(20, {hours(wasted(), BY_POD)})", "Hours wasted", "short", width=135, thresholds=_WASTED),
             Query(
-                f"{_hours(_held(), _BY_POD)} and on ({_BY_POD}) topk(20, {_hours(_wasted(), _BY_POD)})",
+                f"{hours(held(), BY_POD)} and on ({BY_POD}) topk(20, {hours(wasted(), BY_POD)})",
                 "Hours held",
                 "short",
-            ),
-            Query(
-                f"{_cost(_wasted(), _BY_POD)} and on ({_BY_POD}) topk(20, {_hours(_wasted(), _BY_POD)})",
-                "Cost of waste",
-                "short",
+                order="of the 20 most",
             ),
             sort="Hours wasted",
             absent="No container held a GPU",
@@ -160,12 +137,13 @@ _NODES = Section(
     (
         table(
             "Coverage by node",
-            "For how much of the chosen time the cards of each node were seen, and what was booked to no container.",
+            "For how much of the chosen time the cards of each node could be read, and what was booked to no"
+            " container.",
             (CLUSTER, NODE),
-            Query(f"avg by (cluster, node) ({_COVERAGE})", "Seen", "percentunit"),
+            Query(f"avg by (cluster, node) ({_COVERAGE})", "Read", "percentunit", thresholds=_LOW),
             Query(
                 f"sum by (cluster, node) ({_COVERAGE}) * $__range_s / 3600",
-                "GPU hours seen",
+                "GPU hours read",
                 "short",
                 width=130,
             ),
@@ -178,7 +156,7 @@ _NODES = Section(
                 "sum by (cluster, node) (increase(podgpu_unattributed_busy_seconds_total{<node>}[$__range])) / 3600",
                 "Busy for nobody",
                 "short",
-                width=130,
+                width=155,
             ),
             sort="Busy for nobody",
             absent="No agent reports a GPU",
@@ -190,5 +168,6 @@ DASHBOARD = Dashboard(
     uid="podgpu-bills",
     title="podgpu / Bills",
     description="GPU hours held, used and wasted by each namespace, their cost, and how much of the time was seen.",
+    answer="Bills by namespace",
     sections=(_TOTAL, _TEAMS, _PODS, _NODES),
 )

@@ -1,8 +1,23 @@
 """The whole cluster: how many GPUs there are, which namespaces hold them, and which use them."""
 
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.glance import BUSY, CLUSTER, CONTAINER, DOWN, GPU, GPUS, NAMESPACE, NODE, POD
+from tools.dashboards.glance import (
+    BUSY,
+    BUSY_NOW,
+    CLUSTER,
+    CONTAINER,
+    DOWN,
+    GPU,
+    GPUS,
+    NAMESPACE,
+    NODE,
+    NODES_NOT_SEEN,
+    NOT_SEEN,
+    PLACE,
+    POD,
+)
 from tools.dashboards.panel import (
+    BAD_ABOVE_ZERO,
     FULL,
     Query,
     Section,
@@ -13,36 +28,29 @@ from tools.dashboards.panel import (
     table,
 )
 
-_IDLE = (
-    "sum by (cluster, node, gpu, namespace, pod, container) (podgpu_container_allocated_ratio{<namespace>}"
-    " and on (cluster, node, gpu, mig, namespace, pod, container)"
-    " (rate(podgpu_container_busy_seconds_total{<namespace>}[15m]) < 0.001))"
-)
+_SHOWN = "cluster, namespace, pod, container, node, gpu"
+_IDLE = "podgpu_container_idle_since_timestamp_seconds{<namespace>}"
 
 _NOW = Section(
     "Now",
     (
         GPUS,
         DOWN,
+        NOT_SEEN,
         stat(
             "Allocated",
-            "Share of all cards that was given to containers of the chosen namespaces. Above 100 %: a sharing system"
+            "Share of the cards that are seen that was given to containers of the chosen namespaces. Above 100 %: a"
+            " sharing system"
             " gives out more than there is.",
             "percentunit",
             "sum(podgpu_container_allocated_ratio{<namespace>}) / count(podgpu_gpu_up{<node>})",
         ),
         stat(
             "Busy",
-            "Share of all cards that containers of the chosen namespaces keep busy.",
+            "Share of the cards that are seen that containers of the chosen namespaces keep busy, as far as that is"
+            " known.",
             "percentunit",
-            f"clamp_max(sum({BUSY}) / count(podgpu_gpu_up{{<node>}}), 1)",
-        ),
-        stat(
-            "Memory in use",
-            "Device memory in use, as a share of all there is.",
-            "percentunit",
-            "sum(podgpu_gpu_memory_used_bytes{<node>}) / sum(podgpu_gpu_memory_total_bytes{<node>})",
-            thresholds=FULL,
+            f"clamp_max(sum({BUSY_NOW}) / count(podgpu_gpu_up{{<node>}}), 1)",
         ),
         stat("Power", "Power draw of all boards.", "watt", "sum(podgpu_gpu_power_watts{<node>})"),
     ),
@@ -52,10 +60,12 @@ _OVER_TIME = Section(
     "Over time",
     (
         lines(
-            "GPUs: there, allocated, busy",
-            "The gap between the lines is what is free, and what is held without being used.",
+            "GPUs: there, seen, allocated, busy",
+            "What was seen in the last six hours is there; that and what is seen differ by what agents no longer"
+            " report. Allocated and busy are of what is seen.",
             "short",
-            Query("count(podgpu_gpu_up{<node>})", "there"),
+            Query("count(podgpu:gpu_not_seen:bool{<node>})", "there"),
+            Query("count(podgpu_gpu_up{<node>})", "seen"),
             Query("sum(podgpu_container_allocated_ratio{<namespace>})", "allocated"),
             Query(f"sum({BUSY})", "busy"),
             width=24,
@@ -103,13 +113,13 @@ _WHO = Section(
             (CLUSTER, NAMESPACE),
             Query(
                 "sum by (cluster, namespace) (podgpu_container_allocated_ratio{<namespace>})",
-                "GPUs allocated",
+                "GPUs held",
                 "short",
-                width=120,
+                width=115,
             ),
-            Query(f"sum by (cluster, namespace) ({BUSY})", "GPUs busy", "short"),
+            Query(f"sum by (cluster, namespace) ({BUSY_NOW})", "GPUs busy", "short"),
             Query(
-                f"sum by (cluster, namespace) ({BUSY}) / on (cluster, namespace)"
+                f"sum by (cluster, namespace) ({BUSY_NOW}) / on (cluster, namespace)"
                 " (sum by (cluster, namespace) (podgpu_container_allocated_ratio{<namespace>}) > 0)",
                 "Efficiency",
                 "percentunit",
@@ -120,7 +130,7 @@ _WHO = Section(
                 "bytes",
             ),
             Query("sum by (cluster, namespace) (podgpu_container_power_watts{<namespace>})", "Power", "watt"),
-            sort="GPUs allocated",
+            sort="GPUs held",
             absent="No container holds a GPU",
         ),
         bars(
@@ -128,15 +138,20 @@ _WHO = Section(
             "The ten pods that keep the most GPUs busy.",
             "short",
             Query(f"topk(10, sum by (namespace, pod) ({BUSY}))", "{{namespace}}/{{pod}}"),
-            width=8,
+            width=24,
         ),
         table(
             "Held and idle",
-            "Containers that hold a share of a GPU and did not use it within the last 15 minutes.",
-            (NAMESPACE, POD, CONTAINER, NODE, GPU),
-            Query(_IDLE, "Share", "percentunit", width=80),
-            sort="Share",
-            width=16,
+            "Containers that hold a share of a GPU and have not used it for longer than the agents' --idle.after.",
+            (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU),
+            Query(f"max by ({_SHOWN}) (time() - {_IDLE})", "Idle for", "s", width=100),
+            Query(
+                f"sum by ({_SHOWN}) (podgpu_container_allocated_ratio{{<namespace>}} and on ({PLACE}) {_IDLE})",
+                "Share",
+                "percentunit",
+                width=70,
+            ),
+            sort="Idle for",
             absent="No container holds a GPU idle",
         ),
     ),
@@ -147,24 +162,35 @@ _NODES = Section(
     (
         table(
             "Nodes",
-            "What each node has, and how much of it is in use.",
+            "What each node has, or had when it was last seen, and how much of it is in use.",
             (CLUSTER, NODE),
-            Query("count by (cluster, node) (podgpu_gpu_up{<node>})", "GPUs", "short", width=70),
-            Query("sum by (cluster, node) (1 - podgpu_gpu_up{<node>})", "Down", "short", width=70),
-            Query("sum by (cluster, node) (podgpu_container_allocated_ratio{<namespace>})", "Allocated", "short"),
-            Query(f"sum by (cluster, node) ({BUSY})", "Busy", "short"),
+            Query("count by (cluster, node) (podgpu:gpu_not_seen:bool{<node>})", "GPUs", "short", width=60),
+            Query(
+                "sum by (cluster, node) (podgpu:gpu_down:bool{<node>})",
+                "Down",
+                "short",
+                width=75,
+                thresholds=BAD_ABOVE_ZERO,
+            ),
+            NODES_NOT_SEEN,
+            Query(
+                "sum by (cluster, node) (podgpu_container_allocated_ratio{<namespace>})", "Allocated", "short", width=85
+            ),
+            Query(f"sum by (cluster, node) ({BUSY_NOW})", "Busy", "short", width=75),
             Query(
                 "sum by (cluster, node) (podgpu_gpu_memory_used_bytes{<node>})"
                 " / sum by (cluster, node) (podgpu_gpu_memory_total_bytes{<node>})",
                 "Memory in use",
                 "percentunit",
                 width=120,
+                thresholds=FULL,
             ),
-            Query("sum by (cluster, node) (podgpu_gpu_power_watts{<node>})", "Power", "watt"),
+            Query("sum by (cluster, node) (podgpu_gpu_power_watts{<node>})", "Power", "watt", width=85),
             Query(
                 'max by (cluster, node) (podgpu_gpu_temperature_celsius{<node>, sensor="gpu"})',
                 "Hottest",
                 "celsius",
+                width=85,
             ),
             sort="Down",
             absent="No agent reports a GPU",
@@ -176,5 +202,6 @@ DASHBOARD = Dashboard(
     uid="podgpu-cluster",
     title="podgpu / Cluster",
     description="How many GPUs there are, who has them, and who uses them.",
-    sections=(_NOW, _OVER_TIME, _WHO, _NODES),
+    answer="Namespaces",
+    sections=(_NOW, _WHO, _NODES, _OVER_TIME),
 )

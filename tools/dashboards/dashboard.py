@@ -33,12 +33,13 @@ POD = Variable(
 
 @dataclass(frozen=True)
 class Dashboard:
-    """`uid` is part of its address and must never change."""
+    """`uid` is part of its address and must never change. `answer` is the panel that answers its question."""
 
     uid: str
     title: str
     description: str
     sections: tuple[Section, ...]
+    answer: str
     variables: tuple[Variable, ...] = (CLUSTER, NODE, NAMESPACE)
 
     @property
@@ -98,7 +99,7 @@ def _links() -> Json:
         "type": "dashboards",
         "title": "podgpu",
         "tags": [TAG],
-        "asDropdown": False,
+        "asDropdown": True,
         "includeVars": True,
         "keepTime": True,
         "targetBlank": False,

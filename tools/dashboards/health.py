@@ -1,8 +1,35 @@
 """The health of nodes and GPUs: what fails, what is hot, what is slowed down, and who is affected."""
 
+from podgpu.catalog.xids import XIDS
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.glance import CLUSTER, CONTAINER, DOWN, GPU, GPUS, NAMESPACE, NODE, POD, UUID, counted
-from tools.dashboards.panel import BAD_ABOVE_ZERO, RECOVERY, Column, Query, Section, lines, stat, table, works
+from tools.dashboards.glance import (
+    CLUSTER,
+    CONTAINER,
+    DOWN,
+    GPU,
+    GPUS,
+    NAMESPACE,
+    NODE,
+    NOT_SEEN,
+    POD,
+    UUID,
+    counted,
+)
+from tools.dashboards.panel import (
+    BAD_ABOVE_ZERO,
+    FULL,
+    OVER,
+    PRESENCE,
+    RECOVERY,
+    Column,
+    Query,
+    Section,
+    Thresholds,
+    lines,
+    stat,
+    table,
+    works,
+)
 
 _GPU = "{{node}} GPU {{gpu}}"
 _BY = "cluster, node, gpu, uuid"
@@ -16,28 +43,32 @@ _XIDS = f"""sum(
   or (max_over_time({_XID}[$__range]) unless {_XID} offset $__range)
 ) or sum(0 * podgpu_gpu_xids_total{{<node>}})"""
 
+_REASON = Column("reason", "Reason", 110)
+_SEVERITIES = {"critical": "red", "warning": "orange", "info": "blue"}
+_XID_COLUMN = Column(
+    "xid",
+    "XID",
+    60,
+    colors=tuple((str(code), str(code), _SEVERITIES.get(xid.severity, "text")) for code, xid in sorted(XIDS.items())),
+)
+_PASSED: Thresholds = ((None, "red"), (0, "green"))
+
 _NOW = Section(
     "Now",
     (
         GPUS,
         DOWN,
+        NOT_SEEN,
         stat(
-            "Recovery wanted",
+            "Recovery",
             "Cards for which the driver asks for a reset, a reboot or another action.",
             "short",
-            "sum(podgpu_gpu_recovery_action{<node>} > bool 0)",
+            "sum(clamp_max(podgpu_gpu_recovery_action{<node>}, 1))",
             thresholds=BAD_ABOVE_ZERO,
         ),
         stat(
-            "Rows to remap",
-            "Cards that wait for a reset to replace faulty memory.",
-            "short",
-            "sum(podgpu_gpu_row_remap_pending{<node>})",
-            thresholds=BAD_ABOVE_ZERO,
-        ),
-        stat(
-            "Remapping failed",
-            "Cards that have to be replaced.",
+            "To replace",
+            "Cards whose faulty memory cannot be remapped: they have to be replaced.",
             "short",
             "sum(podgpu_gpu_row_remap_failed{<node>})",
             thresholds=BAD_ABOVE_ZERO,
@@ -48,6 +79,7 @@ _NOW = Section(
             "short",
             _XIDS,
             thresholds=BAD_ABOVE_ZERO,
+            order="counts whole numbers",
         ),
     ),
 )
@@ -55,30 +87,36 @@ _NOW = Section(
 _PRESENCE = Section(
     "Presence and errors",
     (
-        works(
-            "GPUs",
-            "Whether each card answers. Those that failed in the chosen time are on top.",
-            "podgpu_gpu_up",
-            _BY,
-            _GPU,
-            absent="No agent reports a GPU",
-        ),
         table(
             "Problems",
             "Why a card does not answer, and the call at fault.",
-            (CLUSTER, NODE, GPU, Column("reason", "Reason", 140), Column("call", "Call", 180)),
+            (CLUSTER, NODE, GPU, _REASON, Column("call", "Call", 120)),
             Query("max by (cluster, node, gpu, reason, call) (podgpu_gpu_problem{<node>})"),
             width=12,
+            sort="Node",
             absent="No GPU reports a problem",
         ),
         table(
             "XIDs since the agent started",
             "Errors that the driver raised since the agent started, by XID.",
-            (CLUSTER, NODE, GPU, Column("xid", "XID", 70)),
-            Query("max by (cluster, node, gpu, xid) (podgpu_gpu_xid_errors_total{<node>})", "Errors", "none"),
+            (CLUSTER, NODE, GPU, _XID_COLUMN),
+            Query("max by (cluster, node, gpu, xid) (podgpu_gpu_xid_errors_total{<node>})", "Errors", "none", width=85),
             sort="Errors",
             width=12,
             absent="No GPU raised an XID",
+        ),
+        works(
+            "GPUs",
+            "Whether each card answers, or its node is not seen at all. Those that failed in the chosen time are on"
+            " top."
+            " Needs the recording rules.",
+            "1 - podgpu:gpu_down:bool{<node>} - 2 * podgpu:gpu_not_seen:bool{<node>}",
+            "1 - max_over_time(podgpu:gpu_down:bool{<node>}[$__range] @ end())"
+            " - 2 * max_over_time(podgpu:gpu_not_seen:bool{<node>}[$__range] @ end())",
+            _BY,
+            _GPU,
+            states=PRESENCE,
+            absent="No agent reports a GPU, or no recording rule: docs/alerts.md",
         ),
         lines(
             "Memory errors",
@@ -91,10 +129,15 @@ _PRESENCE = Section(
             "Link errors",
             "PCIe packets that were sent again, and errors on NVLinks.",
             "short",
-            Query(counted("podgpu_gpu_pcie_replays_total{<node>}", "$__rate_interval"), f"{_GPU} PCIe replays"),
+            Query(
+                counted("podgpu_gpu_pcie_replays_total{<node>}", "$__rate_interval"),
+                f"{_GPU} PCIe replays",
+                order="counts whole numbers",
+            ),
             Query(
                 f"sum by ({_BY}) ({counted('podgpu_gpu_nvlink_errors_total{<node>}', '$__rate_interval')})",
                 f"{_GPU} NVLink",
+                order="counts whole numbers",
             ),
             whole=True,
         ),
@@ -114,8 +157,9 @@ _HEAT = Section(
             "Margin",
             "How much hotter a card may get before it slows down. Below 0 it has passed its target.",
             "celsius",
-            Query("podgpu_gpu_temperature_margin_celsius{<node>}", _GPU),
+            Query("podgpu_gpu_temperature_margin_celsius{<node>}", _GPU, order="lowest"),
             least=None,
+            thresholds=_PASSED,
         ),
         lines("Power", "Power draw of the board.", "watt", Query("podgpu_gpu_power_watts{<node>}", _GPU)),
         lines(
@@ -123,6 +167,7 @@ _HEAT = Section(
             "Power draw as a share of the limit in force. A peak may exceed 100 % until the card slows down.",
             "percentunit",
             Query("podgpu_gpu_power_watts{<node>} / podgpu_gpu_power_limit_watts{<node>}", _GPU),
+            thresholds=OVER,
         ),
         lines(
             "SM clock",
@@ -161,6 +206,7 @@ _USE = Section(
             "percentunit",
             Query("podgpu_gpu_memory_used_bytes{<node>} / podgpu_gpu_memory_total_bytes{<node>}", _GPU),
             most=1,
+            thresholds=FULL,
         ),
         lines(
             "SM activity",
@@ -204,19 +250,24 @@ _INVENTORY = Section(
     (
         table(
             "Cards",
-            "Model and place of each card, and what the driver asks for. The dashboard podgpu itself has its version.",
+            "Model of each card, and what the driver asks for: an action, or a reset that remaps faulty memory.",
             (
                 CLUSTER,
                 NODE,
                 GPU,
-                Column("model", "Model", 120),
+                Column("model", "Model", 110),
                 Column("mig_enabled", "MIG", 55),
-                Column("vbios", "VBIOS", 135),
-                Column("pci_bus_id", "PCI bus", 155),
                 UUID,
             ),
-            Query("max by (cluster, node, gpu, model, mig_enabled, vbios, pci_bus_id, uuid) (podgpu_gpu_info{<node>})"),
-            Query(f"max by ({_BY}) (podgpu_gpu_recovery_action{{<node>}})", "Recovery", "none", RECOVERY),
+            Query("max by (cluster, node, gpu, model, mig_enabled, uuid) (podgpu_gpu_info{<node>})"),
+            Query(f"max by ({_BY}) (podgpu_gpu_recovery_action{{<node>}})", "Recovery", "none", RECOVERY, width=100),
+            Query(
+                f"max by ({_BY}) (podgpu_gpu_row_remap_pending{{<node>}})",
+                "To remap",
+                "none",
+                width=80,
+                thresholds=BAD_ABOVE_ZERO,
+            ),
             sort="Node",
             absent="No agent reports a GPU",
         ),
@@ -236,5 +287,6 @@ DASHBOARD = Dashboard(
     uid="podgpu-health",
     title="podgpu / Node and GPU health",
     description="What fails, what is hot, what is slowed down, and who is affected.",
+    answer="Problems",
     sections=(_NOW, _PRESENCE, _HEAT, _USE, _LINKS, _INVENTORY),
 )

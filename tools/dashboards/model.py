@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tools.dashboards.panel import DATASOURCE, Column, Json, Panel, Query, State
+from tools.dashboards.panel import DATASOURCE, PLAIN, Column, Json, Panel, Query, State, Thresholds
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Columns that every table has and that are hidden.
@@ -20,7 +20,7 @@ def panel(source: Panel, number: int, x: int, y: int, height: int) -> Json:
         "id": number,
         "type": source.kind,
         "title": source.title,
-        "description": source.description,
+        "description": source.told,
         "datasource": DATASOURCE,
         "gridPos": {"h": height, "w": source.width, "x": x, "y": y},
         "fieldConfig": {"defaults": _defaults(source), "overrides": _overrides(source)},
@@ -39,7 +39,7 @@ def _target(panel: Panel, query: Query, letter: str) -> Json:
     return {
         "refId": letter,
         "datasource": DATASOURCE,
-        "expr": query.promql,
+        "expr": query.limited(panel.most_series),
         "legendFormat": query.legend or "__auto",
         "instant": panel.instant,
         "range": not panel.instant,
@@ -48,12 +48,11 @@ def _target(panel: Panel, query: Query, letter: str) -> Json:
 
 
 def _defaults(panel: Panel) -> Json:
-    steps = [{"color": color, "value": value} for value, color in panel.thresholds]
     found: Json = {
         "unit": panel.unit,
         "noValue": panel.no_value,
         "color": {"mode": _color_mode(panel)},
-        "thresholds": {"mode": "absolute", "steps": steps},
+        "thresholds": _steps(panel.thresholds),
         "mappings": _mappings(panel.states),
         "custom": _custom(panel),
     }
@@ -62,6 +61,10 @@ def _defaults(panel: Panel) -> Json:
     if panel.most is not None:
         found["max"] = panel.most
     return found
+
+
+def _steps(thresholds: Thresholds) -> Json:
+    return {"mode": "absolute", "steps": [{"color": color, "value": value} for value, color in thresholds]}
 
 
 def _color_mode(panel: Panel) -> str:
@@ -86,19 +89,25 @@ def _custom(panel: Panel) -> Json:
             "lineWidth": 1,
             "fillOpacity": 30 if panel.stacked else 0,
             "showPoints": "never",
+            "thresholdsStyle": {"mode": "off" if panel.thresholds == PLAIN else "line"},
             "spanNulls": False,
             "stacking": {"mode": "normal" if panel.stacked else "none", "group": "A"},
         }
     if panel.kind == "state-timeline":
         return {"fillOpacity": 80, "lineWidth": 0}
-    return {"align": "auto", "filterable": True} if panel.kind == "table" else {}
+    return {"align": "auto", "filterable": False} if panel.kind == "table" else {}
 
 
 def _options(panel: Panel) -> Json:
-    calculated = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+    calculated = {"calcs": ["last"], "fields": "", "values": False}
     known: dict[str, Json] = {
         "timeseries": {"legend": _legend(), "tooltip": {"mode": "multi", "sort": "desc"}},
-        "stat": {"reduceOptions": calculated, "colorMode": "value", "graphMode": "none", "textMode": "auto"},
+        "stat": {
+            "reduceOptions": calculated,
+            "colorMode": "value",
+            "graphMode": "none",
+            "textMode": "value_and_name" if panel.queries[0].legend else "auto",
+        },
         "bargauge": {"reduceOptions": calculated, "orientation": "horizontal", "displayMode": "basic"},
         "state-timeline": {
             # Merged values lose the colours of their mappings.
@@ -116,12 +125,13 @@ def _options(panel: Panel) -> Json:
 
 
 def _legend() -> Json:
+    """A value that has ended is not the last: `lastNotNull` would show what a lost card had before."""
     return {
         "displayMode": "table",
-        "placement": "right",
+        "placement": "bottom",
         "showLegend": True,
-        "calcs": ["mean", "lastNotNull", "max"],
-        "sortBy": "Last *",
+        "calcs": ["last"],
+        "sortBy": "Last",
         "sortDesc": True,
     }
 
@@ -144,13 +154,23 @@ def _override(name: str, title: str, width: int, more: Iterable[tuple[str, objec
 
 def _label(column: Column) -> Json:
     link = {"title": "Show ${__value.text}", "url": column.link, "targetBlank": False}
-    return _override(column.label, column.title, column.width, [("links", [link])] if column.link else [])
+    more: list[tuple[str, object]] = [("links", [link])] if column.link else []
+    if column.colors:
+        words = {
+            value: {"text": text, "color": color, "index": place}
+            for place, (value, text, color) in enumerate(column.colors)
+        }
+        more += [("mappings", [{"type": "value", "options": words}]), ("custom.cellOptions", {"type": "color-text"})]
+    return _override(column.label, column.title, column.width, more)
 
 
 def _number(panel: Panel, query: Query, place: int) -> Json:
     more: list[tuple[str, object]] = [("unit", query.unit)]
     if query.states:
         more += [("mappings", _mappings(query.states)), ("custom.cellOptions", {"type": "color-text"})]
+    if query.thresholds:
+        colored = [("thresholds", _steps(query.thresholds)), ("color", {"mode": "thresholds"})]
+        more += [*colored, ("custom.cellOptions", {"type": "color-text"})]
     return _override(_value_name(panel, place), query.legend, query.width, more)
 
 

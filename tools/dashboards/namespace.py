@@ -1,59 +1,63 @@
-"""What a team has, uses and costs. The sums over the chosen time need the recording rules."""
+"""What a team has, uses and costs. Workloads and cost need the recording rules."""
 
 from tools.dashboards.dashboard import Dashboard
-from tools.dashboards.glance import BUSY, CLUSTER, NAMESPACE, POD
+from tools.dashboards.glance import BUSY, BUSY_NOW, CLUSTER, NAMESPACE, POD, STATE
+from tools.dashboards.hours import (
+    BY_TEAM,
+    BY_WORKLOAD,
+    ENERGY,
+    NO_PRICE,
+    cost,
+    held,
+    hours,
+    summed,
+    used,
+    wasted,
+)
 from tools.dashboards.panel import Column, Query, Section, areas, lines, stat, table
 
-_WORKLOAD = "cluster, namespace, workload_kind, workload_name"
+_CURRENCY = Column("currency", "Currency", 85)
 
 
-def _over_range(name: str, by: str, *, divisor: str = "") -> str:
-    return f"sum by ({by}) (sum_over_time(podgpu:{name}:increase5m{{<team>}}[$__range])){divisor}"
-
-
-def _bill(level: str, by: str) -> tuple[Query, ...]:
+def _bill(by: str) -> tuple[Query, ...]:
     return (
-        Query(
-            _over_range(f"{level}_gpu_seconds_allocated", by, divisor=" / 3600"),
-            "GPU hours allocated",
-            "short",
-            width=150,
-        ),
-        Query(
-            _over_range(f"{level}_gpu_seconds_busy", by, divisor=" / 3600"),
-            "GPU hours busy",
-            "short",
-            width=130,
-        ),
-        Query(_over_range(f"{level}_energy_joules", by, divisor=" / 3.6e6"), "Energy", "kwatth"),
-        Query(_over_range(f"{level}_cost", by), "Cost", "short"),
+        Query(hours(held(), by), "Hours held", "short", width=115),
+        Query(hours(used(), by), "Hours used", "short", width=95),
+        Query(hours(wasted(), by), "Wasted", "short", width=75),
+        Query(f"{summed(ENERGY, by)} / 3.6e6", "Energy", "kwatth", width=85),
     )
 
+
+_POWER = "rate(podgpu_container_energy_joules_total{<namespace>}[$__rate_interval])"
 
 _NOW = Section(
     "Now",
     (
         stat(
-            "GPUs allocated",
+            "Allocated",
             "Cards that were given to containers, shares added up.",
             "short",
             "sum(podgpu_container_allocated_ratio{<namespace>})",
         ),
-        stat("GPUs busy", "Cards that are kept busy.", "short", f"sum({BUSY})"),
+        stat("Busy", "Cards that are kept busy, as far as that is known.", "short", f"sum({BUSY_NOW})"),
         stat(
             "Efficiency",
             "Busy time by what was allocated. Low means that GPUs are held and not used. Above 100 %:"
             " on a shared card a container may use what others leave.",
             "percentunit",
-            f"sum({BUSY}) / (sum(podgpu_container_allocated_ratio{{<namespace>}}) > 0)",
+            f"sum({BUSY_NOW}) / (sum(podgpu_container_allocated_ratio{{<namespace>}}) > 0)",
         ),
         stat("Memory", "Device memory in use.", "bytes", "sum(podgpu_container_memory_used_bytes{<namespace>})"),
         stat("Power", "Power booked to containers.", "watt", "sum(podgpu_container_power_watts{<namespace>})"),
         stat(
-            "Cost per hour",
-            "What the allocated shares cost, by podgpu:gpu_hour_price. Needs the recording rules.",
+            "Hourly cost",
+            "What the allocated shares cost, by podgpu:gpu_hour_price and its label currency. Needs its recording"
+            " rule.",
             "short",
-            "sum(podgpu:namespace_cost_per_hour:sum{<team>})",
+            "sum by (currency) (podgpu_container_allocated_ratio{<namespace>}"
+            " * on (cluster, node, uuid) group_left (currency) podgpu:gpu_hour_price{<node>})",
+            legend="{{currency}}",
+            absent=NO_PRICE,
         ),
     ),
 )
@@ -75,21 +79,15 @@ _OVER_TIME = Section(
         ),
         areas(
             "GPUs busy by workload",
-            "Five-minute use of each workload, in cards. Needs the recording rules.",
+            "Use of each workload, in cards. Needs the recording rules.",
             "short",
-            Query(
-                "sum by (namespace, workload_kind, workload_name) (podgpu:workload_gpus_busy:rate5m{<team>})",
-                "{{namespace}}/{{workload_name}}",
-            ),
+            Query(summed(BUSY, BY_WORKLOAD), "{{namespace}}/{{workload_name}}"),
         ),
         areas(
             "Power by workload",
             "Energy booked to each workload over time. Needs the recording rules.",
             "watt",
-            Query(
-                "sum by (namespace, workload_kind, workload_name) (podgpu:workload_power_watts:rate5m{<team>})",
-                "{{namespace}}/{{workload_name}}",
-            ),
+            Query(summed(_POWER, BY_WORKLOAD), "{{namespace}}/{{workload_name}}"),
         ),
     ),
 )
@@ -103,11 +101,11 @@ _PODS = Section(
             (CLUSTER, NAMESPACE, POD),
             Query(
                 "sum by (cluster, namespace, pod) (podgpu_container_allocated_ratio{<namespace>})",
-                "GPUs allocated",
+                "GPUs held",
                 "short",
-                width=120,
+                width=115,
             ),
-            Query(f"sum by (cluster, namespace, pod) ({BUSY})", "GPUs busy", "short"),
+            Query(f"sum by (cluster, namespace, pod) ({BUSY_NOW})", "GPUs busy", "short"),
             Query(
                 "sum by (cluster, namespace, pod) (podgpu_container_memory_used_bytes{<namespace>})",
                 "Memory",
@@ -118,33 +116,49 @@ _PODS = Section(
                 "Power",
                 "watt",
             ),
-            sort="GPUs allocated",
+            sort="GPUs held",
+            absent="No container holds a GPU",
+        ),
+        table(
+            "States",
+            "What the containers of each pod do with what they hold: idle is longer than the agents' --idle.after.",
+            (CLUSTER, NAMESPACE, POD, STATE),
+            Query("sum by (cluster, namespace, pod, state) (podgpu_container_state{<namespace>})", "Places", "short"),
+            sort="State",
             absent="No container holds a GPU",
         ),
     ),
 )
 
 _BILL = Section(
-    "The chosen time added up (needs the recording rules)",
+    "The chosen time added up",
     (
         table(
             "Namespaces",
-            "GPU hours, energy and cost of each namespace over the chosen time. Cost is by allocated share.",
+            "GPU hours and energy of each namespace over the chosen time, as on the dashboard of bills.",
             (CLUSTER, NAMESPACE),
-            *_bill("namespace", "cluster, namespace"),
-            sort="GPU hours allocated",
+            *_bill(BY_TEAM),
+            sort="Hours held",
         ),
         table(
             "Workloads",
-            "GPU hours, energy and cost of each workload over the chosen time. Cost is by allocated share.",
+            "GPU hours and energy of each workload over the chosen time. Needs the recording rules.",
+            (CLUSTER, NAMESPACE, Column("workload_kind", "Kind", 100), Column("workload_name", "Workload", 160)),
+            *_bill(BY_WORKLOAD),
+            sort="Hours held",
+        ),
+        table(
+            "Cost of workloads",
+            "What the hours of each workload cost, by what was held. Needs the recording rules.",
             (
                 CLUSTER,
                 NAMESPACE,
-                Column("workload_kind", "Kind", 110),
-                Column("workload_name", "Workload", 180),
+                Column("workload_kind", "Kind", 100),
+                Column("workload_name", "Workload", 160),
+                _CURRENCY,
             ),
-            *_bill("workload", _WORKLOAD),
-            sort="GPU hours allocated",
+            Query(cost(held(), BY_WORKLOAD), "Cost", "short"),
+            sort="Cost",
         ),
     ),
 )
@@ -153,5 +167,6 @@ DASHBOARD = Dashboard(
     uid="podgpu-namespace",
     title="podgpu / Namespace",
     description="What a namespace or team has, uses and costs.",
-    sections=(_NOW, _OVER_TIME, _PODS, _BILL),
+    answer="Pods",
+    sections=(_NOW, _PODS, _OVER_TIME, _BILL),
 )

@@ -3,6 +3,7 @@
 Queries name their filters in angle brackets, so that all panels filter alike: `podgpu_gpu_up{<node>}`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +32,10 @@ _ABSENT: Mapping[str, tuple[str, str]] = {
 
 # The lowest value at which a colour begins.
 Thresholds = tuple[tuple[float | None, str], ...]
+MOST_SERIES = 20
 PLAIN: Thresholds = ((None, "blue"),)
 BAD_ABOVE_ZERO: Thresholds = ((None, "green"), (1, "red"))
+OVER: Thresholds = ((None, "green"), (1, "red"))
 FULL: Thresholds = ((None, "green"), (0.85, "orange"), (0.95, "red"))
 
 
@@ -46,6 +49,8 @@ class State:
 
 
 WORKS = (State(0, "fails", "red"), State(1, "works", "green"))
+# Of cards: what is known of one that is not seen is what was last heard.
+PRESENCE = (*WORKS, State(-1, "not seen", "dark-red"), State(-2, "not seen, failed before", "purple"))
 RECOVERY = (
     State(0, "nothing", "green"),
     State(1, "reset the GPU", "red"),
@@ -58,19 +63,46 @@ RECOVERY = (
 )
 
 
+# A selector and its range.
+_SELECTOR = re.compile(r"([a-z_:]+\{[^}]*\})(\[[^]]*\])?")
+
+
+def _over_range(found: re.Match[str]) -> str:
+    over = f"{found[1]}[$__range] @ end()"
+    return over if found[2] else f"max_over_time({over})"
+
+
 @dataclass(frozen=True)
 class Query:
-    """`legend` is the name of a series, or of a table's column of numbers: without a name it is not shown."""
+    """`legend` is the name of a series, or of a table's column of numbers: without a name it is not shown.
+
+    `thresholds` colour the numbers of a table. `order` says why a query compares without concluding anything, such as
+    to put some first: see `conclusions`.
+    """
 
     expr: str
     legend: str = ""
     unit: str = ""
     states: tuple[State, ...] = ()
     width: int = 110
+    thresholds: Thresholds = ()
+    order: str = ""
+
+    @property
+    def is_many(self) -> bool:
+        """Whether it may answer with any number of series."""
+        return "{{" in self.legend
 
     @property
     def promql(self) -> str:
+        return self.limited(0)
+
+    def limited(self, most: int) -> str:
+        """Ask for `most` series, if not 0: those that were highest in the chosen time, or lowest, if so ordered."""
         text = self.expr
+        if most and self.is_many:
+            choose = "bottomk" if self.order == "lowest" else "topk"
+            text = f"({text}) and {choose}({most}, {_SELECTOR.sub(_over_range, text)})"
         for name, filters in FILTERS.items():
             text = text.replace(name, filters)
         return text
@@ -78,12 +110,16 @@ class Query:
 
 @dataclass(frozen=True)
 class Column:
-    """A label as a column of a table: its heading, its least width in pixels, and where its values lead."""
+    """A label as a column of a table: its heading, its least width in pixels, and where its values lead.
+
+    `colors` are a value, what is shown for it, and its colour.
+    """
 
     label: str
     title: str
     width: int = 110
     link: str = ""
+    colors: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,6 +146,20 @@ class Panel:
         return self.kind in {"stat", "table", "bargauge"}
 
     @property
+    def most_series(self) -> int:
+        """How many series each query may show; 0 where that is not limited."""
+        many = sum(query.is_many for query in self.queries)
+        return MOST_SERIES // many if self.kind == "timeseries" and many else 0
+
+    @property
+    def told(self) -> str:
+        """The description, and what is left out."""
+        if not self.most_series:
+            return self.description
+        which = "lowest" if any(query.order == "lowest" for query in self.queries) else "top"
+        return f"{self.description} Shows the {which} {MOST_SERIES} of the chosen time."
+
+    @property
     def no_value(self) -> str:
         """What is shown where no query has an answer."""
         text = " ".join(query.expr for query in self.queries)
@@ -133,6 +183,7 @@ def lines(
     most: float | None = None,
     whole: bool = False,
     absent: str = "",
+    thresholds: Thresholds = PLAIN,
 ) -> Panel:
     """`most` is for ratios that cannot exceed it; `whole` for counts, whose queries must answer without decimals.
 
@@ -150,6 +201,7 @@ def lines(
         most=most,
         whole=whole,
         absent=absent,
+        thresholds=thresholds,
     )
 
 
@@ -165,31 +217,48 @@ def stat(
     expr: str,
     *,
     thresholds: Thresholds = PLAIN,
+    legend: str = "",
+    order: str = "",
     width: int = 4,
     absent: str = "",
 ) -> Panel:
-    return Panel("stat", title, description, unit, (Query(expr),), width, 4, thresholds, absent=absent)
+    return Panel(
+        "stat", title, description, unit, (Query(expr, legend, order=order),), width, 4, thresholds, absent=absent
+    )
 
 
 def bars(title: str, description: str, unit: str, query: Query, *, width: int = 12) -> Panel:
     return Panel("bargauge", title, description, unit, (query,), width, 8)
 
 
-def works(title: str, description: str, metric: str, by: str, legend: str, *, absent: str = "") -> Panel:
-    """Whether each of many things works, over time: 1 is well, 0 is not. What failed in the chosen time is on top."""
-    failed = f"min_over_time({metric}{{<node>}}[$__range] @ end()) == 0"
+def works(
+    title: str,
+    description: str,
+    state: str,
+    worst: str,
+    by: str,
+    legend: str,
+    *,
+    states: tuple[State, ...] = WORKS,
+    absent: str = "",
+) -> Panel:
+    """Whether each of many things works, over time: 1 is well, less is not. What failed in the chosen time is on top.
+
+    `worst` is the lowest that `state`, a query, was in the chosen time.
+    """
+    shown, failed = f"max by ({by}) ({state})", f"min by ({by}) ({worst}) < 1"
     return Panel(
         "state-timeline",
         title,
         description,
         "none",
         (
-            Query(f"max by ({by}) ({metric}{{<node>}}) and on ({by}) ({failed})", legend),
-            Query(f"max by ({by}) ({metric}{{<node>}}) unless on ({by}) ({failed})", legend),
+            Query(f"{shown} and on ({by}) ({failed})", legend, order="failed first"),
+            Query(f"{shown} unless on ({by}) ({failed})", legend, order="failed first"),
         ),
         24,
         12,
-        states=WORKS,
+        states=states,
         absent=absent,
     )
 

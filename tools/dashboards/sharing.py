@@ -9,14 +9,14 @@ _PLACE = "cluster, node, gpu, uuid, mig, namespace, pod, container"
 _SHOWN = "cluster, namespace, pod, container, node, gpu"
 _NAME = "{{namespace}}/{{pod}}/{{container}} GPU {{gpu}}"
 _GPU = "{{node}} GPU {{gpu}}"
-_SHARED = f"count by ({_CARD}) (podgpu_container_info{{<namespace>}}) > 1"
+_SHARED = "podgpu_container_shared{<namespace>}"
+_ON_SHARED = f"and on ({_PLACE}) {_SHARED}"
 _ESTIMATED = 'podgpu_container_info{<namespace>, certainty="estimated"}'
 _NO_LOG = "No log of context switches is read: docs/switches.md"
 
-# Ranges and bounds move once a minute, so a shorter look would see steps.
+# What is booked, ranges and bounds move together once a minute, so a shorter look would see steps.
 _SPAN = "5m"
-_BOOKED = f"rate(podgpu_container_busy_seconds_total{{<namespace>}}[{_SPAN}])"
-_CARDS_BUSY = f"sum by ({_CARD}) (rate(podgpu_gpu_booked_busy_seconds_total{{<node>}}[{_SPAN}]))"
+_BOOKED = f"rate(podgpu_container_busy_settled_seconds_total{{<namespace>}}[{_SPAN}])"
 
 
 def _likely(end: str) -> str:
@@ -25,12 +25,6 @@ def _likely(end: str) -> str:
 
 def _bound(which: str) -> str:
     return f'rate(podgpu_container_busy_bound_seconds_total{{<namespace>, bound="{which}"}}[{_SPAN}])'
-
-
-def _of_cards(rate: str) -> str:
-    """Add up what containers can have had, on each card at most the card's busy time."""
-    on_card = f"sum by ({_CARD}) ({rate})"
-    return f"sum({on_card} - clamp_min({on_card} - {_CARDS_BUSY}, 0))"
 
 
 def _busy_by(label: str) -> str:
@@ -46,17 +40,18 @@ _NOW = Section(
     "Now",
     (
         stat(
-            "Shared GPUs",
-            "Cards that more than one container is on. On a card with MIG each has an instance of its own.",
+            "Shared",
+            "Cards that a container of the chosen namespaces shares with any other. On a card with MIG each has an"
+            " instance of its own.",
             "short",
-            f"count({_SHARED})",
+            f"count(count by ({_CARD}) ({_SHARED}))",
             absent="none",
         ),
         stat(
-            "Containers on them",
+            "Containers",
             "Containers that are on a shared card.",
             "short",
-            f"count(podgpu_container_info{{<namespace>}} and on ({_CARD}) ({_SHARED}))",
+            f"count({_SHARED})",
             absent="none",
         ),
         stat(
@@ -76,7 +71,7 @@ _NOW = Section(
             absent="no work",
         ),
         stat(
-            "Lost to switching",
+            "Switching",
             "The highest share of its time that a card spends between one context and the next.",
             "percentunit",
             f"clamp_max(max(rate(podgpu_gpu_switching_seconds_total{{<node>}}[{_SPAN}])), 1)",
@@ -84,7 +79,7 @@ _NOW = Section(
             absent="no log",
         ),
         stat(
-            "Sampling error",
+            "Misread",
             "The most by which the driver's samples misstate a container's share of a card's busy time. podgpu corrects"
             " that; other tools do not.",
             "percentunit",
@@ -97,12 +92,35 @@ _NOW = Section(
 _CERTAINTY = Section(
     "How sure",
     (
+        table(
+            "Containers",
+            "Busy time of each container on a shared card over five minutes, as a share of the card, with its likely"
+            " range and its bounds. Bounds are proven; where samples divide a card, they may be 0 and its busy time.",
+            (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU),
+            *(
+                Query(
+                    f"clamp_max(sum by ({_SHOWN}) ({rate} {_ON_SHARED}), 1)",
+                    name,
+                    "percentunit",
+                    width=width,
+                )
+                for name, rate, width in (
+                    ("Booked", _BOOKED, 85),
+                    ("Likely from", _likely("least"), 101),
+                    ("Likely to", _likely("most"), 85),
+                    ("At least", _bound("least"), 78),
+                    ("At most", _bound("most"), 71),
+                )
+            ),
+            sort="Booked",
+            absent="No card is shared",
+        ),
         lines(
             "Busy time: likely range",
             "What containers of the chosen namespaces likely had together, in cards, with what is booked. The ranges of"
             " containers are added up, so this is wider than it need be. It moves once a minute.",
             "short",
-            Query(_of_cards(_likely("most")), "likely at most"),
+            Query(f"sum({_likely('most')})", "likely at most"),
             Query(f"sum({_BOOKED})", "booked"),
             Query(f"sum({_likely('least')})", "likely at least"),
             width=24,
@@ -117,35 +135,6 @@ _CERTAINTY = Section(
             ),
             most=1,
             width=24,
-        ),
-        table(
-            "Containers",
-            "Busy time of each container on a shared card over five minutes, as a share of the card, with its likely"
-            " range and its bounds. Bounds are proven; where samples divide a card, they may be 0 and its busy time.",
-            (CLUSTER, NAMESPACE, POD, CONTAINER, NODE, GPU),
-            *(
-                Query(
-                    f"clamp_max(sum by ({_SHOWN}) ({rate} and on ({_CARD}) ({_SHARED})), 1)",
-                    name,
-                    "percentunit",
-                    width=90,
-                )
-                for name, rate in (
-                    ("Booked", _BOOKED),
-                    ("Likely from", _likely("least")),
-                    ("Likely to", _likely("most")),
-                    ("At least", _bound("least")),
-                    ("At most", _bound("most")),
-                )
-            ),
-            Query(
-                f"sum by ({_SHOWN}) (podgpu_container_allocated_ratio{{<namespace>}} and on ({_CARD}) ({_SHARED}))",
-                "Share",
-                "percentunit",
-                width=80,
-            ),
-            sort="Booked",
-            absent="No card is shared",
         ),
     ),
 )
@@ -226,16 +215,18 @@ _CROWD = Section(
     (
         lines(
             "Containers on each card",
-            "How many containers are on each card.",
+            "How many containers are on each card, of all namespaces.",
             "short",
-            Query(f"count by ({_CARD}) (podgpu_container_info{{<namespace>}})", _GPU),
+            Query(f"count by ({_CARD}) (podgpu_container_info{{<node>}})", _GPU),
             whole=True,
         ),
         lines(
             "Given of each card",
-            "Shares that containers were given. Above 100 %: a sharing system gives out more than there is.",
+            "Shares that containers of all namespaces were given. Above 100 %: a sharing system gives out more than"
+            " there is.",
             "percentunit",
-            Query(f"sum by ({_CARD}) (podgpu_container_allocated_ratio{{<namespace>}})", _GPU),
+            Query(f"sum by ({_CARD}) (podgpu_container_allocated_ratio{{<node>}})", _GPU),
+            thresholds=((None, "green"), (1.001, "orange")),
         ),
     ),
 )
@@ -244,5 +235,6 @@ DASHBOARD = Dashboard(
     uid="podgpu-sharing",
     title="podgpu / Sharing",
     description="Who has how much of a shared card, how surely, by which method, and what sharing costs.",
+    answer="Containers",
     sections=(_NOW, _CERTAINTY, _METHODS, _SWITCHING, _CROWD),
 )

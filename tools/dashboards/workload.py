@@ -2,10 +2,12 @@
 
 from tools.dashboards import glance
 from tools.dashboards.dashboard import CLUSTER, NAMESPACE, NODE, POD, Dashboard
-from tools.dashboards.panel import Column, Panel, Query, Section, lines, stat, table
+from tools.dashboards.panel import OVER, Column, Panel, Query, Section, lines, stat, table
 
-_BUSY = "rate(podgpu_container_busy_seconds_total{<pod>}[$__rate_interval])"
-_CONTAINER = "{{namespace}}/{{pod}}/{{container}} GPU {{gpu}}"
+# A gauge, since nobody knows what happens on a card that cannot be read: the rate of its counter would be 0.
+_BUSY = "avg_over_time(podgpu_container_sm_utilization_ratio{<pod>}[$__rate_interval])"
+_HELD = "cluster, node, gpu, namespace, pod, container"
+_CONTAINER = "{{namespace}}/{{pod}}/{{container}} GPU {{gpu}} {{mig}}"
 _PLACE = "cluster, node, gpu, mig, namespace, pod, container"
 
 
@@ -21,7 +23,7 @@ def _on_its_cards(title: str, words: str, metric: str) -> Panel:
         ),
         Query(
             f"podgpu_mig_{metric}{{<node>}} and on (cluster, node, mig) podgpu_container_info{{<pod>}}",
-            "{{profile}} on GPU {{gpu}} of {{node}}",
+            "{{profile}} {{mig}} on GPU {{gpu}} of {{node}}",
         ),
         most=1,
     )
@@ -31,25 +33,38 @@ _NOW = Section(
     "Now",
     (
         stat(
-            "GPUs allocated",
+            "Allocated",
             "Share of cards it was given.",
             "short",
             "sum(podgpu_container_allocated_ratio{<pod>})",
         ),
-        stat("GPUs busy", "Cards it keeps busy.", "short", f"sum({_BUSY})"),
+        stat(
+            "Busy",
+            "Cards it keeps busy, as far as that is known.",
+            "short",
+            "sum(podgpu_container_sm_utilization_ratio{<pod>})",
+            absent="not known",
+        ),
         stat(
             "Memory",
             "Device memory its processes hold.",
             "bytes",
             "sum(podgpu_container_memory_used_bytes{<pod>})",
+            absent="not known",
         ),
-        stat("Power", "Power booked to it.", "watt", "sum(podgpu_container_power_watts{<pod>})"),
         stat(
-            "Last active",
-            "Time since any of its containers used a GPU.",
+            "Power",
+            "Power booked to it.",
+            "watt",
+            "sum(podgpu_container_power_watts{<pod>})",
+            absent="not known",
+        ),
+        stat(
+            "Idle for",
+            "For how long the first of its containers has held a GPU without using it, if longer than --idle.after.",
             "s",
-            "time() - max(podgpu_container_last_active_timestamp_seconds{<pod>})",
-            absent="never seen",
+            "time() - min(podgpu_container_idle_since_timestamp_seconds{<pod>})",
+            absent="not idle",
         ),
         stat(
             "Processes",
@@ -60,22 +75,37 @@ _NOW = Section(
     ),
 )
 
+_STATES = Section(
+    "What it does with what it holds",
+    (
+        table(
+            "Containers",
+            "Where each container is, and what it does with what it holds. `podgpu why POD` says how that is known.",
+            (
+                glance.CLUSTER,
+                glance.NAMESPACE,
+                Column("pod", "Pod", 160),
+                glance.CONTAINER,
+                glance.STATE,
+                glance.NODE,
+                glance.GPU,
+            ),
+            Query(f"max by ({_HELD}, state) (podgpu_container_state{{<pod>}})"),
+            sort="State",
+            absent="None of these pods holds a GPU",
+        ),
+    ),
+)
+
 _USE = Section(
     "Use",
     (
         lines(
             "Busy time",
-            "Busy time of the GPU that is booked to each container, in cards.",
+            "Busy time of the GPU that is booked to each container. Absent where it cannot be known, as on a lost"
+            " card.",
             "percentunit",
             Query(f"clamp_max(sum by ({_PLACE}) ({_BUSY}), 1)", _CONTAINER),
-            most=1,
-            width=24,
-        ),
-        lines(
-            "SM utilization",
-            "Share of time during which the container's kernels ran. Absent where it cannot be measured, as under MPS.",
-            "percentunit",
-            Query("podgpu_container_sm_utilization_ratio{<pod>}", _CONTAINER),
             most=1,
             width=24,
         ),
@@ -103,14 +133,15 @@ _USE = Section(
                 _CONTAINER,
             ),
             absent="No sharing system sets a limit",
+            thresholds=OVER,
             width=24,
         ),
         lines(
             "Power",
-            "Energy booked to each container over time.",
+            "Power booked to each container. Absent where it cannot be known.",
             "watt",
             Query(
-                f"sum by ({_PLACE}) (rate(podgpu_container_energy_joules_total{{<pod>}}[$__rate_interval]))",
+                f"sum by ({_PLACE}) (avg_over_time(podgpu_container_power_watts{{<pod>}}[$__rate_interval]))",
                 _CONTAINER,
             ),
             width=24,
@@ -138,19 +169,17 @@ _EVIDENCE = Section(
     "How this is known",
     (
         table(
-            "Containers",
-            "Where each container is, and the method by which its busy time was found. `podgpu why POD` says more.",
+            "Methods",
+            "The method by which the busy time of each container was found, and the MIG instance that it is on.",
             (
-                glance.CLUSTER,
                 glance.NAMESPACE,
-                Column("pod", "Pod", 200),
+                Column("pod", "Pod", 160),
                 glance.CONTAINER,
-                Column("method", "Method", 100),
-                glance.NODE,
-                glance.GPU,
+                Column("method", "Method", 85),
+                Column("certainty", "Certainty", 85),
                 Column("mig", "MIG instance", 330),
             ),
-            Query(f"max by ({_PLACE}, method) (podgpu_container_info{{<pod>}})"),
+            Query("max by (namespace, pod, container, method, certainty, mig) (podgpu_container_info{<pod>})"),
             sort="Namespace",
             absent="None of these pods holds a GPU",
         ),
@@ -160,10 +189,10 @@ _EVIDENCE = Section(
             (
                 glance.CLUSTER,
                 glance.NAMESPACE,
-                Column("pod", "Pod", 200),
-                Column("workload_kind", "Kind", 110),
-                Column("workload_name", "Workload", 180),
-                Column("phase", "Phase", 100),
+                Column("pod", "Pod", 160),
+                Column("workload_kind", "Kind", 100),
+                Column("workload_name", "Workload", 160),
+                Column("phase", "Phase", 85),
                 glance.NODE,
             ),
             Query(
@@ -179,6 +208,7 @@ DASHBOARD = Dashboard(
     uid="podgpu-workload",
     title="podgpu / Workload",
     description="What a workload's pods have of which GPU, what they do with it, and how that is known.",
-    sections=(_NOW, _USE, _CARDS, _EVIDENCE),
+    answer="Containers",
+    sections=(_NOW, _STATES, _USE, _CARDS, _EVIDENCE),
     variables=(CLUSTER, NODE, NAMESPACE, POD),
 )

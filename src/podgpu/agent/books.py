@@ -10,6 +10,7 @@ from podgpu.ledger.band import PERIOD_US, Period
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.ledger.lanes import LaneRecorder
 from podgpu.ledger.spot_checks import Correction, corrections, judged
+from podgpu.ledger.usage import nameless_pods
 from podgpu.model import ENDED, Band, Lanes
 from podgpu.model.kube import grouped
 
@@ -24,19 +25,23 @@ class Totals(Struct, gc=False):
 
     `moved_mj` is its part of what the card's energy counter moved by the last time it moved. `is_bookable` is false for
     a party that was never booked anything because it holds something of unknown size. `unsized_us` counts whole minutes
-    of that, and `pending_us` is how long it has been so since the last of them.
+    of that, and `pending_us` is how long it has been so since the last of them. `unmeasured_us` is the part of
+    `allocated_us` in which nobody knows whether it used what it held. `settled_busy_us` is what was booked in the
+    periods that are over, as the ranges beside it are.
     """
 
     busy_us: int = 0
     energy_mj: int = 0
     allocated_us: int = 0
     unsized_us: int = 0
+    unmeasured_us: int = 0
     pending_us: int = 0
     seen_at: float = 0.0
     last_active_at: float | None = None
     method: str = ""
     moved_mj: int | None = None
     is_bookable: bool = True
+    settled_busy_us: int = 0
     least_busy_us: int = 0
     most_busy_us: int = 0
     least_energy_mj: int = 0
@@ -70,6 +75,7 @@ class Totals(Struct, gc=False):
     def bound(self, band: Band) -> None:
         """Add what is known about a period that is over."""
         self.band = band
+        self.settled_busy_us += band.booked_us
         self.least_busy_us += band.least_us
         self.most_busy_us += band.most_us
         self.least_energy_mj += band.least_mj
@@ -140,7 +146,10 @@ class CardBooks(Struct, gc=False):
         self.switches = _sum(self.switches, cycle.switches)
         self.switching_us = _sum(self.switching_us, cycle.switching_us)
         for party, booking in cycle.bookings.items():
-            self._totals(party).add(booking, now, wall)
+            totals = self._totals(party)
+            totals.add(booking, now, wall)
+            if booking.allocated_us and booking.sm_ratio is None and not self.is_idle(party, booking):
+                totals.unmeasured_us += booking.allocated_us
         for tenant, energy_mj in cycle.gone_mj.items():
             self._kept(tenant).energy_mj += energy_mj
         self._drop_empty()
@@ -155,6 +164,17 @@ class CardBooks(Struct, gc=False):
             self._judge_samples(cycle)
             if self.period.elapsed_us >= PERIOD_US:
                 self._close_period()
+
+    def is_idle(self, party: Party, booking: CycleBooking) -> bool | None:
+        """Whether the party certainly has no process on the card in this cycle; None if nobody knows."""
+        if self.cycle is None:
+            return None
+        if booking.running:
+            return False
+        if not self.cycle.is_watched or not isinstance(party, TenantKey):
+            return None
+        running = (other for other, booked in self.cycle.bookings.items() if booked.running)
+        return None if replace(party.container, container="") in nameless_pods(running) else True
 
     def _drop_empty(self) -> None:
         """Forget who has left and was never booked anything, as a monitor whose claim is read a moment late."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from podgpu.agent.books import CardBooks, Totals
 from podgpu.ledger.cycle import CycleBooking, TenantKey
 from podgpu.ledger.shares import parts_of
-from podgpu.ledger.usage import PodName, nameless_pods
+from podgpu.ledger.usage import PodName
 from podgpu.model import (
     ENDED,
     UNATTRIBUTED,
@@ -130,7 +130,8 @@ class Join:
 
     def _tenant(self, key: TenantKey, books: CardBooks, power: PowerSplit, claims: Iterable[Claim]) -> Tenant:
         totals = books.tenants.get(key, _NOTHING)
-        idle, claims, uid = _idle(key, totals, books), tuple(claims), key.container.pod_uid
+        idle = books.is_idle(key, totals.booking) if totals.booking else None
+        claims, uid = tuple(claims), key.container.pod_uid
         return Tenant(
             container=key.container,
             mig=key.mig,
@@ -199,17 +200,6 @@ def _by_tenant(claims: Iterable[Claim]) -> dict[TenantKey, list[Claim]]:
     return grouped(claims, lambda claim: TenantKey(claim.gpu, claim.mig, claim.container))
 
 
-def _idle(key: TenantKey, totals: Totals, books: CardBooks) -> bool | None:
-    if totals.booking is None or books.cycle is None:
-        return None
-    if totals.booking.running:
-        return False
-    if not books.cycle.is_watched:
-        return None
-    running = (party for party, booking in books.cycle.bookings.items() if booking.running)
-    return None if replace(key.container, container="") in nameless_pods(running) else True
-
-
 def _booking(totals: Totals, power: PowerSplit, *, idle: bool | None) -> Booking:
     """Gauges are those of this cycle: a tenant that ended, or whose card is silent, has counters alone."""
     booking = totals.booking or _NO_BOOKING
@@ -228,7 +218,9 @@ def _booking(totals: Totals, power: PowerSplit, *, idle: bool | None) -> Booking
         energy_mj=totals.energy_mj,
         allocated_us=totals.allocated_us,
         unsized_us=totals.unsized_us or None,
+        unmeasured_us=totals.unmeasured_us,
         resident_us=totals.resident_us,
+        settled_busy_us=totals.settled_busy_us,
         least_busy_us=totals.least_busy_us,
         most_busy_us=totals.most_busy_us,
         least_energy_mj=totals.least_energy_mj,

@@ -64,6 +64,19 @@ CONTAINERS: tuple[Metric, ...] = (
         "when it has been so for a minute. Absent if there is none.",
         worth=CORE,
     ),
+    counter(
+        "podgpu_container_unknown_use_seconds_total",
+        "The part of podgpu_container_allocated_seconds_total in which nobody knows whether it used what it held. "
+        "That is no waste.",
+        stability=EXPERIMENTAL,
+        worth=CORE,
+    ),
+    counter(
+        "podgpu_container_busy_settled_seconds_total",
+        "Busy time of the GPU that is booked to it in the minutes that are over: never outside its bounds and its "
+        "likely range, which are of the same minutes. Updated once a minute.",
+        stability=EXPERIMENTAL,
+    ),
     *_ends(
         "container_busy_bound_seconds_total",
         "bound",
@@ -117,6 +130,19 @@ CONTAINERS: tuple[Metric, ...] = (
         "Since when it has held the device without using it, in seconds since 1970. Present only while that is "
         "for longer than podgpu_idle_after_seconds.",
         worth=CORE,
+    ),
+    gauge(
+        "podgpu_container_state",
+        "1 for what it does with what it holds: working, idle (for longer than podgpu_idle_after_seconds), waiting "
+        "(given not long ago and not used yet) or unknown. Absent if it holds nothing.",
+        own_labels=("state",),
+        worth=CORE,
+        stability=EXPERIMENTAL,
+    ),
+    gauge(
+        "podgpu_container_shared",
+        "1 if another container is on the same card, on MIG too. Absent otherwise.",
+        stability=EXPERIMENTAL,
     ),
     gauge(
         "podgpu_container_not_given",

@@ -92,7 +92,9 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     energy_mj: int = 0  # millijoules, so far
     allocated_us: int = 0  # microseconds times its allocated share, so far
     unsized_us: int | None = None  # microseconds in which it held a share of unknown size; absent below a minute
+    unmeasured_us: int = 0  # the part of `allocated_us` in which nobody knows whether it used it
     resident_us: int | None = None  # microseconds that it was on the card; absent without the driver's log
+    settled_busy_us: int = 0  # busy time booked to it in the periods that are over
     least_busy_us: int = 0  # busy time it had for certain, in the periods that are over
     most_busy_us: int = 0  # busy time it can have had, in the periods that are over
     least_energy_mj: int = 0  # energy it used for certain, in the periods that are over

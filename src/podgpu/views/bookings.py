@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
-from podgpu.insight.tenants import IDLE
+from podgpu.insight.tenants import IDLE, held_share, is_holder
 from podgpu.insight.without_claim import NOT_GIVEN
 from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Reading, Rest, Snapshot, Tenant
 from podgpu.model.kube import total, total_of_known
@@ -21,6 +21,7 @@ _POD_LABELS = (*Scope.AGENT.labels, *catalog.families()[POD_INFO][0].label_names
 _UNPLACED_LABELS = (*Scope.AGENT.labels, *catalog.families()[UNPLACED][0].label_names)
 _ENERGY = "energy_joules_total"
 _NO_OWNER = ContainerRef("", "", "")
+SHARED = (Reading("shared", 1.0),)
 _LEAST, _MOST = ("least",), ("most",)
 # What cannot be booked for a reason has no series: capacity without a claim has no processes and is never busy, and
 # memory that no process accounts for draws no power.
@@ -80,12 +81,15 @@ def _containers(card: Card, place: Labels, *, by_pod: bool) -> Iterator[Entry]:
             container = "" if by_pod and ref.pod else ref.container
             named = (tenant.mig, ref.namespace, ref.pod, container)
             merged.setdefault(named, ([], []))[number].append(tenant)
+    is_shared = sum(bool(live) for live, _ in merged.values()) > 1
     for names, (live, ended) in sorted(merged.items()):
         subject = Labels(Scope.CONTAINER.labels, (*place.values, *names))
         if card.balance is not None:  # else nothing was ever booked
             yield Scope.CONTAINER, subject, counters([*live, *ended], card.ability)
-        if live and card.fault is None:
-            yield Scope.CONTAINER, subject, gauges(live)
+        if live:
+            yield Scope.CONTAINER, subject, gauges(live) if card.fault is None else claimed(live, card)
+            if is_shared:
+                yield Scope.CONTAINER, subject, SHARED
 
 
 def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
@@ -97,6 +101,7 @@ def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
         return
     if able.counts_busy:
         yield _seconds("busy_seconds_total", sum(booking.busy_us for booking in booked))
+        yield _seconds("busy_settled_seconds_total", sum(booking.settled_busy_us for booking in booked))
         yield _seconds("busy_bound_seconds_total", sum(booking.least_busy_us for booking in booked), _LEAST)
         yield _seconds("busy_bound_seconds_total", sum(booking.most_busy_us for booking in booked), _MOST)
         yield _seconds("busy_likely_seconds_total", sum(booking.likely_least_busy_us for booking in booked), _LEAST)
@@ -105,6 +110,7 @@ def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
     is_unsized = any(tenant.claims and tenant.booking.allocated_ratio is None for tenant in group)
     if allocated_us or not is_unsized:  # nobody holds nothing
         yield _seconds("allocated_seconds_total", allocated_us)
+        yield _seconds("unknown_use_seconds_total", sum(booking.unmeasured_us for booking in booked))
     resident = [booking.resident_us for booking in booked if booking.resident_us is not None]
     if resident:
         yield _seconds("resident_seconds_total", sum(resident))
@@ -121,6 +127,7 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
     for tenant in live:
         certainty = tenant.use.certainty if tenant.use else ""
         yield Reading("info", 1.0, (tenant.booking.method, certainty, tenant.container.pod_uid))
+    yield from _states(live)
     booked = [tenant.booking for tenant in live]
     active = [booking.last_active_at for booking in booked if booking.last_active_at is not None]
     errors = [booking.sampling.error_ratio for booking in booked if booking.sampling is not None]
@@ -148,6 +155,27 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
             "not_given": 1.0 if any(tenant.without_claim == NOT_GIVEN for tenant in live) else None,
         }
     )
+
+
+def claimed(live: Sequence[Tenant], card: Card) -> Iterator[Reading]:
+    """Yield what is known of the holders of a card that cannot be read: that they hold it, and how much of it."""
+    for tenant in live:
+        yield Reading("info", 1.0, (tenant.booking.method, "", tenant.container.pod_uid))
+    yield from _states(live)
+    shares = [share for tenant in live if is_holder(tenant) and (share := held_share(tenant, card)) is not None]
+    held = [tenant.held_since for tenant in live if tenant.held_since is not None]
+    yield from _known(
+        {
+            "allocated_ratio": float(sum(shares)) if shares else None,
+            "held_since_timestamp_seconds": min(held, default=None),
+        }
+    )
+
+
+def _states(live: Sequence[Tenant]) -> Iterator[Reading]:
+    """Yield what holders do with what they hold; of two pods of one name, one word for each state."""
+    for state in dict.fromkeys(tenant.holding.state for tenant in live if tenant.holding):
+        yield Reading("state", 1.0, (state,))
 
 
 def _rest(rest: Rest, card: Card) -> Iterator[Reading]:

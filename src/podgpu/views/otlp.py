@@ -121,10 +121,14 @@ def _about(snapshot: Snapshot) -> dict[str, str]:
 def _containers(snapshot: Snapshot) -> list[Family]:
     found = {name: Family(name, row.kind, row.help, row.worth) for name, row in _CONTAINER.items()}
     for card in snapshot.cards:
-        for subject, live, tenants in _tenants(snapshot.node, card):
+        containers = list(_tenants(snapshot.node, card))
+        shared = bookings.SHARED if sum(bool(live) for _, live, _ in containers) > 1 else ()
+        for subject, live, tenants in containers:
             # Without a balance, nothing was ever booked.
             readings = [*bookings.counters(tenants, card.ability)] if card.balance else []
-            readings += bookings.gauges(live) if live and card.fault is None else ()
+            if live:
+                readings += bookings.gauges(live) if card.fault is None else bookings.claimed(live, card)
+                readings += shared
             for reading in readings:
                 name = Scope.CONTAINER.prefix + reading.metric
                 own = Labels(_CONTAINER[name].label_names, reading.labels)

@@ -19,6 +19,7 @@ class Rule:
     is_alert: bool
     severity: str
     annotations: Mapping[str, str]
+    labels: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def _rules() -> Iterator[Rule]:
                     is_alert="alert" in rule,
                     severity=rule.get("labels", {}).get("severity", ""),
                     annotations=rule.get("annotations", {}),
+                    labels=frozenset(rule.get("labels", {})),
                 )
 
 

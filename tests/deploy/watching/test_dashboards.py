@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,25 @@ from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboar
 
 from tests.deploy.watching.test_rules import needs_promtool, promtool
 from tests.deploy.watching.vocabulary import mistakes
+from tools.dashboards import __main__ as commands
+from tools.dashboards import conclusions, layout
 from tools.dashboards.__main__ import DASHBOARDS, ROOT, main, path_of
 from tools.dashboards.dashboard import Dashboard
 from tools.dashboards.glance import counted
-from tools.dashboards.panel import RECOVERY, WORKS, Panel, State
+from tools.dashboards.panel import (
+    MOST_SERIES,
+    PRESENCE,
+    RECOVERY,
+    WORKS,
+    Column,
+    Panel,
+    Query,
+    Section,
+    State,
+    lines,
+    stat,
+    table,
+)
 
 PANELS = [(board, panel) for board in DASHBOARDS for panel in board.panels]
 FILES = {dashboard.uid: json.loads((ROOT / path_of(dashboard)).read_text()) for dashboard in DASHBOARDS}
@@ -37,9 +53,6 @@ CHOICES = {
 
 # Options that Grafana's model of our oldest version does not have yet. Older versions ignore them.
 NEWER = re.compile(r"\.panels\[\d+\]\.options\.perPage")  # Grafana 11.2
-
-# A table of this many grid columns has so much room in a browser window of 1366 pixels.
-ROOM = {width: width * 1310 // 24 - 24 for width in range(1, 25)}
 
 TABLES = [(board, panel) for board, panel in PANELS if panel.kind == "table"]
 
@@ -161,12 +174,76 @@ def test_a_legend_of_containers_leaves_room_for_the_lines(board: Dashboard, pane
         assert panel.width == 24
 
 
+def _with(board: Dashboard, panel: Panel) -> Dashboard:
+    """The dashboard with one panel more, above all others."""
+    return replace(board, sections=(Section("Planted", (panel,)), *board.sections))
+
+
+BOARD = DASHBOARDS[0]
+LONG = "A title that takes more room than there is"
+
+
+@pytest.mark.parametrize(
+    ("panel", "complaint"),
+    [
+        (stat(LONG, "Words.", "short", "vector(1)"), f"{LONG}: its title is cut"),
+        (lines("Narrow", "Words.", "short", Query("vector(1)"), width=8), "Narrow: its plot is narrower than half"),
+        (table("Cut", "Words.", (Column("pod", "A long heading", 60),), Query("vector(1)")), "Cut: the heading A long"),
+        (table("Wide", "Words.", (Column("pod", "Pod", 2000),), Query("vector(1)")), "Wide: its columns take 2000 of"),
+        (table("High", "Words.", (Column("pod", "Pod"),), Query("vector(1)"), height=9), "Namespaces ends at row 24"),
+    ],
+    ids=["title", "plot", "heading", "columns", "first screen"],
+)
+def test_what_would_be_cut_or_below_the_first_screen_is_found(panel: Panel, complaint: str) -> None:
+    assert [told for told in layout.complaints(_with(BOARD, panel)) if complaint in told]
+    assert list(layout.complaints(BOARD)) == []
+
+
+@pytest.mark.parametrize(
+    ("expr", "complaint"),
+    [
+        ("rate(podgpu_container_busy_seconds_total{<namespace>}[15m]) < 0.001", "it compares with <"),
+        ("podgpu_gpu_up{<node>} == 0", "it compares with =="),
+        ("podgpu_container_info{<node>} unless podgpu_container_shared{<node>}", "it concludes from what is absent"),
+        ("podgpu_gpu_info{<node>} and on (node) rate(podgpu_errors_total{<node>}[5m])", "it joins with what podgpu"),
+        ("sum(podgpu_gpu_up{<node>}) / (sum(podgpu_series{<node>}) > 0)", ""),
+        ("podgpu_container_info{<node>} and on (pod) podgpu_container_shared{<node>}", ""),
+    ],
+)
+def test_a_query_that_concludes_something_itself_is_found(expr: str, complaint: str) -> None:
+    planted = _with(BOARD, lines("Planted", "Words.", "short", Query(expr, "x")))
+    found = list(conclusions.complaints(planted))
+    assert [told.removeprefix("podgpu-cluster: Planted: ")[: len(complaint)] for told in found] == [complaint][
+        : len(found)
+    ]
+    assert bool(found) == bool(complaint)
+
+
+def test_an_excuse_that_is_not_needed_is_found() -> None:
+    planted = _with(BOARD, lines("Planted", "Words.", "short", Query("podgpu_gpu_up", "x", order="failed first")))
+    assert list(conclusions.complaints(planted)) == [
+        "podgpu-cluster: Planted: nothing is compared there (failed first)"
+    ]
+
+
+def test_the_check_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    planted = _with(BOARD, lines("Planted", "Words.", "short", Query("podgpu_gpu_up > 1", "x"), width=8))
+    monkeypatch.setattr(commands, "DASHBOARDS", (planted, *DASHBOARDS[1:]))
+    assert main(["--check"]) == 1
+    told = capsys.readouterr().err
+    assert "podgpu-cluster: Planted: it compares with >" in told
+    assert "podgpu-cluster: Planted: its plot is narrower" in told
+
+
 @each_panel
-def test_a_stat_has_room_for_its_title(board: Dashboard, panel: Panel) -> None:
-    assert panel.kind != "stat" or len(panel.title) <= 18
+def test_a_panel_shows_at_most_twenty_series_and_says_so(board: Dashboard, panel: Panel) -> None:
+    if panel.kind == "timeseries":
+        assert sum(panel.most_series for query in panel.queries if query.is_many) <= MOST_SERIES
+        assert bool(panel.most_series) == any("{{" in query.legend for query in panel.queries)
+        assert not panel.most_series or re.search(r"(top|lowest) 20", panel.told)
 
 
-@pytest.mark.parametrize("states", [WORKS, RECOVERY], ids=["works", "recovery"])
+@pytest.mark.parametrize("states", [WORKS, PRESENCE, RECOVERY], ids=["works", "presence", "recovery"])
 def test_each_state_has_a_colour_and_a_name_of_its_own(states: tuple[State, ...]) -> None:
     for values in ([state.value for state in states], [state.text for state in states]):
         assert len(set(values)) == len(states)
@@ -177,12 +254,12 @@ def test_timelines_show_the_colours_of_their_states() -> None:
     """Merged values, or colours by threshold, would draw 0 and 1 alike."""
     timelines = [panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "state-timeline"]
     assert len(timelines) == 2
+    known = {str(state.value): state.color for state in PRESENCE}
     for panel in timelines:
         (mapping,) = panel["fieldConfig"]["defaults"]["mappings"]
-        assert {value: state["color"] for value, state in mapping["options"].items()} == {
-            "0": "red",
-            "1": "green",
-        }
+        colors = {value: state["color"] for value, state in mapping["options"].items()}
+        assert colors.items() <= known.items()
+        assert {"0": "red", "1": "green"}.items() <= colors.items()
         assert panel["options"]["mergeValues"] is False
         assert panel["options"]["legend"]["showLegend"] is False, "it would name the words for an empty panel"
         assert panel["fieldConfig"]["defaults"]["color"]["mode"] != "thresholds"
@@ -195,8 +272,7 @@ def test_lines_can_be_read() -> None:
     for panel in (panel for file in FILES.values() for panel in file["panels"] if panel["type"] == "timeseries"):
         custom, legend = panel["fieldConfig"]["defaults"]["custom"], panel["options"]["legend"]
         assert (custom["fillOpacity"] > 0) == (custom["stacking"]["mode"] == "normal"), panel["title"]
-        assert (legend["placement"], legend["calcs"]) == ("right", ["mean", "lastNotNull", "max"])
-        assert panel["gridPos"]["w"] >= 12, "the legend would leave no room"
+        assert (legend["placement"], legend["calcs"]) == ("bottom", ["last"]), "what has ended has no last value"
         assert 0 < custom["axisSoftMax"] <= 1
 
 
@@ -228,8 +304,6 @@ def test_a_table_has_headings_an_order_and_room(board: Dashboard, panel: Panel) 
     assert all(heading[0].isupper() or heading == "podgpu" for heading in headings)
     assert len(set(headings)) == len(headings)
     assert panel.sort in headings
-    widths = [column.width for column in panel.columns] + [query.width for query in numbers]
-    assert sum(widths) <= ROOM[panel.width], "columns would be lost on a small screen"
     for column in panel.columns:
         # 36 characters and a prefix.
         assert column.label not in {"uuid", "mig"} or column.width >= 320
@@ -284,7 +358,7 @@ def test_links_lead_to_dashboards_and_choices_that_exist(board: Dashboard, panel
     choices = {
         dashboard.uid: {"datasource", *(choice.name for choice in dashboard.variables)} for dashboard in DASHBOARDS
     }
-    for address in filter(None, (column.link for column in panel.columns)):
+    for address in (column.link for column in panel.columns if column.link.startswith("/d/")):
         uid, _, rest = address.removeprefix("/d/").partition("?")
         set_to, kept = re.findall(r"var-(\w+)=", rest), re.findall(r"\$\{(\w+):queryparam\}", rest)
         assert {*set_to, *kept} <= choices[uid]
@@ -294,8 +368,8 @@ def test_links_lead_to_dashboards_and_choices_that_exist(board: Dashboard, panel
 def test_all_dashboards_link_to_each_other() -> None:
     for file in FILES.values():
         links: list[dict[str, Any]] = file["links"]
-        assert [(link["type"], link["tags"], link["includeVars"]) for link in links] == [
-            ("dashboards", ["podgpu"], True)
+        assert [(link["type"], link["tags"], link["includeVars"], link["asDropdown"]) for link in links] == [
+            ("dashboards", ["podgpu"], True, True)
         ]
         assert "podgpu" in file["tags"]
 

@@ -62,6 +62,13 @@ def test_an_alert_gets_the_labels_and_the_address_of_its_runbook() -> None:
 
 
 @needs_helm
+def test_how_long_what_is_gone_is_shown_as_not_seen_can_be_chosen() -> None:
+    found = groups({"prometheusRule": ON, "defaultRules": {"seenWithin": "1d"}})["podgpu-presence"]
+    assert [rule["expr"].count("[1d]") for rule in found["rules"]] == [1, 1, 1]
+    assert "[6h]" not in str(found)
+
+
+@needs_helm
 def test_groups_and_single_rules_can_be_left_out() -> None:
     chosen = {"rules": {"kubeStateMetrics": False, "gpuHealth": False}, "disabled": {"PodgpuPodIdle": True}}
     values = {"prometheusRule": ON, "defaultRules": chosen}

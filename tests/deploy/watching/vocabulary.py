@@ -31,6 +31,7 @@ _TARGET = {"job", "instance", "cluster", "exported_namespace"}
 FOREIGN: Mapping[str, set[str]] = {
     "up": set(),
     "scrape_duration_seconds": set(),
+    "ALERTS_FOR_STATE": {"alertname", "severity", "node", "gpu", "namespace", "pod"},
     "ALERTS": {"alertname", "alertstate", "severity", "node", "gpu", "namespace", "pod"},
     "kube_pod_status_phase": {"namespace", "pod", "uid", "phase"},
     "kube_pod_container_resource_requests": {
@@ -49,7 +50,7 @@ _ROWS: Mapping[str, tuple[Metric, ...]] = catalog.families()
 
 LABELS: Mapping[str, set[str]] = {
     **{name: {*_SCOPES[rows[0].scope], *rows[0].label_names} for name, rows in _ROWS.items()},
-    **{recording.name: grouped_labels(recording.expr) for recording in RECORDINGS},
+    **{recording.name: grouped_labels(recording.expr) | recording.labels for recording in RECORDINGS},
     **FOREIGN,
 }
 

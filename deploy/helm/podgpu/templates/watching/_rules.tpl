@@ -5,6 +5,9 @@ Rules and dashboards come from files/ and are never given to tpl: they have brac
 {{/* dict "root" $ "rule" as in the file: an alert gets the labels and the address of its runbook. */}}
 {{- define "podgpu.rule" -}}
 {{- $rule := deepCopy .rule -}}
+{{- if $rule.record -}}
+{{- $_ := set $rule "expr" (replace "[6h]" (printf "[%s]" .root.Values.defaultRules.seenWithin) $rule.expr) -}}
+{{- end -}}
 {{- if $rule.alert -}}
 {{- $_ := set $rule "labels" (merge (default dict $rule.labels) .root.Values.defaultRules.additionalRuleLabels) -}}
 {{- with .root.Values.defaultRules.runbookUrl -}}
