@@ -168,7 +168,7 @@ def _of_card(card: Card, tenants: list[PodTenant], pairs: Pairs, *, is_known: bo
         return
     memory = total([0.0, *(tenant.memory_of(claim) for tenant, claim in held)])
     core = total([0.0, *(_core(tenant, claim) for tenant, claim in held)])
-    ratio = memory / whole if memory is not None and whole else None
+    ratio = memory / whole if memory is not None and whole is not None and whole >= 1 else None
     shared = float(len(held))
     cores = {**pairs, "device_cores": str(CORES)}
     limit = {"device_memory_limit": "" if whole is None else str(int(whole / MIB.factor))}
