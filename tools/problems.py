@@ -42,7 +42,8 @@ is one only if it is proven:
 _PROBLEMS = """
 ## Problems
 
-The most pressing come first, in this order. Of many alike the first is shown, with how many more there are.
+What is critical comes first, then warnings, then what is only worth knowing, and in each the kinds in this order.
+Of many alike the first is shown, with how many more there are.
 
 | kind | meaning |
 |---|---|

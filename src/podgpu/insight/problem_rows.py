@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from podgpu.insight import dark, settings_of
+from podgpu.insight import commands, dark, settings_of
 from podgpu.insight.problems import all_of_snapshot, of_cluster_itself, rank
 from podgpu.insight.tenants import InsightSettings
 from podgpu.model import Cluster, ClusterNode, Insight, Problem, Snapshot
@@ -27,9 +27,9 @@ def problem_rows(cluster: Cluster, nodes: Iterable[ClusterNode]) -> list[Problem
             continue
         own = replace(of_node, problems=tuple(_members(of_node, node.snapshot, settings)))
         if node.state == "fresh":
-            found += [replace(problem, node=node.name) for problem in own.problems]
+            found += _with_commands([replace(problem, node=node.name) for problem in own.problems], node)
         elif node.is_dark:
-            remembered += dark.remembered(node, own, cluster.taken_at)
+            remembered += _with_commands(dark.remembered(node, own, cluster.taken_at), node)
     groups = grouped([*found, *remembered], rank)
     return [problem for _, alike in sorted(groups.items(), key=lambda group: group[0]) for problem in _bounded(alike)]
 
@@ -43,6 +43,10 @@ def keyed_problems(cluster: Cluster, nodes: Iterable[ClusterNode]) -> list[tuple
         seen[about] += 1
         keyed.append((f"{about} {seen[about]}", problem))
     return keyed
+
+
+def _with_commands(problems: Iterable[Problem], node: ClusterNode) -> list[Problem]:
+    return [replace(problem, command=commands.of_problem(problem, node)) for problem in problems]
 
 
 def _members(insight: Insight, snapshot: Snapshot | None, settings: InsightSettings) -> Iterator[Problem]:

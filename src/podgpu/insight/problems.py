@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from podgpu.insight import card_problems, dark, holder_problems, part_problems
-from podgpu.insight.problem_kind import INFO, ProblemKind
+from podgpu.insight.problem_kind import ProblemKind
 from podgpu.insight.tenants import InsightSettings, cards_of_snapshot
 from podgpu.model import SEVERITIES, Cluster, Dark, Problem, Snapshot
 from podgpu.model.kube import grouped
@@ -67,7 +67,7 @@ def folded(problems: Iterable[Problem]) -> list[Problem]:
     return found
 
 
-def rank(problem: Problem) -> tuple[bool, int, int, str]:
-    """Those of the same rank are alike. What is only worth knowing comes after all that is wrong."""
+def rank(problem: Problem) -> tuple[int, int, str]:
+    """Those of the same rank are alike. What is critical comes first, whatever it is."""
     severity = SEVERITIES.index(problem.severity) if problem.severity in SEVERITIES else len(SEVERITIES)
-    return problem.severity == INFO, _RANKS.get(problem.kind, _LAST), severity, problem.kind
+    return severity, _RANKS.get(problem.kind, _LAST), problem.kind
