@@ -18,6 +18,7 @@ ACTIVITY = {"utilization_ratio", "graphics_engine_active_ratio"}
 ENERGY = {"energy_joules_total", "power_watts"}
 NEEDS = {
     "busy_seconds_total": ACTIVITY,
+    "busy_settled_seconds_total": ACTIVITY,
     "busy_bound_seconds_total": ACTIVITY,
     "busy_likely_seconds_total": ACTIVITY,
     "sm_utilization_ratio": ACTIVITY,
@@ -71,7 +72,7 @@ async def test_nothing_is_0_that_the_page_does_not_say(name: str) -> None:
         cards = {card.gpu.uuid: card for card in snapshot.cards}
         for prefix in ("podgpu_container_", "podgpu_unattributed_"):
             for family, uuid, value in values(snapshot, prefix):
-                if not value and family not in ("memory_bytes", "allocated_seconds_total"):
+                if not value and family not in ("memory_bytes", "allocated_seconds_total", "unknown_use_seconds_total"):
                     assert reported(cards[uuid]) & NEEDS[family], (family, uuid)
                 assert family not in ("processes", "memory_used_bytes"), "a page has no processes"
 
@@ -102,5 +103,5 @@ async def test_of_who_holds_an_instance_of_unknown_size_nothing_is_said(name: st
             booking = tenant.booking
             assert (booking.bookable, booking.allocated_ratio, booking.power_watts) == (False, None, None)
         for family, uuid, _ in values(snapshot, "podgpu_container_"):
-            assert uuid not in split or family in ("info", "instance_utilization_ratio")
+            assert uuid not in split or family in ("info", "state", "shared", "instance_utilization_ratio")
     assert seen
