@@ -294,6 +294,12 @@ def since(at: float, now: float) -> str:
     return f"{began.day} {MONTHS[began.month - 1]}{year}"
 
 
+def minute(at: float) -> str:
+    """Write a time in UTC with its year, for what is kept: `1 Nov 2026 14:03`."""
+    time = datetime.fromtimestamp(at, UTC)
+    return f"{time.day} {MONTHS[time.month - 1]} {time.year} {time:%H:%M}"
+
+
 def moment(at: Number) -> str:
     """Write a time of the past: `2026-11-15 14:03:11 UTC`."""
     try:

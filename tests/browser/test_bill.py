@@ -158,7 +158,7 @@ async def test_last_months_bill_as_csv_takes_three_clicks(chromium: Browser) -> 
         await page.open(url)
         await click(".controls nav a", "Bill")
         await click(".bill nav a", "Last month")
-        await page.expect_text(".bill .title + p", "2026-10-01 00:00 to 2026-11-01 00:00 UTC")
+        await page.expect_text(".bill .title + p", "1 Oct 2026 00:00 to 1 Nov 2026 00:00 UTC")
         await page.run("addEventListener('click', e => (window.saved = e.target.href, e.preventDefault()))")
         await click(".bill a[download]", "CSV")
         saved = await page.run("fetch(window.saved).then(answer => answer.text())")

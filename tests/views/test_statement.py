@@ -72,5 +72,5 @@ def test_a_bill_says_what_it_lacks() -> None:
 
 
 def test_the_heading_names_time_zone_currency_and_basis() -> None:
-    told = "2026-11-01 00:00 to 2026-11-01 10:00 UTC · GPU-hours and EUR · by held time · 100% seen"
+    told = "1 Nov 2026 00:00 to 1 Nov 2026 10:00 UTC · GPU-hours and EUR · by held time · 100% seen"
     assert short_heading(bill(LINE)) == told

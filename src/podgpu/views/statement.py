@@ -12,7 +12,20 @@ from podgpu.insight.problem_kind import few
 from podgpu.model import ESTIMATED, ChargePeriod, Statement, StatementLine, total_of
 from podgpu.model.kube import total_of_known
 from podgpu.model.statement import MICROSECONDS_PER_HOUR
-from podgpu.numbers import LIKELY, UNKNOWN, bare, column, column_range, count, coverage, duration, money, percent, write
+from podgpu.numbers import (
+    LIKELY,
+    UNKNOWN,
+    bare,
+    column,
+    column_range,
+    count,
+    coverage,
+    duration,
+    minute,
+    money,
+    percent,
+    write,
+)
 from podgpu.option.times import utc_text
 from podgpu.views.format import STATEMENT_ROWS, unpriced_texts
 from podgpu.views.row_table import Column, RowTable, csv_text, json_text, known
@@ -86,9 +99,8 @@ _SHARES = {"held": "the rest shared by held hours", "even": "the rest shared eve
 
 def short_heading(statement: Statement) -> str:
     """The period, the currency, the basis and how much was seen, for a line above the rows."""
-    begins, ends = (utc_text(at).replace("T", " ").removesuffix("Z") for at in (statement.start, statement.end))
     parts = (
-        f"{begins} to {ends} UTC",
+        f"{minute(statement.start)} to {minute(statement.end)} UTC",
         f"GPU-hours and {statement.currency}" if statement.currency else "GPU-hours, no prices",
         _BASES.get(statement.basis, statement.basis),
         _SHARES.get(statement.share, ""),

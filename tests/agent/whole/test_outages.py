@@ -118,6 +118,8 @@ async def test_a_deleted_pod_is_gone_at_the_next_cycle(
         assert {name for name, *labels in container_series(after) if ("pod", "train") in labels} == {
             "podgpu_container_busy_seconds_total",
             "podgpu_container_energy_joules_total",
+            "podgpu_container_busy_settled_seconds_total",
+            "podgpu_container_unknown_use_seconds_total",
             "podgpu_container_busy_bound_seconds_total",
             "podgpu_container_energy_bound_joules_total",
             "podgpu_container_busy_likely_seconds_total",
