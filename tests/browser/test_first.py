@@ -222,7 +222,7 @@ MAP = "document.querySelector('.fleet .map').checkVisibility()"
 
 
 async def test_the_fleet_folds_for_a_filter_and_the_readers_choice_wins(chromium: Browser) -> None:
-    async with staged(await several()) as url, chromium.page(*LAPTOP) as page:
+    async with staged(await several()) as url, chromium.page(1366, 1000) as page:
         await drawn(page, url)
         await page.until(MAP)
         await page.run("document.querySelector('.use tbody a').click()")

@@ -322,7 +322,7 @@ async def test_with_a_store_the_link_outlives_the_hour(chromium: Browser, tmp_pa
         # A week later, it is a moment like any other.
         await page.open(f"{url}?gpu=GPU-a&at={NOW - 7 * DAY:.0f}")
         await page.expect_text(".banner.paused", "paused at ")
-        await page.expect_text(".gpupage", "ml/long-ago", "These numbers come from a store")
+        await page.expect_text(".gpupage", "ml/long-ago", "This is read from a store.")
         assert page.complaints == []
 
 

@@ -202,6 +202,7 @@ class App {
     this.live = document_;
     const isElsewhere = this.address.at && !this.missed;
     if (isElsewhere || this.model.read(document_)) this.arrived = Date.now();
+    if (isElsewhere && this.model.document) this.drawBanners(); // they say how long ago it was
     if (isElsewhere || !this.model.document) this.tick();
     else this.show();
   }

@@ -46,7 +46,11 @@ async def _numbered(interval: float) -> AsyncIterator[tuple[int, Agent]]:
 
 
 def _asked(store: Prometheus, title: str, at: int) -> dict[frozenset[tuple[str, str]], float]:
-    (panel,) = [panel for board, panel in PANELS if (board.uid, panel.title) == ("podgpu-sharing", "Containers")]
+    (panel,) = [
+        panel
+        for board, panel in PANELS
+        if (board.uid, panel.title, panel.kind) == ("podgpu-sharing", "Containers", "table")
+    ]
     (query,) = [query for query in panel.queries if query.legend == title]
     return {_key(labels): value for labels, value in store.query(chosen(query.promql), at)}
 
