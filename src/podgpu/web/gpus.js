@@ -174,23 +174,24 @@ function tagsOf(gpu) {
 
 const tagWidth = ([look, word]) => widthOf(word, TAG.font) + TAG.edge + (look ? TAG.sign : 0);
 
-const widths = new WeakMap(); // of the tags of each card: all rows are measured with each change, and few cards have changed
-
-function tagWidths(gpu) {
-  if (!widths.has(gpu)) widths.set(gpu, tagsOf(gpu).map(tagWidth));
-  return widths.get(gpu);
-}
+const measured = new WeakMap(); // lines of each card's tags: all rows are asked for with each change, and few cards have changed
 
 /** How many lines its tags need besides the first. Most cards have one tag at most. */
 function moreLines(gpu, { who, isNarrow }, isAlone) {
   if (gpu.problems.length + Number(gpu.isMig || gpu.tenants.length > 1) < 2) return 0;
-  const wide = tagWidths(gpu);
-  const beside = who - (isNarrow ? BESIDE : isAlone ? BESIDE / 2 : 0);
-  // Where a tag is wider than the room beside the temperature, all are below it.
-  const isBelow = Math.max(...wide) > beside;
+  const before = measured.get(gpu);
+  if (before?.who === who && before.isAlone === isAlone) return before.lines;
+  const lines = linesOf(tagsOf(gpu).map(tagWidth), who, who - (isNarrow ? BESIDE : isAlone ? BESIDE / 2 : 0));
+  measured.set(gpu, { who, isAlone, lines });
+  return lines;
+}
+
+/** Where a tag is wider than the room `beside` the temperature, all are below it. */
+function linesOf(widths, who, beside) {
+  const isBelow = Math.max(...widths) > beside;
   const most = isBelow ? who : beside;
   let [lines, left] = [Number(isBelow), most];
-  for (const width of wide) {
+  for (const width of widths) {
     if (width > left && left < most) [lines, left] = [lines + 1, most];
     left -= width;
   }
