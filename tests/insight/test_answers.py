@@ -53,6 +53,14 @@ def test_without_waste_and_without_prices_no_number_is_made_up() -> None:
     assert insight_of(found).waste == ()
 
 
+def test_that_nobody_wastes_is_not_said_of_nodes_that_are_dark() -> None:
+    found = cluster(("0", [tenant("a-0", used=60.0, processes=1)]), settings=SETTINGS)
+    silent = ClusterNode(name="n-1", state="failed", reason="timeout", dark=True)
+    found = conclude_cluster(replace(found, nodes=(*found.nodes, silent)), SETTINGS)
+    assert answers_of(found).waste == "no GPU is held without use, 1 node dark"
+    assert answers_of(found).use.endswith(", 1 node dark")
+
+
 def test_the_waste_of_a_cluster_is_that_of_its_nodes_in_the_words_of_podgpu_idle() -> None:
     found = many(cluster(("0", [tenant("a-0", held=2 * DAY), tenant("b-0", held=3 * HOUR)]), settings=PRICED), 12)
     (row,), (wanted,) = insight_of(found).waste or (), idle_pods(found).waste

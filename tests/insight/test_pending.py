@@ -53,6 +53,9 @@ def test_what_cannot_be_had_or_is_not_known_is_not_called_free() -> None:
     (row,) = pending_pods(cluster(cordoned, dark)).rows
     wanted = "No whole GPU is free. 2 GPUs more on cordoned nodes. Of 2 GPUs on dark nodes it is not known."
     assert row.free == wanted
+    sliced = replace(WAITS, asks={"nvidia.com/mig-1g.18gb": "1"})
+    (row,) = pending_pods(cluster(cordoned, dark, pending=(sliced,))).rows
+    assert row.free == wanted.replace("whole GPU", "slice of 1g.18gb")
 
 
 def test_what_nobody_said_is_said_so() -> None:

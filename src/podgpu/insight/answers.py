@@ -46,7 +46,7 @@ def _waste(found: Insight) -> str:
     if sums.unused_gpus is None:
         return ", ".join(unknown) or "not known"
     if not rows:
-        return ", ".join(("no GPU is held without use", *unknown))
+        return ", ".join(("no GPU is held without use", *unknown, *_unseen(found)))
     cost = sums.unused_cost_per_hour
     price = [f"{money(cost, found.currency)} an hour"] if cost is not None and found.currency else []
     least = "at least " if any(row.unknown_shares for row in rows) else ""
@@ -57,10 +57,17 @@ def _waste(found: Insight) -> str:
 def _use(found: Insight) -> str:
     """How many are busy, of those that are measured, and who uses most of them."""
     sums = found.sums
-    unseen = [f"{count(sums.dark_gpus, 'GPU')} dark"] if sums.dark_gpus else []
+    unseen = _unseen(found)
     if sums.busy_gpus is None:
         return ", ".join(("busy time not known", *unseen))
     users = [group for group in found.namespaces if group.sums.busy_gpus]
     most = max(users, key=lambda group: group.sums.busy_gpus or 0.0, default=None)
     name = [] if most is None else [f"most by {most.name or 'what is outside Kubernetes'}"]
     return ", ".join((f"{part_of('gpus', sums.busy_gpus, seen_gpus(sums))} busy", *name, *unseen))
+
+
+def _unseen(found: Insight) -> list[str]:
+    """Of what the answer says nothing. Of some dark nodes not even the number of cards is known."""
+    if found.sums.dark_gpus:
+        return [f"{count(found.sums.dark_gpus, 'GPU')} dark"]
+    return [f"{count(found.dark.nodes, 'node')} dark"] if found.dark is not None and found.dark.nodes else []

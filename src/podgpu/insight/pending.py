@@ -71,7 +71,7 @@ def _free(resource: str, whole: Sums, nodes: Sequence[Sums]) -> str:
     if kind.startswith(_MIG):
         profile = kind.removeprefix(_MIG)
         most = max((_instances(sums, profile) for sums in nodes), default=0)
-        return _told(_instances(whole, profile), most, "slice", f" of {profile}")
+        return _told(_instances(whole, profile), most, "slice", f" of {profile}") + _unusable(whole)
     if kind == _WHOLE:
         most = max((sums.free_whole_gpus or 0 for sums in nodes), default=0)
         return _told(whole.free_whole_gpus, most, "whole GPU") + _unusable(whole)

@@ -107,7 +107,8 @@ def _summary(cards: list[NodeCard], places: list[Placement], asked: FactsQuery) 
         yield from _row_facts(item.row, well)
     if cards and not asked.pod:
         names = sorted({pod_name(place.tenant.container) for place in places})
-        yield TenantFact("Who is on it", ", ".join(names) or "nobody")
+        nobody = NOT_KNOWN if cards[0].card.fault else "nobody"
+        yield TenantFact("Who is on it", ", ".join(names) or nobody)
         yield TenantFact("Driver", cards[0].snapshot.driver_version or NOT_KNOWN)
 
 

@@ -44,7 +44,8 @@ def tenant_facts(place: Placement) -> Iterator[TenantFact]:
     yield _memory(tenant, is_stored=is_stored)
     yield from _limits(tenant)
     yield from _use(place, is_stored=is_stored)
-    so_far = energy(booking.energy_mj / 1000) if booking.bookable else NOT_KNOWN
+    is_counted = booking.bookable and place.on.card.ability.counts_energy
+    so_far = energy(booking.energy_mj / 1000) if is_counted else NOT_KNOWN
     yield TenantFact("Energy so far", so_far, _ENERGY)
     if tenant.held_since is not None:
         yield TenantFact("Held since", AT, "When its pod started on the node.", tenant.held_since)
