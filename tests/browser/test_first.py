@@ -11,6 +11,7 @@ from podgpu.views.format import TOTALS
 from tests.browser.chromium import Browser, Page
 from tests.browser.geometry import SETTLED
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
+from tests.browser.test_fleet import PIXELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -239,20 +240,6 @@ async def test_the_fleet_folds_for_a_filter_and_the_readers_choice_wins(chromium
         await page.run("localStorage.clear()")
 
 
-SPOTS = """((selector, names) => {
-  const canvas = document.querySelector(selector);
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  const style = getComputedStyle(document.documentElement);
-  return names.map(name => {
-    const hex = style.getPropertyValue('--' + name).trim();
-    const ink = [1, 3, 5].map(at => parseInt(hex.slice(at, at + 2), 16));
-    let found = 0;
-    for (let at = 0; at < data.length; at += 4) if (ink.every((part, place) => data[at + place] === part)) found += 1;
-    return found;
-  });
-})"""
-
-
 async def test_lost_and_dark_gpus_are_seen_among_thousands(chromium: Browser) -> None:
     """A lost one is full and has a ring around it, a dark one is crossed: a shape of its own for each."""
     script = await huge()
@@ -264,9 +251,9 @@ async def test_lost_and_dark_gpus_are_seen_among_thousands(chromium: Browser) ->
         await page.run("document.querySelector('.fleet h2 button').click()")
         await page.until(MAP)
         full_and_crossed, dark = await page.until(
-            f"(found => found[0] > 0 && found[1] > 0 && found)({SPOTS}('.map canvas', ['bad', 'dark']))"
+            f"(found => found[0] > 0 && found[1] > 0 && found)({PIXELS}('.map canvas', ['bad', 'dark']))"
         )
-        (rings,) = await page.run(f"{SPOTS}('.map .marks', ['bad'])")
+        (rings,) = await page.run(f"{PIXELS}('.map .marks', ['bad'])")
         assert rings > full_and_crossed / 2, "a ring is larger than its cell"
         assert dark > 0
         await page.run("localStorage.clear()")

@@ -59,8 +59,9 @@ async def test_gpus_of_a_cordoned_node_are_not_free(chromium: Browser) -> None:
         await page.expect(COUNT, f"{sums['free_whole_gpus']} of 16 GPUs")
 
 
-PIXELS = """(names => {
-  const canvas = document.querySelector('.map canvas');
+# How many pixels of a canvas have each of these colours of the page.
+PIXELS = """((selector, names) => {
+  const canvas = document.querySelector(selector);
   const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
   const style = getComputedStyle(document.documentElement);
   return names.map(name => {
@@ -122,7 +123,7 @@ async def test_cells_are_filled_by_what_is_chosen(chromium: Browser) -> None:
         await page.open(url)
         # Outlines of idle holders cover some of it.
         accent, bad = await page.until(
-            f"(found => found[0] > {busy * 0.7} && found[1] > 0 && found)({PIXELS}(['accent', 'badbg']))"
+            f"(found => found[0] > {busy * 0.7} && found[1] > 0 && found)({PIXELS}('.map canvas', ['accent', 'badbg']))"
         )
         assert accent <= busy and bad < CELL * CELL
         summary = await page.text(".fleet p.dim")
@@ -132,7 +133,7 @@ async def test_cells_are_filled_by_what_is_chosen(chromium: Browser) -> None:
             "(document.querySelector('.fleet select'))"
         )
         await page.until("location.search === '?colour=heat'")
-        await page.until(f"{PIXELS}(['accent'])[0] === 0")
+        await page.until(f"{PIXELS}('.map canvas', ['accent'])[0] === 0")
         await page.run("document.querySelector('.fleet details').open = true")
         await page.until("document.querySelectorAll('.fleet tbody tr').length > 3")
         counted = "[...document.querySelectorAll('.fleet tbody tr:nth-child(-n+3) td')].map(e => +e.textContent)"
